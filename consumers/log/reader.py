@@ -1,0 +1,69 @@
+"""The interface LogReader: topics, partitions, offsets, whatever the log is made of.
+
+Two implementations: `local.LocalLogReader` and `kafka.KafkaLogReader`.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple, Protocol
+
+
+class Place(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    partition: int
+
+
+class LogRecord(NamedTuple):
+    """One record as it lies in the log."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: str | None
+    value: bytes
+    appended_at: datetime
+    """UTC; never falls within a partition."""
+
+
+class LogReader(Protocol):
+    """Reads; never commits anything anywhere: positions are the caller's. Not thread-safe. Reads only what is durable."""
+
+    @property
+    def kind(self) -> str:
+        """`local` or `kafka`."""
+        ...
+
+    @property
+    def log_id(self) -> str:
+        """The log's identity; a position of another log is worthless."""
+        ...
+
+    def places(self) -> list[Place]:
+        """Every partition of the installation's topics, sorted; empty when nothing was ever written."""
+        ...
+
+    def beginnings(self, places: Sequence[Place]) -> dict[Place, int]:
+        """First offset there is."""
+        ...
+
+    def ends(self, places: Sequence[Place]) -> dict[Place, int]:
+        """Offset after the last record."""
+        ...
+
+    def offset_at(self, places: Sequence[Place], time: datetime) -> dict[Place, int]:
+        """First offset whose record was appended at or after `time`; the end when there is none."""
+        ...
+
+    def seek(self, positions: Mapping[Place, int]) -> None:
+        """Read these places, from these offsets (the next to read), and no others."""
+        ...
+
+    def poll(self, max_records: int, timeout_s: float) -> list[LogRecord]:
+        """Up to `max_records` records, each partition in order; waits up to `timeout_s` for the first; [] when none came."""
+        ...
+
+    def close(self) -> None:
+        """Release files and sockets; twice is once."""
+        ...

@@ -1,0 +1,57 @@
+"""The interface LogWriter: where the emitter's background thread puts records, and where a resuming writer reads its streams back.
+
+Two implementations: `local.LocalLog` (the log itself on one machine, and the spool in front of Kafka) and `kafka.KafkaLog`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+
+class Record(NamedTuple):
+    """What is appended."""
+
+    topic: str
+    """Full name, prefix included."""
+    key: str
+    """The stream (`rollout/<uuid>`): one stream lies in one partition, in order."""
+    value: bytes
+
+
+class Place(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    partition: int
+
+
+class Coordinates(NamedTuple):
+    """Where a record came to lie."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+class LogWriter(Protocol):
+    """Durable, ordered append. Called from one thread at a time."""
+
+    @property
+    def log_id(self) -> str:
+        """The log's identity: the local file's own, or Kafka's cluster id."""
+        ...
+
+    def append(self, records: Sequence[Record]) -> list[Coordinates]:
+        """Append in the order given; returns once all are durable (fsync, or acks=all). LogBrokenError: none is promised."""
+        ...
+
+    def ends(self) -> dict[Place, int]:
+        """Offset after the last record of every partition; a lower bound to keep in a manifest."""
+        ...
+
+    def read_stream(self, topic: str, key: str, since: Mapping[Place, int]) -> Iterator[bytes]:
+        """Values of one stream in order, from `since` (places that it does not name: from the beginning) to the end at call."""
+        ...
+
+    def close(self) -> None:
+        """Release files and sockets; twice is once."""
+        ...

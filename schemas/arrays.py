@@ -1,0 +1,57 @@
+"""Token ids and log-probabilities inside JSON: base64 of little-endian int32 / float32, a fifth of JSON numbers' cost."""
+
+import base64
+from array import array
+from collections.abc import Iterable
+from sys import byteorder
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+
+def _check_base64(text: str) -> str:
+    if len(base64.b64decode(text, validate=True)) % 4:
+        message = "expected base64 of 4-byte numbers, found a length that is no multiple of 4"
+        raise ValueError(message)
+    return text
+
+
+Int32Array = Annotated[str, Field(json_schema_extra={"dtype": "<i4"}), AfterValidator(_check_base64)]
+"""base64 of little-endian int32; "" is the empty array."""
+Float32Array = Annotated[str, Field(json_schema_extra={"dtype": "<f4"}), AfterValidator(_check_base64)]
+"""base64 of little-endian float32; NaN and infinities survive."""
+
+
+def _encode(typecode: str, values: Iterable[float]) -> str:
+    packed = array(typecode, values)
+    if byteorder == "big":
+        packed.byteswap()
+    return base64.b64encode(packed.tobytes()).decode("ascii")
+
+
+def _decode(typecode: str, text: str) -> array:  # type: ignore[type-arg]  # the element type follows from the typecode
+    packed = array(typecode)
+    packed.frombytes(base64.b64decode(text))
+    if byteorder == "big":
+        packed.byteswap()
+    return packed
+
+
+def encode_int32(values: Iterable[int]) -> str:
+    """Token ids -> text. OverflowError outside int32."""
+    return _encode("i", values)
+
+
+def encode_float32(values: Iterable[float]) -> str:
+    """Log-probabilities -> text, rounded to float32."""
+    return _encode("f", values)
+
+
+def decode_int32(text: str) -> list[int]:
+    """Text -> token ids."""
+    return _decode("i", text).tolist()
+
+
+def decode_float32(text: str) -> list[float]:
+    """Text -> log-probabilities (float32 values as Python floats)."""
+    return _decode("f", text).tolist()

@@ -1,0 +1,119 @@
+"""Names that two hosts agree on without talking: entity ids from natural keys, event ids from time.
+
+An entity's id is the UUIDv5 of its natural key, so that a retry, a resumed process and a rebuild all arrive at the same id.
+The key of each entity stands in one function below; the tables' unique keys are the same columns.
+"""
+
+import hashlib
+import json
+import secrets
+from datetime import UTC, datetime
+from uuid import UUID, uuid5
+
+NAMESPACE = UUID("6f1d7f0a-6b0c-5d0e-9d57-3c1f0a2e4b61")
+"""Fixed for ever: every id of every installation is derived from it."""
+
+EPOCH_START = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def natural_id(kind: str, *key: object) -> UUID:
+    """UUIDv5 of an entity's kind and natural key; parts are joined as JSON so that ("a/b", "c") and ("a", "b/c") differ."""
+    return uuid5(NAMESPACE, json.dumps([kind, *(str(part) for part in key)], separators=(",", ":"), ensure_ascii=False))
+
+
+def content_hash(content: object) -> str:
+    """Hex sha256 of a JSON value in canonical form (sorted keys, no spaces)."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def training_id(run_name: str) -> UUID:
+    """The training called `run_name` (the command line's --training-name)."""
+    return natural_id("training", run_name)
+
+
+def step_id(training: UUID, generation: int, step: int) -> UUID:
+    """Step number `step` (from 1) of one generation of a training."""
+    return natural_id("step", training, generation, step)
+
+
+def baseline_id(training: UUID, generation: int) -> UUID:
+    """The evaluation before the first step of a generation."""
+    return natural_id("baseline", training, generation)
+
+
+def eval_id(training: UUID, generation: int, step: int) -> UUID:
+    """The scheduled evaluation after step `step`."""
+    return natural_id("eval", training, generation, step)
+
+
+def manual_eval_id(nonce: UUID) -> UUID:
+    """An evaluation that a person asked for; its nonce is drawn once when it starts."""
+    return natural_id("eval-manual", nonce)
+
+
+def group_id(source: UUID, group_num: int) -> UUID:
+    """Group `group_num` (from 0) of a step, an eval or a baseline."""
+    return natural_id("group", source, group_num)
+
+
+def rollout_name(run_name: str, generation: int, source: str, group_num: int, env_index: int, attempt: int) -> str:
+    """The text id of a rollout (`rollout.rollout_id`), readable and unique: `demo/g0/step-3/group-2/env-1/attempt-0`."""
+    return f"{run_name}/g{generation}/{source}/group-{group_num}/env-{env_index}/attempt-{attempt}"
+
+
+def rollout_id(name: str) -> UUID:
+    """The rollout with this text id."""
+    return natural_id("rollout", name)
+
+
+def environment_id(rollout: UUID, number: int = 0) -> UUID:
+    """Environment `number` (from 0) made for a rollout."""
+    return natural_id("environment", rollout, number)
+
+
+def turn_id(rollout: UUID, turn: int) -> UUID:
+    """Turn `turn` (from 1) of a rollout."""
+    return natural_id("turn", rollout, turn)
+
+
+def action_id(turn: UUID, index: int) -> UUID:
+    """Action `index` (from 0) of a turn."""
+    return natural_id("action", turn, index)
+
+
+def observation_id(turn: UUID, obs_type: str) -> UUID:
+    """The observation of one type in a turn."""
+    return natural_id("obs", turn, obs_type)
+
+
+def task_row_id(task_id: str, definition_hash: str) -> UUID:
+    """A task's definition: the same `task_id` with another definition is another row."""
+    return natural_id("task", task_id, definition_hash)
+
+
+def validator_row_id(content: object) -> UUID:
+    """A validator, by everything it says."""
+    return natural_id("validator", content_hash(content))
+
+
+def validation_id(stream_owner: UUID, validator: UUID) -> UUID:
+    """What one validator said of one rollout, in the rollout's own stream or in a scoring's."""
+    return natural_id("validation", stream_owner, validator)
+
+
+def sample_id(step: UUID, rollout: UUID) -> UUID:
+    """The use of a rollout in a step."""
+    return natural_id("sample", step, rollout)
+
+
+def history_id(entity_type: str, entity: UUID, epoch: int, sequence: int) -> UUID:
+    """A row of status_history."""
+    return natural_id("status_history", entity_type, entity, epoch, sequence)
+
+
+def uuid7(now: datetime) -> UUID:
+    """A time-ordered UUID (RFC 9562 version 7): 48 bits of milliseconds, 74 random bits."""
+    milliseconds = int((now - EPOCH_START).total_seconds() * 1000)
+    value = (milliseconds << 80) | (0x7 << 76) | (secrets.randbits(12) << 64) | (0b10 << 62) | secrets.randbits(62)
+    return UUID(int=value)

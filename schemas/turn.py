@@ -1,0 +1,77 @@
+"""A turn: what the agent saw, said and did, with everything a trainer would need to train on it again."""
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, JsonValue
+
+from schemas.actions import Action
+from schemas.arrays import Float32Array, Int32Array
+from schemas.base import Count, Payload, Percent, UtcTime, Value
+from schemas.blobs import BlobRef
+
+
+class Sampling(Value):
+    """How the completion was drawn."""
+
+    temperature: Annotated[float, Field(ge=0)]
+    """0: greedy; log-probs are then those of the untempered distribution."""
+    max_tokens: Count
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    seed: int | None = None
+
+
+class TokenRecord(Value):
+    """The tokens of one sampling call."""
+
+    prompt_extends: Count | None = None
+    """None: `prompt_tokens` is the whole prompt. A turn number n: the prompt is turn n's prompt + completion + these."""
+    prompt_tokens: Int32Array
+    prompt_images: tuple[BlobRef, ...]
+    """Images of the whole prompt, in order."""
+    completion_tokens: Int32Array
+    completion_logprobs: Float32Array
+    """Of each completion token under the behaviour policy (temperature applied), nats."""
+    sampling: Sampling
+    stop_reason: Literal["stop", "length"]
+
+
+class TakenAction(Value):
+    """One parsed action."""
+
+    tool_name: str
+    """What the policy called it."""
+    tool_args: dict[str, JsonValue]
+    """What it said, before it was turned into pixels."""
+    action: Action | None
+    """None when the call could not be understood."""
+    error_type: Literal["parse", "tool_name", "tool_arg", "runtime"] | None = None
+    error_message: str | None = None
+
+
+class TurnTaken(Payload):
+    """One turn of a rollout: a screenshot, a completion, its actions."""
+
+    TYPE: ClassVar[str] = "cua.rollout.turn_taken"
+    ENTITY: ClassVar[str | None] = "rollout"
+
+    turn: Annotated[int, Field(ge=1)]
+    """From 1."""
+    started_at: UtcTime
+    ended_at: UtcTime
+    policy_version: Count
+    screenshot_before: BlobRef
+    screenshot_after: BlobRef | None
+    """None when the environment died of the action."""
+    text: str | None
+    """What the environment said beside the picture (on turn 1, the instruction)."""
+    model_response: str
+    """The completion as text."""
+    tokens: TokenRecord | None
+    """None for a scripted policy, which has none."""
+    actions: tuple[TakenAction, ...]
+    reward: float
+    episode_done: bool
+    progress_percent: Percent
+    """The rollout's progress after this turn."""
+    metrics: dict[str, JsonValue] = {}
+    """timings: sample_s, environment_s."""
