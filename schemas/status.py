@@ -55,9 +55,7 @@ MACHINES: dict[str, StateMachine] = {
     ),
     "baseline": StateMachine(path=("pending", "running", "completed"), breaks=frozenset({"failed", "cancelled"})),
     "eval": StateMachine(path=("pending", "running", "completed"), breaks=frozenset({"failed", "cancelled"})),
-    "step": StateMachine(
-        path=("pending", "rollout_collecting", "rollout_running", "training", "completed"), breaks=frozenset({"failed"})
-    ),
+    "step": StateMachine(path=("pending", "rollout_collecting", "rollout_running", "training", "completed"), breaks=frozenset({"failed"})),
     "group": StateMachine(path=("pending", "running", "completed"), breaks=frozenset({"failed"})),
     "rollout": StateMachine(
         path=("pending", "env_creation", "agent_init", "running", "completed"), breaks=frozenset({"failed", "cancelled"})

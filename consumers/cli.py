@@ -1,0 +1,66 @@
+"""`cua-project`: the command line of everything that reads. Commands are loaded when they are called, so that --help stays quick."""
+
+import sys
+from importlib import import_module
+
+import click
+
+from consumers.errors import CuaProjectError
+
+COMMANDS: dict[str, str] = {
+    "up": "consumers.commands.up",
+    "run": "consumers.commands.run",
+    "rebuild": "consumers.commands.rebuild",
+    "verify": "consumers.commands.verify",
+    "tail": "consumers.commands.tail",
+    "status": "consumers.commands.status",
+    "parked": "consumers.commands.parked",
+    "migrate": "consumers.commands.migrate",
+    "database": "consumers.commands.database",
+    "monitor": "consumers.commands.monitor",
+}
+"""Command -> the module that has it as `command`."""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported on first use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
+        """In the order a user meets them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  # click's signature
+        """The command of this name; None when there is none."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = import_module(COMMANDS[cmd_name]).command
+        assert isinstance(command, click.Command)  # noqa: S101  # a module of ours without one is a bug
+        return command
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="cua-train")
+def cli() -> None:
+    """Turn the log of trainings into PostgreSQL tables, rebuild and verify them, and look at what happened."""
+
+
+def main() -> None:
+    """The entry point: runs the command line and turns errors into a message and an exit code."""
+    try:
+        result = cli.main(standalone_mode=False)
+    except click.exceptions.Exit as error:
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except CuaProjectError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        # The reader of our output (head, less) went away: not an error of ours.
+        sys.stderr.close()
+        sys.exit(0)
+    sys.exit(result if isinstance(result, int) else 0)
