@@ -2,44 +2,55 @@
 
 import re
 import struct
-from functools import lru_cache
+from collections import OrderedDict
+from threading import Lock
 
-import fsspec
-
-from schemas.blobs import blob_path
+from consumers.blobs import read_blob
+from consumers.errors import CuaProjectError
+from schemas.installation import Installation
 
 DIGEST = re.compile(r"[0-9a-f]{64}")
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 PNG_HEAD_BYTES = 24
 """Signature, IHDR's length and name, width and height."""
+KEPT_SIZES = 4096
+
+
+class NoScreenshotError(Exception):
+    """No such name, not in the store, not readable, or no PNG."""
 
 
 class ScreenshotStore:
     """Reads PNG files of one store. Thread-safe; keeps nothing but sizes."""
 
-    def __init__(self, url: str) -> None:
-        """`url`: of fsspec, or a folder's path."""
-        filesystem, root = fsspec.core.url_to_fs(url)
-        self._filesystem = filesystem
-        self._root = str(root).rstrip("/")
-        self.size_px = lru_cache(maxsize=4096)(self._size_px)
-        """(width, height) of a screenshot; raises FileNotFoundError as `read` does, and then remembers nothing."""
+    def __init__(self, installation: Installation) -> None:
+        self._installation = installation
+        self._sizes: OrderedDict[str, tuple[int, int]] = OrderedDict()
+        self._lock = Lock()
 
     def read(self, digest: str) -> bytes:
-        """The file. FileNotFoundError: no such name, not in the store, or no PNG."""
-        content = bytes(self._filesystem.cat_file(self._path(digest)))
-        if not content.startswith(PNG_SIGNATURE):
-            raise FileNotFoundError(digest)
+        """The file, its bytes checked against the name. NoScreenshotError."""
+        if not DIGEST.fullmatch(digest):
+            message = "expected 64 hex digits"
+            raise NoScreenshotError(message)
+        try:
+            content = read_blob(self._installation, f"blob:sha256:{digest}")
+        except (CuaProjectError, OSError) as error:
+            raise NoScreenshotError(str(error)) from None
+        if not content.startswith(PNG_SIGNATURE) or len(content) < PNG_HEAD_BYTES:
+            message = f"{digest} is no PNG file"
+            raise NoScreenshotError(message)
         return content
 
-    def _size_px(self, digest: str) -> tuple[int, int]:
-        head = bytes(self._filesystem.cat_file(self._path(digest), start=0, end=PNG_HEAD_BYTES))
-        if len(head) < PNG_HEAD_BYTES or not head.startswith(PNG_SIGNATURE):
-            raise FileNotFoundError(digest)
-        width, height = struct.unpack(">II", head[16:24])
-        return width, height
-
-    def _path(self, digest: str) -> str:
-        if not DIGEST.fullmatch(digest):
-            raise FileNotFoundError(digest)
-        return f"{self._root}/{blob_path('blob:sha256:' + digest)}"
+    def size_px(self, digest: str) -> tuple[int, int]:
+        """(width, height). NoScreenshotError."""
+        with self._lock:
+            known = self._sizes.get(digest)
+        if known is None:
+            width, height = struct.unpack(">II", self.read(digest)[16:PNG_HEAD_BYTES])
+            known = (int(width), int(height))
+            with self._lock:
+                self._sizes[digest] = known
+                while len(self._sizes) > KEPT_SIZES:
+                    self._sizes.popitem(last=False)
+        return known

@@ -29,7 +29,7 @@ def render(node: Node) -> str:
     return "".join(render(child) for child in node)
 
 
-def tag(name: str, *children: Node, **attributes: str | float | None) -> Html:
+def tag(name: str, /, *children: Node, **attributes: str | float | None) -> Html:
     """An element. Attributes: None is left out, a trailing underscore is dropped (`class_`), other underscores become hyphens.
 
     `name` and the attributes' names are the code's own; everything else may come from anyone. A URL in an attribute must be one of

@@ -11,7 +11,7 @@ UNFINISHED = frozenset({"pending", "initializing", "running", "paused", "rollout
 REFRESH_S = 3
 SILENT_AFTER_S = 60
 """A running training's heartbeat is younger than this (the trainer's takeover rule uses the same)."""
-ABSENT = "–"
+ABSENT = "—"
 
 
 def page(title: str, *body: Node, trail: Sequence[tuple[str, str]] = (), live: bool = False) -> str:
@@ -107,12 +107,12 @@ def heartbeat(last: datetime | None, now: datetime, entity_status: str) -> Html 
     age = max(now - last, timedelta())
     text = f"{duration(age.total_seconds())} ago"
     silent = entity_status in UNFINISHED and age.total_seconds() > SILENT_AFTER_S
-    return tag("span", text + (" – silent" if silent else ""), class_="bad" if silent else None)
+    return tag("span", text + (", silent" if silent else ""), class_="bad" if silent else None)
 
 
 def history(rows: Iterable[StatusHistory]) -> Html:
     """A status history, newest first."""
-    cells = (
+    cells: list[tuple[Node, ...]] = [
         (
             moment(row.changed_at),
             [status(row.old_status), " → "] if row.old_status else None,
@@ -122,5 +122,5 @@ def history(rows: Iterable[StatusHistory]) -> Html:
             f"{row.epoch}/{row.sequence}",
         )
         for row in rows
-    )
+    ]
     return table(("time (UTC)", "from", "to", "progress", "message", "epoch/sequence"), cells, "No status is recorded.")

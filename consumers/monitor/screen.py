@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from consumers.monitor.blobs import ScreenshotStore
+from consumers.monitor.blobs import NoScreenshotError, ScreenshotStore
 from consumers.monitor.html import Html, Node, tag
 
 BLOB_PREFIX = "blob:sha256:"
@@ -15,7 +15,7 @@ def screen(store: ScreenshotStore, uri: str | None, actions: Sequence[object] = 
     digest = (uri or "").removeprefix(BLOB_PREFIX)
     try:
         width, height = store.size_px(digest)
-    except OSError:
+    except NoScreenshotError:
         return tag("figure", tag("p", "No screenshot here.", class_="missing"), tag("figcaption", caption), class_="screen")
     unit = width / 100
     marks: list[Node] = [_mark(action, unit) for action in actions if isinstance(action, Mapping)]
