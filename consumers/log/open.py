@@ -1,0 +1,10 @@
+"""Which log an installation reads: Kafka when it is configured, else the local log."""
+
+from consumers.log.local import LocalLogReader
+from consumers.log.reader import LogReader
+from schemas.installation import Installation
+
+
+def open_reader(installation: Installation) -> LogReader:
+    """A reader of the installation's log. A local log that is not there yet is empty and watched; UnreachableError without Kafka."""
+    return LocalLogReader(installation.local_log_path, topic_prefix=installation.topic_prefix)
