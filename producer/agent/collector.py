@@ -6,7 +6,7 @@ It knows nothing of groups: plans go in, results come out in the order in which 
 import math
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from datetime import datetime
 from queue import Empty, SimpleQueue
 from time import monotonic
@@ -60,7 +60,7 @@ class Collector:
         """Run this too; `first`: before the others (a retry that a group waits for)."""
         self._pending.appendleft(plan) if first else self._pending.append(plan)
 
-    def run(self) -> Iterator[RolloutResult]:
+    def run(self) -> Generator[RolloutResult, None, None]:
         """Results as they come, until nothing is left (plans may be added between results)."""
         try:
             while self._pending or self._active:

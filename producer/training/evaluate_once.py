@@ -4,8 +4,10 @@ import os
 import threading
 from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
+from producer.blobs import open_blobs
 from producer.config import RunConfig, read_config
 from producer.emit import Emitter
 from producer.errors import CuaTrainError, NotFoundError
@@ -52,7 +54,7 @@ def evaluate(
         config = read_config({**recorded, **{name: value for name, value in given.items() if value is not None}})
     else:
         config = read_config({"tasks": {"source_type": "demo_training"}, **given})
-    with Emitter.open(installation, clock=clock, report=report) as emitter:
+    with Emitter.open(installation, clock=clock, say=report) as emitter:
         return _evaluate(config, training_name, manifest, folder, installation, emitter, clock, stop, report)
 
 
@@ -60,7 +62,7 @@ def _evaluate(
     config: RunConfig,
     training_name: str | None,
     manifest: Manifest | None,
-    folder: "os.PathLike[str] | None",
+    folder: Path | None,
     installation: Installation,
     emitter: Emitter,
     clock: Callable[[], datetime],
@@ -75,7 +77,7 @@ def _evaluate(
     learner, make_environment = open_policy(config, installation.policies_dir, warm_up.on_progress)
     warm_up.finish()
     if folder is not None:
-        learner.load_state(state.Path(folder))
+        learner.load_state(folder)
     evaluation_id = ids.manual_eval_id(ids.uuid7(clock()))
     training_id = None if training_name is None else ids.training_id(training_name)
     speaker = StreamSpeaker(stream("evaluation", evaluation_id), training_id, emitter)
@@ -91,6 +93,7 @@ def _evaluate(
         speaker=speaker,
         clock=clock,
         stop=stop,
+        read_blob=open_blobs(installation.blobs_url).get,
         report=report,
         tracker=ProgressTracker(config.max_concurrent_rollouts),
     )

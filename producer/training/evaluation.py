@@ -91,7 +91,7 @@ def run_evaluation(session: Session, plan: EvaluationPlan, stated: Sequence[Stat
         source,
         groups,
         settings=session.group_settings(is_eval=True),
-        recalled=session.recollection.recall(source, groups, session.emitter.get_blob),
+        recalled=session.recollection.recall(source, groups, session.read_blob),
         say=speaker.say,
         make_collector=session.make_collector,
         tracker=session.tracker,

@@ -23,7 +23,7 @@ from schemas.group import GroupCreated, GroupFailed, GroupFinished, GroupProgres
 PROGRESS_EVERY_S = 1.0
 """A group or its source states progress at most so often."""
 
-Place = tuple[int, int]
+GroupPlace = tuple[int, int]
 """(group_num, env_index)."""
 
 
@@ -61,8 +61,8 @@ class GroupOutcome:
 class Recalled:
     """What the log already has of a source."""
 
-    results: Mapping[Place, RolloutResult] = field(default_factory=dict)
-    next_attempt: Mapping[Place, int] = field(default_factory=dict)
+    results: Mapping[GroupPlace, RolloutResult] = field(default_factory=dict)
+    next_attempt: Mapping[GroupPlace, int] = field(default_factory=dict)
     statuses: Mapping[UUID, str] = field(default_factory=dict)
     """Of groups."""
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
+from uuid import UUID
 
 from pydantic import JsonValue
 
@@ -56,7 +57,7 @@ class TrainingLoop:
         return self.manifest.evaluations
 
     @property
-    def _training_id(self) -> ids.UUID:
+    def _training_id(self) -> UUID:
         if self.session.training_id is None:
             message = "a training loop needs a training"
             raise ValueError(message)
@@ -109,8 +110,8 @@ class TrainingLoop:
             self.manifest,
             step=step,
             policy_version=session.learner.version,
-            log_id=session.emitter.log_id,
-            since=session.emitter.ends(),
+            log_id=session.emitter.log.log_id,
+            since=state.bounds_to_json(session.emitter.lower_bounds()),
             pending=tuple(_to_json(payload) for payload in pending),
         )
         state.commit_state(folder, self.manifest)

@@ -3,7 +3,7 @@
 The claim comes first: nothing is emitted on any other stream before the training's own claim has been read back.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,13 +15,13 @@ from producer.config import RunConfig, differences, read_config
 from producer.emit import Emitter
 from producer.errors import CuaTrainError, UsageError
 from producer.training import state
-from producer.training.recollection import Recollection
+from producer.training.recollection import Recollection, recollect
 from producer.training.session import StreamSpeaker
 from producer.training.state import Manifest
 from schemas import ids
 from schemas.catalogue import BY_TYPE, stream, stream_owner
 from schemas.evaluation import EvaluationCreated, EvaluationSuperseded
-from schemas.event import Fact
+from schemas.event import Event, Fact
 from schemas.group import GroupCreated
 from schemas.step import StepCreated
 from schemas.training import Recipe, StepSuperseded, TrainingCreated, TrainingInitializing, TrainingResumed
@@ -82,18 +82,19 @@ def open_training(
     report: Callable[[str], None],
     overwrite: bool,
     takeover: bool,
+    topic_prefix: str,
 ) -> Opened | AlreadyComplete:
     """Begin or continue. UsageError for other settings than recorded; CuaTrainError when somebody else trains it."""
     training_id = ids.training_id(run_name)
     subject = stream("training", training_id)
     states = state.find_states(run_folder)
     newest = states[0][0] if states else None
-    log_start = emitter.ends() if newest is None else newest.log_start
-    recollection = _recollect(emitter, training_id, newest)
+    log_start = state.bounds_to_json(emitter.lower_bounds())
+    recollection = _recollect(emitter, training_id, newest, topic_prefix)
     history = recollection.of(subject)
     speaker = StreamSpeaker(subject, training_id, emitter)
     if history is None or not history.events:
-        manifest = Manifest(run_name, 0, 0, 0, emitter.log_id, log_start, log_start, (), (), 0.0)
+        manifest = Manifest(run_name, 0, 0, 0, emitter.log.log_id, log_start, log_start, (), (), 0.0)
         emitter.claim(
             Fact(
                 subject,
@@ -105,10 +106,13 @@ def open_training(
         speaker.statuses[("training", training_id)] = "pending"
         speaker.say(TrainingInitializing())
         return Opened(asked, 0, manifest, None, speaker, recollection)
+    if newest is not None and newest.log_id != emitter.log.log_id:
+        # The installation changed its log: offsets of the old one say nothing, the new one is read from its beginning.
+        states = [(replace(manifest, log_id=emitter.log.log_id, log_start={}, since={}), folder) for manifest, folder in states]
     recorded = next(event.payload for event in reversed(history.events) if isinstance(event.payload, TrainingCreated | TrainingResumed))
     config = _continued(asked, recorded.config)
     generation = recorded.generation if isinstance(recorded, TrainingResumed) else 0
-    _refuse_living_writer(history.last_time, history.position.source, emitter.source, clock(), run_name, takeover=takeover)
+    _refuse_living_writer(history.events[-1].envelope.time, history.position.source, emitter.source, clock(), run_name, takeover=takeover)
     manifest, folder = _where(states, generation, emitter, run_name)
     steps_done = _steps_done(recollection, training_id, generation)
     if history.statuses[("training", training_id)] == "completed" and not overwrite and config.num_steps <= max(steps_done, default=0):
@@ -121,7 +125,7 @@ def open_training(
             folder = None
         generation += 1
         evaluations = tuple(one for one in manifest.evaluations if one.step <= kept_step) if kept_step else ()
-        manifest = replace(manifest, generation=generation, step=kept_step, evaluations=evaluations, pending=(), log_id=emitter.log_id)
+        manifest = replace(manifest, generation=generation, step=kept_step, evaluations=evaluations, pending=(), log_id=emitter.log.log_id)
         report(f"generation {generation} begins after step {kept_step}; the steps after it stay, marked superseded")
     emitter.claim(
         Fact(
@@ -153,7 +157,7 @@ def open_training(
     return Opened(config, generation, manifest, folder, speaker, recollection)
 
 
-def _is_missing(payload: object, speaker: StreamSpeaker, events: "list[object]") -> bool:
+def _is_missing(payload: object, speaker: StreamSpeaker, events: Sequence[Event]) -> bool:
     """Whether a manifest's event did not reach the log."""
     step_id = getattr(payload, "step_id", None)
     if getattr(payload, "STATUS", None) is not None:
@@ -161,17 +165,17 @@ def _is_missing(payload: object, speaker: StreamSpeaker, events: "list[object]")
     return not any(type(event.payload) is type(payload) and event.payload.step_id == step_id for event in events)  # type: ignore[attr-defined]
 
 
-def _recollect(emitter: Emitter, training_id: UUID, newest: Manifest | None) -> Recollection:
+def _recollect(emitter: Emitter, training_id: UUID, newest: Manifest | None, topic_prefix: str) -> Recollection:
     """Everything of the training that is needed to go on: its own stream whole, the others since the newest state."""
-    subject = stream("training", training_id)
-    same_log = newest is not None and newest.log_id == emitter.log_id
-    start: Mapping[str, int] = newest.log_start if newest is not None and same_log else {}
-    since: Mapping[str, int] = newest.since if newest is not None and same_log else {}
-    recollection = Recollection()
-    for envelope in emitter.read_training(training_id, start, since):
-        if envelope.subject == subject or envelope.training_id == training_id:
-            recollection.take(envelope)
-    return recollection
+    # Bounds of another log say nothing about this one.
+    known = newest is not None and newest.log_id == emitter.log.log_id
+    return recollect(
+        emitter.log,
+        training_id,
+        topic_prefix=topic_prefix,
+        start=state.bounds_from_json(newest.log_start) if newest is not None and known else {},
+        since=state.bounds_from_json(newest.since) if newest is not None and known else {},
+    )
 
 
 def _continued(asked: RunConfig, recorded: dict[str, JsonValue]) -> RunConfig:
@@ -203,8 +207,8 @@ def _where(states: list[tuple[Manifest, Path]], generation: int, emitter: Emitte
     for manifest, folder in states:
         if manifest.generation <= generation:
             return manifest, folder
-    ends = emitter.ends()
-    return Manifest(run_name, generation, 0, 0, emitter.log_id, {}, ends, (), (), 0.0), None
+    ends = state.bounds_to_json(emitter.lower_bounds())
+    return Manifest(run_name, generation, 0, 0, emitter.log.log_id, {}, ends, (), (), 0.0), None
 
 
 def _steps_done(recollection: Recollection, training_id: UUID, generation: int) -> list[int]:

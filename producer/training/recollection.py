@@ -4,7 +4,6 @@ Read once, before anything is emitted. Streams that a dead process left open are
 environment terminated, in a new epoch of each.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -13,13 +12,15 @@ from uuid import UUID
 from producer.agent.plan import RolloutPlan, RolloutResult, Source
 from producer.emit import Emitter
 from producer.environments.environment import Screenshot
+from producer.errors import MismatchError, NotFoundError
 from producer.log.history import StreamHistory
+from producer.log.writer import LogWriter, Place
 from producer.policy.backend import SampledTokens
 from producer.policy.learner import TrainedTurn
-from producer.training.groups import GroupPlan, Place, Recalled
+from producer.training.groups import GroupPlace, GroupPlan, Recalled
 from schemas import ids
 from schemas.arrays import decode_float32, decode_int32
-from schemas.catalogue import stream, stream_kind
+from schemas.catalogue import TOPIC_NAMES, stream, stream_kind, topic_of
 from schemas.environment import EnvironmentTerminated
 from schemas.evaluation import EvaluationFinished
 from schemas.event import Envelope, Fact
@@ -28,6 +29,7 @@ from schemas.rollout import RolloutCancelled, RolloutCreated, RolloutFinished
 from schemas.status import MACHINES
 from schemas.step import SamplesChosen
 from schemas.turn import TokenRecord, TurnTaken
+from schemas.wire import InvalidPayloadError, UnknownSchemaError, UnreadableError, read_envelope
 
 DEAD_PROCESS = "its process ended before it did"
 
@@ -36,11 +38,11 @@ DEAD_PROCESS = "its process ended before it did"
 class Recollection:
     """The streams of one training, by subject."""
 
-    histories: dict[str, StreamHistory] = field(default_factory=lambda: defaultdict(StreamHistory))
+    histories: dict[str, StreamHistory] = field(default_factory=dict)
 
     def take(self, envelope: Envelope) -> None:
         """One record of the log, in its order."""
-        self.histories[envelope.subject].take(envelope)
+        self.histories.setdefault(envelope.subject, StreamHistory(envelope.subject)).take(envelope)
 
     def of(self, subject: str) -> StreamHistory | None:
         """One stream; None when the log has nothing of it."""
@@ -95,8 +97,8 @@ class Recollection:
         history = self.of(source.stream)
         statuses = {owner: status for (kind, owner), status in history.statuses.items() if kind == "group"} if history else {}
         plans = {group.id: group for group in groups}
-        results: dict[Place, RolloutResult] = {}
-        next_attempt: dict[Place, int] = {}
+        results: dict[GroupPlace, RolloutResult] = {}
+        next_attempt: dict[GroupPlace, int] = {}
         for subject, rollout in self.histories.items():
             created = rollout.events[0].payload if subject.startswith("rollout/") and rollout.events else None
             if not isinstance(created, RolloutCreated) or created.source_id != source.id or created.group_id not in plans:
@@ -110,6 +112,29 @@ class Recollection:
                     results[place] = result
         mine: Mapping[UUID, str] = {owner: status for owner, status in statuses.items() if owner in plans}
         return Recalled(results, next_attempt, mine)
+
+
+def recollect(
+    log: LogWriter, training_id: UUID, *, topic_prefix: str, start: Mapping[Place, int], since: Mapping[Place, int]
+) -> Recollection:
+    """The training's own stream from `start`, everything else of the training from `since`. MismatchError for what cannot be read."""
+    recollection = Recollection()
+    mine = stream("training", training_id)
+    needle = str(training_id).encode()
+    for topic in (topic_prefix + name for name in TOPIC_NAMES):
+        begin = {**since, **start} if topic == topic_of(mine, topic_prefix) else since
+        for key, value in log.read_topic(topic, begin):
+            # Most records of a shared log are of other trainings: looked over before they are parsed.
+            if needle not in value:
+                continue
+            try:
+                envelope = read_envelope(value)
+                if envelope.subject == key and (key == mine or envelope.training_id == training_id):
+                    recollection.take(envelope)
+            except (UnreadableError, UnknownSchemaError, InvalidPayloadError) as error:
+                message = f"the training cannot be continued: a record of {key} cannot be read ({error}). Use the version that wrote it"
+                raise MismatchError(message) from error
+    return recollection
 
 
 def _plan(created: RolloutCreated, group: GroupPlan, source: Source) -> RolloutPlan:
@@ -139,7 +164,7 @@ def _result(
     taken = [event.payload for event in history.events if isinstance(event.payload, TurnTaken)]
     try:
         turns = tuple(_trained_turn(turn, turn.tokens, read_blob) for turn in taken if turn.tokens) if not created.is_eval else ()
-    except FileNotFoundError:
+    except NotFoundError:
         return None
     return RolloutResult(
         plan=plan,

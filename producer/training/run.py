@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
 
+from producer.blobs import open_blobs
 from producer.config import RunConfig
 from producer.emit import Emitter
 from producer.errors import LogBrokenError, UsageError
@@ -91,10 +92,18 @@ def run(
         manifest = state.find_states(folder)[0][0]
         return _summary(name, "skipped", manifest, 0.0, folder)
     begun_s = monotonic()
-    with training_lock(folder, name), Emitter.open(installation, clock=clock, report=report) as emitter:
+    with training_lock(folder, name), Emitter.open(installation, clock=clock, say=report) as emitter:
         on_open(name, folder)
         opened = open_training(
-            emitter, name, config, folder, clock=clock, report=report, overwrite=behavior == "overwrite", takeover=takeover
+            emitter,
+            name,
+            config,
+            folder,
+            clock=clock,
+            report=report,
+            overwrite=behavior == "overwrite",
+            takeover=takeover,
+            topic_prefix=installation.topic_prefix,
         )
         if isinstance(opened, AlreadyComplete):
             report(f"training {name!r} is complete after step {opened.manifest.step}; ask for more with --num-steps")
@@ -174,6 +183,7 @@ def _prepare(
         speaker=speaker,
         clock=clock,
         stop=stop,
+        read_blob=open_blobs(installation.blobs_url).get,
         report=report,
         tracker=ProgressTracker(config.max_concurrent_rollouts),
         current_step=manifest.step,

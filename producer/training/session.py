@@ -72,6 +72,8 @@ class Session:
     """Of the training's stream."""
     clock: Callable[[], datetime]
     stop: threading.Event
+    read_blob: Callable[[str], bytes]
+    """Bytes of a blob by its ref; NotFoundError."""
     report: Callable[[str], None]
     """A line for the person who watches."""
     tracker: ProgressTracker

@@ -9,10 +9,13 @@ A manifest may be ahead of the log: it carries the events that its step still ha
 import json
 import os
 import shutil
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from pydantic import JsonValue
+
+from producer.log.writer import Place
 
 FORMAT = 1
 NUM_KEPT = 2
@@ -51,6 +54,17 @@ class Manifest:
     trained_seconds: float
     """Wall-clock of all processes so far."""
     format: int = FORMAT
+
+
+def bounds_to_json(bounds: Mapping[Place, int]) -> dict[str, int]:
+    """Offsets as a manifest has them."""
+    return {f"{place.topic}/{place.partition}": offset for place, offset in bounds.items()}
+
+
+def bounds_from_json(bounds: Mapping[str, int]) -> dict[Place, int]:
+    """The inverse."""
+    split = ((name.rpartition("/"), offset) for name, offset in bounds.items())
+    return {Place(topic, int(partition)): offset for (topic, _, partition), offset in split}
 
 
 def _folder(run: Path, generation: int, step: int) -> Path:

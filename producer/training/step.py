@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import monotonic
+from typing import Literal
 from uuid import UUID
 
 from pydantic import JsonValue
@@ -71,7 +72,7 @@ def run_step(session: Session, step: int, stated: Sequence[StatedTask], unit: Un
         )
     )
     say(StepCollectionStarted(step_id=step_id))
-    recalled = session.recollection.recall(source, groups, session.emitter.get_blob)
+    recalled = session.recollection.recall(source, groups, session.read_blob)
     say(StepRolloutsStarted(step_id=step_id, rollout_started_at=session.clock()))
     outcomes = GroupRunner(
         source,
@@ -188,11 +189,11 @@ def _samples(session: Session, step_id: UUID, group: Sequence[_Chosen]) -> Paylo
     )
 
 
-def _state_progress(session: Session, step_id: UUID, unit: Unit, phase: str) -> None:
+def _state_progress(session: Session, step_id: UUID, unit: Unit, phase: Literal["rollout_execution", "checkpointing"]) -> None:
     session.speaker.say(
         StepProgressed(
             step_id=step_id,
-            current_phase=phase,  # type: ignore[arg-type]  # one of the step's phases, given above
+            current_phase=phase,
             rollout_progress=unit.rollout_percent,
             training_progress=100.0 if unit.is_trained else 0.0,
             progress=session.tracker.of(unit),
