@@ -24,6 +24,9 @@ NAMING = {
     "pk": "pk_%(table_name)s",
 }
 
+UPDATED_IN_PLACE = {"postgresql_with": {"fillfactor": 70}}
+"""Of tables whose rows change often: room in every page, so that a change touches no index (HOT)."""
+
 Json = JSONB(none_as_null=True)
 
 Key = Annotated[UUID, mapped_column(Uuid, primary_key=True)]
@@ -80,6 +83,7 @@ class EtaColumns:
 __all__ = [
     "OPS_SCHEMA",
     "SCHEMA",
+    "UPDATED_IN_PLACE",
     "Base",
     "BigNumber",
     "CommonColumns",

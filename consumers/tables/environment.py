@@ -4,13 +4,14 @@ from uuid import UUID
 
 from sqlalchemy.orm import Mapped
 
-from consumers.tables.base import Base, Document, Key, OptString, OptTime, String, Time
+from consumers.tables.base import UPDATED_IN_PLACE, Base, Document, Key, OptString, OptTime, String, Time
 
 
 class Environment(Base):
     """One device, from the wish for it to its end."""
 
     __tablename__ = "environment"
+    __table_args__ = UPDATED_IN_PLACE
 
     id: Mapped[Key]
     training_id: Mapped[UUID | None]

@@ -6,7 +6,19 @@ from uuid import UUID
 from sqlalchemy import CheckConstraint, Index, text
 from sqlalchemy.orm import Mapped, relationship
 
-from consumers.tables.base import Base, CommonColumns, EtaColumns, Key, Number, OptDocument, OptNumber, OptReal, OptString, String
+from consumers.tables.base import (
+    UPDATED_IN_PLACE,
+    Base,
+    CommonColumns,
+    EtaColumns,
+    Key,
+    Number,
+    OptDocument,
+    OptNumber,
+    OptReal,
+    OptString,
+    String,
+)
 
 if TYPE_CHECKING:
     from consumers.tables.group import Group
@@ -39,7 +51,7 @@ class Baseline(EvaluationColumns, CommonColumns, EtaColumns, Base):
     """How good the policy was before its first step."""
 
     __tablename__ = "baseline"
-    __table_args__ = (Index(None, "training_id"),)
+    __table_args__ = (Index(None, "training_id"), UPDATED_IN_PLACE)
 
     id: Mapped[Key]
 
@@ -56,6 +68,7 @@ class Eval(EvaluationColumns, CommonColumns, EtaColumns, Base):
         Index("uq_eval_scheduled", "training_id", "generation", "step", unique=True, postgresql_where=text("kind = 'scheduled'")),
         Index(None, "training_id"),
         CheckConstraint("kind IN ('scheduled', 'manual')", name="kind"),
+        UPDATED_IN_PLACE,
     )
 
     id: Mapped[Key]

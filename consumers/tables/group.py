@@ -6,7 +6,19 @@ from uuid import UUID
 from sqlalchemy import CheckConstraint, Index
 from sqlalchemy.orm import Mapped, relationship
 
-from consumers.tables.base import Base, CommonColumns, EtaColumns, Key, Number, OptDocument, OptNumber, OptReal, OptString, String
+from consumers.tables.base import (
+    UPDATED_IN_PLACE,
+    Base,
+    CommonColumns,
+    EtaColumns,
+    Key,
+    Number,
+    OptDocument,
+    OptNumber,
+    OptReal,
+    OptString,
+    String,
+)
 
 if TYPE_CHECKING:
     from consumers.tables.rollout import Rollout
@@ -22,6 +34,7 @@ class Group(CommonColumns, EtaColumns, Base):
         Index("uq_group_step_id_group_num", "step_id", "group_num", unique=True),
         Index("uq_group_eval_id_group_num", "eval_id", "group_num", unique=True),
         Index("uq_group_baseline_id_group_num", "baseline_id", "group_num", unique=True),
+        UPDATED_IN_PLACE,
     )
 
     id: Mapped[Key]

@@ -5,7 +5,7 @@ from uuid import UUID
 from sqlalchemy import BigInteger, CheckConstraint, Index, LargeBinary, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from consumers.tables.base import Base, BigNumber, Document, Number, OptNumber, OptString, OptTime, String, Time
+from consumers.tables.base import UPDATED_IN_PLACE, Base, BigNumber, Document, Number, OptNumber, OptString, OptTime, String, Time
 
 
 class Projection(Base):
@@ -29,6 +29,7 @@ class ReaderPosition(Base):
     """The next offset to read of a partition. Moved by compare-and-set."""
 
     __tablename__ = "reader_position"
+    __table_args__ = UPDATED_IN_PLACE
 
     topic: Mapped[str] = mapped_column(Text, primary_key=True)
     partition: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
@@ -48,6 +49,7 @@ class StreamState(Base):
     __table_args__ = (
         Index("ix_stream_position_parked", "stream", postgresql_where="parked_since IS NOT NULL"),
         Index("ix_stream_position_waiting", "stream", postgresql_where="num_waiting > 0"),
+        UPDATED_IN_PLACE,
     )
 
     stream: Mapped[str] = mapped_column(Text, primary_key=True)

@@ -7,6 +7,7 @@ from sqlalchemy import CheckConstraint, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, relationship
 
 from consumers.tables.base import (
+    UPDATED_IN_PLACE,
     Base,
     BigNumber,
     CommonColumns,
@@ -42,6 +43,7 @@ class Rollout(CommonColumns, Base):
         Index(None, "eval_id", postgresql_where="eval_id IS NOT NULL"),
         Index(None, "baseline_id", postgresql_where="baseline_id IS NOT NULL"),
         Index(None, "task_id"),
+        UPDATED_IN_PLACE,
     )
 
     id: Mapped[Key]

@@ -7,6 +7,7 @@ from sqlalchemy import Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, relationship
 
 from consumers.tables.base import (
+    UPDATED_IN_PLACE,
     Base,
     BigNumber,
     CommonColumns,
@@ -34,7 +35,7 @@ class Training(CommonColumns, EtaColumns, Base):
     """One training, whatever number of processes worked on it."""
 
     __tablename__ = "training"
-    __table_args__ = (UniqueConstraint("run_name"),)
+    __table_args__ = (UniqueConstraint("run_name"), UPDATED_IN_PLACE)
 
     id: Mapped[Key]
     run_name: Mapped[String]
@@ -84,7 +85,7 @@ class Step(CommonColumns, EtaColumns, Base):
     """One optimiser step: a batch of groups."""
 
     __tablename__ = "step"
-    __table_args__ = (UniqueConstraint("training_id", "generation", "step"),)
+    __table_args__ = (UniqueConstraint("training_id", "generation", "step"), UPDATED_IN_PLACE)
 
     id: Mapped[Key]
     training_id: Mapped[UUID]
