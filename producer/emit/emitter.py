@@ -10,11 +10,12 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
 
-from producer.blobs import open_blobs
 from producer.emit.committer import Blob, BlobSink, Committer
 from producer.emit.source import draw_source
 from producer.emit.stream import Entity, OpenStream
+from producer.log.history import StreamHistory, read_back
 from producer.log.local import LocalLog
+from producer.log.outlet import Outlet, open_outlet, staging_blobs
 from producer.log.writer import LogWriter, Place, Record
 from schemas.blobs import blob_ref
 from schemas.catalogue import TOPIC_NAMES, topic_of
@@ -72,12 +73,14 @@ class Emitter:
         blobs: BlobSink,
         *,
         topic_prefix: str,
+        outlet: Outlet | None = None,
         clock: Callable[[], datetime] = now_utc,
         buffer_bytes: int = BUFFER_BYTES,
         say: Callable[[str], None] = say_on_stderr,
     ) -> None:
-        """Prefer `Emitter.open`."""
+        """Prefer `Emitter.open`. `outlet`: what ships the local log further; None: the local log is the log."""
         self._local = log
+        self._outlet = outlet
         self._topic_prefix = topic_prefix
         self._clock = clock
         self._say = say
@@ -99,8 +102,17 @@ class Emitter:
     ) -> Self:
         """An emitter into an installation's log; None: the one that the environment describes. LogBrokenError."""
         where = read_installation(os.environ) if installation is None else installation
-        log = LocalLog(where.local_log_path, topics=[where.topic_prefix + name for name in TOPIC_NAMES])
-        return cls(log, open_blobs(where.blobs_url), topic_prefix=where.topic_prefix, clock=clock, buffer_bytes=buffer_bytes, say=say)
+        topics = [where.topic_prefix + name for name in TOPIC_NAMES]
+        log = LocalLog(where.local_log_path, topics=topics)
+        return cls(
+            log,
+            staging_blobs(where),
+            topic_prefix=where.topic_prefix,
+            outlet=open_outlet(where, log, topics, say=say),
+            clock=clock,
+            buffer_bytes=buffer_bytes,
+            say=say,
+        )
 
     @property
     def source(self) -> str:
@@ -109,12 +121,29 @@ class Emitter:
 
     @property
     def log(self) -> LogWriter:
-        """The log that others read, for reading streams back."""
-        return self._local
+        """`open_log` without waiting."""
+        return self.open_log(0.0)
+
+    def open_log(self, timeout_s: float) -> LogWriter:
+        """The log that others read, for reading streams back: the local log, or Kafka. UnreachableError after `timeout_s` without it."""
+        return self._local if self._outlet is None else self._outlet.log(timeout_s)
+
+    def wait_shipped(self, timeout_s: float) -> None:
+        """Return once everything that was said before lies in the log that others read. UnreachableError, LogBrokenError."""
+        self.flush(timeout_s)
+        if self._outlet is not None:
+            self._outlet.wait_shipped(timeout_s)
+
+    def read_back(self, subject: str, since: Mapping[Place, int], *, timeout_s: float = 0.0) -> StreamHistory:
+        """A stream as it is in the log that others read; see `producer.log.history.read_back`."""
+        return read_back(self.open_log(timeout_s), subject, since, topic_prefix=self._topic_prefix)
 
     def lower_bounds(self) -> dict[Place, int]:
-        """Offsets that nothing emitted from now on lies before, for a manifest. Waits for no network."""
-        return self._local.ends()
+        """Offsets that nothing emitted from now on lies before, for a manifest; a place not named: the beginning.
+
+        Waits for no network: with Kafka they are as of `open_log`'s first contact, and empty before it.
+        """
+        return self._local.ends() if self._outlet is None else self._outlet.lower_bounds()
 
     def emit(self, fact: Fact) -> Acknowledgement:
         """Say a fact; what it may raise stands with the class."""
@@ -198,16 +227,26 @@ class Emitter:
         """Return once everything said before is durable. LogBrokenError, TimeoutError."""
         self._committer.flush(timeout_s)
 
-    def close(self, timeout_s: float | None = 30.0) -> None:
-        """Write what is there, stop the thread, close the log. LogBrokenError when something could not be written; closed all the same."""
+    def close(self, timeout_s: float = 30.0) -> int:
+        """Write what is there, ship it, stop the threads, close the files; how many records still wait to be shipped.
+
+        Waits up to `timeout_s` for the disk, and as long again for shipping; what is left is said, stays in the local log and is
+        shipped by the next process. LogBrokenError when something could not be written; it is closed all the same.
+        """
         if self._is_closed:
-            return
+            return 0
         self._is_closed = True
+        num_left = 0
         try:
             self._committer.flush(timeout_s)
         finally:
-            if self._committer.stop(timeout_s):
-                self._local.close()
+            try:
+                if self._outlet is not None:
+                    num_left = self._outlet.close(timeout_s)
+            finally:
+                if self._committer.stop(timeout_s):
+                    self._local.close()
+        return num_left
 
     def __enter__(self) -> Self:
         return self
@@ -229,4 +268,6 @@ class Emitter:
             raise RuntimeError(message)
 
     def _committed(self) -> None:
-        """Something reached the local log."""
+        """Something reached the local log; on the committer's thread."""
+        if self._outlet is not None:
+            self._outlet.poke()
