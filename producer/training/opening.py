@@ -13,7 +13,9 @@ from pydantic import JsonValue
 
 from producer.config import RunConfig, differences, read_config
 from producer.emit import Emitter
+from producer.emit.claim import claim
 from producer.errors import CuaTrainError, UsageError
+from producer.log.history import StreamHistory
 from producer.training import state
 from producer.training.recollection import Recollection, recollect
 from producer.training.session import StreamSpeaker
@@ -26,6 +28,8 @@ from schemas.group import GroupCreated
 from schemas.step import StepCreated
 from schemas.training import Recipe, StepSuperseded, TrainingCreated, TrainingInitializing, TrainingResumed
 
+LOG_TIMEOUT_S = 60.0
+"""Beginning and continuing need the log; so long it is waited for."""
 TAKEOVER_AFTER_S = 60.0
 """Another host's heartbeat younger than this means that it still trains."""
 
@@ -87,6 +91,9 @@ def open_training(
     """Begin or continue. UsageError for other settings than recorded; CuaTrainError when somebody else trains it."""
     training_id = ids.training_id(run_name)
     subject = stream("training", training_id)
+    # What dead processes of this host left in the spool belongs to the history that is read now.
+    emitter.open_log(LOG_TIMEOUT_S)
+    emitter.wait_shipped(LOG_TIMEOUT_S)
     states = state.find_states(run_folder)
     newest = states[0][0] if states else None
     log_start = state.bounds_to_json(emitter.lower_bounds())
@@ -95,13 +102,15 @@ def open_training(
     speaker = StreamSpeaker(subject, training_id, emitter)
     if history is None or not history.events:
         manifest = Manifest(run_name, 0, 0, 0, emitter.log.log_id, log_start, log_start, (), (), 0.0)
-        emitter.claim(
+        claim(
+            emitter,
             Fact(
                 subject,
                 TrainingCreated(run_name=run_name, recipe=recipe(asked, run_folder), total_steps=asked.num_steps, config=asked.recorded()),
                 training_id,
             ),
-            None,
+            StreamHistory(subject),
+            state.bounds_from_json(log_start),
         )
         speaker.statuses[("training", training_id)] = "pending"
         speaker.say(TrainingInitializing())
@@ -127,7 +136,8 @@ def open_training(
         evaluations = tuple(one for one in manifest.evaluations if one.step <= kept_step) if kept_step else ()
         manifest = replace(manifest, generation=generation, step=kept_step, evaluations=evaluations, pending=(), log_id=emitter.log.log_id)
         report(f"generation {generation} begins after step {kept_step}; the steps after it stay, marked superseded")
-    emitter.claim(
+    claim(
+        emitter,
         Fact(
             subject,
             TrainingResumed(
@@ -141,6 +151,7 @@ def open_training(
             training_id,
         ),
         history,
+        state.bounds_from_json(manifest.log_start),
     )
     speaker.statuses.update(history.statuses)
     speaker.statuses[("training", training_id)] = "initializing"
