@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
 from uuid import UUID
@@ -14,7 +14,9 @@ from producer.policy.learner import Trajectory, UpdateResult, UpdateSettings
 class ScriptedLearner:
     """Wraps a policy that has no weights; `update` only counts."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, on_forget: Callable[[UUID], object]) -> None:
+        """`on_forget` hears of every episode that is over."""
+        self._on_forget = on_forget
         self._policy = policy
         self._version = 0
 
@@ -35,6 +37,7 @@ class ScriptedLearner:
     def forget(self, episode: UUID) -> None:
         """The episode is over."""
         self._policy.forget(episode)
+        self._on_forget(episode)
 
     def update(self, trajectories: Sequence[Trajectory], settings: UpdateSettings) -> UpdateResult:  # noqa: ARG002  # the interface's
         """Nothing is learnt: a loss of 0 over no tokens."""

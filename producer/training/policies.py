@@ -7,7 +7,7 @@ from uuid import UUID
 from producer.agent.collector import EnvironmentFactory
 from producer.agent.plan import RolloutPlan
 from producer.config import DEMO_POLICY, ORACLE_POLICY, RunConfig
-from producer.environments.android_sim.phone import AndroidSim
+from producer.environments.android_sim.sim import AndroidSim
 from producer.environments.blanked import BlankedEnvironment
 from producer.environments.environment import Environment
 from producer.errors import UsageError
@@ -51,10 +51,8 @@ def _open_oracle(config: RunConfig) -> tuple[Learner, EnvironmentFactory]:
         devices[plan.id] = AndroidSim()
         return _ablated(config, devices[plan.id])
 
-    oracle = NoisyOracle(
-        noise=config.oracle_noise, seed=config.seed, device_of=devices.__getitem__, on_forget=lambda episode: devices.pop(episode, None)
-    )
-    return ScriptedLearner(oracle), make
+    oracle = NoisyOracle(devices.__getitem__, noise=config.oracle_noise, seed=config.seed)
+    return ScriptedLearner(oracle, on_forget=lambda episode: devices.pop(episode, None)), make
 
 
 def _ablated(config: RunConfig, environment: Environment) -> Environment:

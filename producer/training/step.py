@@ -11,7 +11,7 @@ from uuid import UUID
 from pydantic import JsonValue
 
 from producer.agent.plan import RolloutResult, Source
-from producer.algorithms.advantages import group_advantages
+from producer.algorithms.advantages import group_advantages, has_signal
 from producer.errors import CuaTrainError
 from producer.policy.learner import Trajectory, UpdateResult, UpdateSettings
 from producer.seeds import derived_seed
@@ -33,9 +33,6 @@ from schemas.step import (
     StepRolloutsStarted,
     StepTrainingStarted,
 )
-
-ADVANTAGE_EPS = 0.05
-"""Added to a group's standard deviation: a group of one lucky rollout in eight (sd 0.33) is not blown up threefold."""
 
 SaveState = Callable[[StepFinished], None]
 """Makes the step's state safe and states the facts that follow it."""
@@ -158,8 +155,8 @@ def _choose(session: Session, training_id: UUID, step_id: UUID, outcomes: Sequen
     chosen: list[_Chosen] = []
     for outcome in outcomes:
         rewards = [result.reward for result in outcome.results]
-        reason = "group_failed" if outcome.is_failed else "zero_variance" if len(set(rewards)) < 2 else None  # noqa: PLR2004  # one reward: no variance
-        advantages = group_advantages(rewards, by_std=session.config.advantage_by_std, eps=ADVANTAGE_EPS)
+        reason = "group_failed" if outcome.is_failed else None if has_signal(rewards) else "zero_variance"
+        advantages = group_advantages(rewards, divide_by_std=session.config.advantage_by_std)
         group = [_Chosen(result, advantage, reason) for result, advantage in zip(outcome.results, advantages, strict=True)]
         chosen += group
         if group and outcome.plan.id not in stated:
