@@ -1,27 +1,27 @@
-"""Connections to PostgreSQL as the projection, rebuild and verify use them: psycopg2 itself, or an engine for the schema's tools."""
+"""Connections to PostgreSQL as the projection, rebuild and verify use them, set so that a value's text depends on nothing but the value."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import psycopg2
 from psycopg2.extensions import connection as Connection  # noqa: N812  # psycopg2 names its class in lower case
-from sqlalchemy import Engine, create_engine, make_url, pool
+from sqlalchemy import Engine, create_engine, pool
 
-from consumers.errors import UnreachableError
+from consumers.database import CONNECT_TIMEOUT_S, libpq_url, sqlalchemy_url, unreachable
 
-CONNECT_TIMEOUT_S = 5
-SETTINGS = {"timezone": "UTC", "datestyle": "ISO, YMD", "extra_float_digits": "1", "bytea_output": "hex", "search_path": "public"}
-"""What decides how a value looks as text, so that a row's hash depends on nothing but the row. Our SQL names its schemas."""
+__all__ = ["Connection", "connect", "connected", "schema_engine"]
+
+SETTINGS = {"timezone": "UTC", "datestyle": "ISO,YMD", "extra_float_digits": "1", "bytea_output": "hex", "search_path": "public"}
+"""A row's hash is of its text. Our SQL names its schemas; without a search_path of ours nothing of it can be found by accident."""
+OPTIONS = " ".join(f"-c {name}={value}" for name, value in SETTINGS.items())
 
 
 def connect(url: str, purpose: str) -> Connection:
-    """A connection (libpq's URL or SQLAlchemy's); UnreachableError when the server does not answer."""
-    dsn = make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
-    options = " ".join(f"-c {name}={value.replace(' ', chr(92) + ' ')}" for name, value in SETTINGS.items())
+    """A connection that pg_stat_activity shows as `cua-project <purpose>`; UnreachableError when the server does not answer."""
     try:
         return psycopg2.connect(
-            dsn,
-            options=options,
+            libpq_url(url),
+            options=OPTIONS,
             connect_timeout=CONNECT_TIMEOUT_S,
             application_name=f"cua-project {purpose}",
             keepalives_idle=10,
@@ -29,8 +29,7 @@ def connect(url: str, purpose: str) -> Connection:
             keepalives_count=3,
         )
     except psycopg2.OperationalError as error:
-        message = f"expected PostgreSQL at {make_url(url).render_as_string()}, found: {str(error).strip()}"
-        raise UnreachableError(message) from None
+        raise unreachable(url, error) from None
 
 
 @contextmanager
@@ -43,6 +42,6 @@ def connected(url: str, purpose: str) -> Iterator[Connection]:
         connection.close()
 
 
-def engine_for(url: str) -> Engine:
+def schema_engine(url: str) -> Engine:
     """An engine without a pool, for migrations and for making tables."""
-    return create_engine(make_url(url).set(drivername="postgresql+psycopg2"), poolclass=pool.NullPool)
+    return create_engine(sqlalchemy_url(url), poolclass=pool.NullPool, connect_args={"connect_timeout": CONNECT_TIMEOUT_S})

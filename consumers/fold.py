@@ -124,8 +124,12 @@ class Fold:
             return
         stream = self._stream(reading.stream)
         self._consider(stream, reading, tally)
-        if stream.waiting and stream.parked_since is None:
-            self._release(stream, tally)
+        self.release(stream, tally)
+
+    def retry(self, held: Held, tally: PartitionTally) -> None:
+        """A record that was parked, once more; its stream must not be parked any longer."""
+        self._unhold(held)
+        self.consider(read_record(held.record), tally)
 
     def _stream(self, subject: str) -> Stream:
         stream = self._streams.get(subject)
@@ -195,9 +199,10 @@ class Fold:
             tally.num_events += 1
             self.batch.num_events += 1
 
-    def _release(self, stream: Stream, tally: PartitionTally) -> None:
+    def release(self, stream: Stream, tally: PartitionTally) -> None:
         """Apply what waited, as far as the gap has filled or was given up."""
-        progressed = True
+        self.batch.streams[stream.subject] = stream
+        progressed = bool(stream.waiting)
         while progressed and stream.parked_since is None:
             progressed = False
             for held in sorted(stream.waiting, key=_stream_order):
