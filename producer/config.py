@@ -63,7 +63,7 @@ class RunConfig(BaseModel):
         "Qwen/Qwen3-VL-30B-A3B-Instruct", description="Policy: a folder or a hub id; without it the preset demo builds a small one."
     )
     lora_rank: PositiveInt = Field(32, description="Rank of the LoRA adapters.")
-    renderer_name: str = Field("auto", description="How prompts are rendered and actions parsed: auto, compact, qwen.")
+    renderer_name: Literal["auto", "compact", "qwen"] = Field("auto", description="How prompts and actions are written.")
     load_checkpoint_path: Path | None = Field(None, description="Start from this adapter (PEFT layout) instead of a fresh one.")
     box_type: Literal["android", "linux"] = Field("android", description="Kind of device.")
     max_turns: PositiveInt = Field(20, description="Turns per episode; a task's own max_steps bounds it too.")
@@ -88,7 +88,6 @@ class RunConfig(BaseModel):
     max_turn_time_seconds: Annotated[float, Field(gt=0)] = Field(
         300.0, description="Time for one answer of the device; a failure when over."
     )
-    max_recent_turns: PositiveInt = Field(5, description="Earlier turns kept as context where a prompt has to be shortened.")
     failure_policy: Literal["retry", "fail_fast", "min_viable_group"] = Field(
         "retry", description="When an attempt fails: try again with a fresh device, stop the run, or go on with the others."
     )

@@ -4,8 +4,9 @@ The folder is the standard Hugging Face layout: anyone loads it with `Qwen3VLFor
 `Qwen3VLProcessor.from_pretrained`. Weights are random here; `producer.training.warm_up` makes them see and click.
 """
 
+import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
@@ -19,6 +20,10 @@ from transformers import (
 )
 
 from producer.policy.vocabulary import CHAT_TEMPLATE, build_tokenizer
+
+
+COMPACT_MARK = "cua_policy.json"
+"""A file in every folder built here: its policy writes actions in the compact form (`producer.agent.codecs.compact`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,7 @@ def build_policy(folder: Path, texts: Iterable[str], seed: int, size: PolicySize
         network = Qwen3VLForConditionalGeneration(_configuration(size, tokenizer))
     folder.mkdir(parents=True, exist_ok=True)
     network.save_pretrained(folder)
+    (folder / COMPACT_MARK).write_text(json.dumps({"codec": "compact", "seed": seed, "size": asdict(size)}))
     _processor(size, tokenizer).save_pretrained(folder)
 
 

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from pydantic import JsonValue
 
+from producer.policy.learner import Learner
 from producer.training import state
 from producer.training.evaluation import EvaluationPlan, run_evaluation
 from producer.training.groups import StatedTask
@@ -104,7 +105,7 @@ class TrainingLoop:
         session.learner.save_state(folder)
         pending: list[Payload] = []
         if step == config.num_steps or (config.save_every and step % config.save_every == 0):
-            pending.append(self._save_checkpoint(step, finished))
+            pending.append(save_checkpoint(self.run_folder, session.learner, session.generation, step, finished.step_id))
         pending.append(finished)
         self.manifest = replace(
             self.manifest,
@@ -120,18 +121,14 @@ class TrainingLoop:
         session.emitter.flush()
         state.drop_old_states(self.run_folder, session.generation, step)
 
-    def _save_checkpoint(self, step: int, finished: StepFinished) -> CheckpointSaved:
-        session = self.session
-        folder = self.run_folder / "checkpoints" / f"generation-{session.generation}" / f"step-{step:06d}"
-        digest = session.learner.save_checkpoint(folder)
-        return CheckpointSaved(
-            step_id=finished.step_id,
-            generation=session.generation,
-            step=step,
-            path=str(folder),
-            policy_version=session.learner.version,
-            adapter_sha256=digest,
-        )
+
+def save_checkpoint(run_folder: Path, learner: Learner, generation: int, step: int, step_id: UUID | None) -> CheckpointSaved:
+    """Write the adapter where checkpoints are kept; the fact that says so."""
+    folder = run_folder / "checkpoints" / f"generation-{generation}" / f"step-{step:06d}"
+    digest = learner.save_checkpoint(folder)
+    return CheckpointSaved(
+        step_id=step_id, generation=generation, step=step, path=str(folder), policy_version=learner.version, adapter_sha256=digest
+    )
 
 
 def _to_json(payload: Payload) -> dict[str, JsonValue]:

@@ -26,19 +26,23 @@ def open_policy(config: RunConfig, policies_dir: Path, on_progress: OnProgress) 
     except ImportError:
         message = f"policy {config.model_name!r} needs torch; install cua-train[train], or use --model-name {ORACLE_POLICY}"
         raise UsageError(message) from None
-    from producer.policy.in_process import open_in_process
-    from producer.training.warm_up import ensure_demo_policy
+    from producer.policy.open import open_in_process
 
-    folder = str(ensure_demo_policy(policies_dir, on_progress)) if config.model_name == DEMO_POLICY else config.model_name
+    folder = _warm_demo_policy(policies_dir, on_progress) if config.model_name == DEMO_POLICY else config.model_name
     learner = open_in_process(
         folder,
         lora_rank=config.lora_rank,
         renderer_name=config.renderer_name,
         seed=config.seed,
         adapter=config.load_checkpoint_path,
-        max_recent_turns=config.max_recent_turns,
     )
     return learner, lambda _plan: _ablated(config, AndroidSim())
+
+
+def _warm_demo_policy(policies_dir: Path, on_progress: OnProgress) -> str:
+    from producer.training.warm_up import ensure_demo_policy
+
+    return str(ensure_demo_policy(policies_dir, on_progress))
 
 
 def _open_oracle(config: RunConfig) -> tuple[Learner, EnvironmentFactory]:

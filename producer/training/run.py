@@ -20,7 +20,7 @@ from producer.training import state
 from producer.training.groups import StatedTask
 from producer.training.heartbeat import heartbeat
 from producer.training.lock import training_lock
-from producer.training.loop import TrainingLoop, success_before_and_after
+from producer.training.loop import TrainingLoop, save_checkpoint, success_before_and_after
 from producer.training.opening import AlreadyComplete, Opened, open_training
 from producer.training.policies import open_policy
 from producer.training.progress import ProgressTracker
@@ -29,6 +29,7 @@ from producer.training.state import Manifest
 from producer.training.warm_up_facts import WarmUpFacts
 from schemas import ids
 from schemas.base import Payload
+from schemas.checkpoint import CheckpointSaved
 from schemas.installation import Installation, read_installation
 from schemas.training import TrainingCancelled, TrainingCompleted, TrainingFailed, TrainingStarted
 
@@ -170,6 +171,8 @@ def _prepare(
         learner.save_state(state_folder)
         manifest = replace(manifest, policy_version=learner.version, pending=())
         state.commit_state(state_folder, manifest)
+        if config.save_every and manifest.step == 0 and opened.generation not in _checkpointed(opened):
+            speaker.say(save_checkpoint(folder, learner, opened.generation, 0, None))
     speaker.say(TrainingStarted(current_step=manifest.step))
     session = Session(
         config=config,
@@ -189,6 +192,13 @@ def _prepare(
         current_step=manifest.step,
     )
     return TrainingLoop(session, folder, [stated[task.task_id] for task in tasks], [stated[task.task_id] for task in eval_tasks], manifest)
+
+
+def _checkpointed(opened: Opened) -> set[int]:
+    """Generations whose beginning was kept as a checkpoint already."""
+    history = opened.recollection.of(opened.speaker.subject)
+    payloads = [event.payload for event in history.events] if history else []
+    return {payload.generation for payload in payloads if isinstance(payload, CheckpointSaved) and payload.step == 0}
 
 
 def _judged(tasks: Sequence[Task], field: str, max_turns: int) -> list[Task]:
