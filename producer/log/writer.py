@@ -3,7 +3,7 @@
 Two implementations: `local.LocalLog` (the log itself on one machine, and the spool in front of Kafka) and `kafka.KafkaLog`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 
@@ -50,6 +50,14 @@ class LogWriter(Protocol):
 
     def read_stream(self, topic: str, key: str, since: Mapping[Place, int]) -> Iterator[bytes]:
         """Values of one stream in order, from `since` (places that it does not name: from the beginning) to the end at call."""
+        ...
+
+    def read_streams(self, topic: str, keys: Collection[str], since: Mapping[Place, int]) -> Iterator[tuple[str, bytes]]:
+        """(key, value) of several streams of one topic, each in order; one pass over each partition that they lie in."""
+        ...
+
+    def read_topic(self, topic: str, since: Mapping[Place, int]) -> Iterator[tuple[str, bytes]]:
+        """(key, value) of every record of a topic, each partition in order, from `since` to the end at call."""
         ...
 
     def close(self) -> None:

@@ -1,0 +1,236 @@
+"""Reads the log from Apache Kafka. The only module of the consumers that imports kafka.
+
+No consumer group: positions are the caller's, so nothing is committed here and nothing can be redelivered or lost by a rebalance.
+"""
+
+import logging
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+from kafka.errors import KafkaError, LogTruncationError, NoOffsetForPartitionError, OffsetOutOfRangeError
+from kafka.net.compat import KafkaNetClient
+
+from consumers.errors import MismatchError, UnreachableError, UsageError
+from consumers.log.reader import LogRecord, Place
+from schemas.catalogue import TOPIC_NAMES
+from schemas.ids import EPOCH_START
+from schemas.installation import Installation
+from schemas.kafka_log import client_settings, kafka_log_id
+
+ANSWER_TIMEOUT_MS = 10_000
+STALL_S = 10.0
+"""Silence after which the ends are asked for: when they are further on, the consumer is stuck and is replaced."""
+MILLISECOND = timedelta(milliseconds=1)
+
+# A broker that is away is ours to report; kafka-python would print a line for every attempt.
+logging.getLogger("kafka").addHandler(logging.NullHandler())
+
+Answer = TypeVar("Answer")
+
+
+class KafkaLogReader:
+    """LogReader of Kafka. Connects when it is made (UnreachableError). Not thread-safe. `close` twice is once.
+
+    A broker that goes away later: questions raise UnreachableError after ten seconds; `poll` returns [] and goes on by itself once
+    the broker is back. Topics that do not exist yet are an empty log that is watched.
+    """
+
+    def __init__(self, installation: Installation) -> None:
+        assert installation.kafka_bootstrap_servers is not None  # noqa: S101  # the caller's decision
+        self._servers = installation.kafka_bootstrap_servers
+        self._topics = [installation.topic_prefix + name for name in TOPIC_NAMES]
+        try:
+            self._settings: dict[str, Any] = {
+                "bootstrap_servers": self._servers.split(","),
+                "bootstrap_timeout_ms": ANSWER_TIMEOUT_MS,
+                "reconnect_backoff_max_ms": 1000,
+                **client_settings(installation.kafka_options),
+            }
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+        self._consumer: Any = None
+        self._places: list[Place] = []
+        self._log_id = ""
+        self._wanted: dict[Any, int] = {}
+        self._last_news = time.monotonic()
+        self._describe()
+
+    @property
+    def kind(self) -> str:
+        """`kafka`."""
+        return "kafka"
+
+    @property
+    def log_id(self) -> str:
+        """Kafka's cluster id and the topics' ids; "" until both topics exist."""
+        self._describe()
+        return self._log_id
+
+    def places(self) -> list[Place]:
+        """Every partition of the installation's topics, sorted; empty until both exist."""
+        self._describe()
+        return list(self._places)
+
+    def _describe(self) -> None:
+        if self._log_id:
+            return
+        admin = self._client(KafkaAdminClient)
+        try:
+            topics = admin.describe_topics(self._topics)
+            cluster_id = admin.describe_cluster()["cluster_id"]
+        except KafkaError as error:
+            raise self._unreachable(error, "did not answer") from error
+        finally:
+            admin.close()
+        if any(topic["error_code"] or not topic["partitions"] for topic in topics):
+            return
+        self._places = sorted(Place(topic["name"], at["partition_index"]) for topic in topics for at in topic["partitions"])
+        self._log_id = kafka_log_id(str(cluster_id), {topic["name"]: str(topic["topic_id"]) for topic in topics})
+
+    def beginnings(self, places: Sequence[Place]) -> dict[Place, int]:
+        """First offset there is; above 0 where retention has deleted records."""
+        return self._offsets(lambda consumer, partitions: consumer.beginning_offsets(partitions, timeout_ms=ANSWER_TIMEOUT_MS), places)
+
+    def ends(self, places: Sequence[Place]) -> dict[Place, int]:
+        """Offset after the last record that all in-sync replicas have."""
+        return self._offsets(lambda consumer, partitions: consumer.end_offsets(partitions, timeout_ms=ANSWER_TIMEOUT_MS), places)
+
+    def offset_at(self, places: Sequence[Place], time: datetime) -> dict[Place, int]:
+        """First offset whose record was appended at or after `time` (Kafka counts in milliseconds); the end when there is none."""
+        since_ms = max(0, math.ceil((time - EPOCH_START) / MILLISECOND))
+        partitions = [TopicPartition(place.topic, place.partition) for place in places]
+        found = self._ask(lambda consumer: consumer.offsets_for_times(dict.fromkeys(partitions, since_ms), timeout_ms=ANSWER_TIMEOUT_MS))
+        ends = self.ends(places)
+        return {
+            place: ends[place] if found.get(at) is None else int(found[at].offset) for place, at in zip(places, partitions, strict=True)
+        }
+
+    def _offsets(self, question: Callable[[Any, Any], Mapping[Any, int]], places: Sequence[Place]) -> dict[Place, int]:
+        partitions = [TopicPartition(place.topic, place.partition) for place in places]
+        if not partitions:
+            return {}
+        found = self._ask(lambda consumer: question(consumer, partitions))
+        return {Place(at.topic, at.partition): int(offset) for at, offset in found.items()}
+
+    def seek(self, positions: Mapping[Place, int]) -> None:
+        """Read these places from these offsets and no others. MismatchError for an offset that this log cannot have or has no more."""
+        places = list(positions)
+        ends, beginnings = self.ends(places), self.beginnings(places)
+        for place, offset in positions.items():
+            if not beginnings[place] <= offset <= ends[place]:
+                message = (
+                    f"{place.topic}/{place.partition}: expected an offset from {beginnings[place]} to {ends[place]}, found {offset}; "
+                    f"the position is of another log than Kafka at {self._servers}, or retention has deleted records"
+                )
+                raise MismatchError(message)
+        self._wanted = {TopicPartition(place.topic, place.partition): offset for place, offset in positions.items()}
+        self._ask(self._assign)
+
+    def _assign(self, consumer: Any) -> None:  # noqa: ANN401  # kafka-python has no types
+        consumer.assign(list(self._wanted))
+        for at, offset in self._wanted.items():
+            consumer.seek(at, offset)
+        self._last_news = time.monotonic()
+
+    def poll(self, max_records: int, timeout_s: float) -> list[LogRecord]:
+        """Up to `max_records`, each partition in order; waits up to `timeout_s` for the first."""
+        if not self._wanted:
+            time.sleep(timeout_s)
+            return []
+        try:
+            if self._consumer is None:
+                self._ask(self._assign)
+            batches = self._consumer.poll(timeout_ms=max(1, int(timeout_s * 1000)), max_records=max_records)
+        except (OffsetOutOfRangeError, NoOffsetForPartitionError, LogTruncationError) as error:
+            message = f"Kafka at {self._servers} has no longer what comes next ({error}): its retention or somebody has deleted records"
+            raise MismatchError(message) from error
+        except (KafkaError, UnreachableError):
+            # Away; the next poll tries again with a fresh consumer.
+            self._drop()
+            time.sleep(min(timeout_s, 1.0))
+            return []
+        if not batches:
+            self._check_stall()
+            return []
+        self._last_news = time.monotonic()
+        records: list[LogRecord] = []
+        for at, batch in batches.items():
+            topic, partition = at.topic, at.partition
+            self._wanted[at] = batch[-1].offset + 1
+            records += [
+                LogRecord(
+                    topic,
+                    partition,
+                    record.offset,
+                    None if record.key is None else record.key.decode(errors="replace"),
+                    record.value or b"",
+                    EPOCH_START + timedelta(milliseconds=record.timestamp),
+                )
+                for record in batch
+            ]
+        return records
+
+    def _check_stall(self) -> None:
+        """kafka-python has been seen to stand still while the end moved: a fresh consumer goes on."""
+        if time.monotonic() - self._last_news < STALL_S:
+            return
+        self._last_news = time.monotonic()
+        try:
+            ends = self._ask(lambda consumer: consumer.end_offsets(list(self._wanted), timeout_ms=ANSWER_TIMEOUT_MS))
+        except UnreachableError:
+            return
+        if any(ends[at] > offset for at, offset in self._wanted.items()):
+            self._drop()
+
+    def _ask(self, question: Callable[[Any], Answer]) -> Answer:
+        try:
+            if self._consumer is None:
+                self._consumer = self._client(
+                    KafkaConsumer,
+                    group_id=None,
+                    enable_auto_commit=False,
+                    auto_offset_reset="none",
+                    allow_auto_create_topics=False,
+                    metrics_enabled=False,
+                    max_partition_fetch_bytes=4 << 20,
+                )
+                if self._wanted:
+                    self._assign(self._consumer)
+            return question(self._consumer)
+        except KafkaError as error:
+            self._drop()
+            raise self._unreachable(error, "did not answer") from error
+
+    def _client(self, make: Callable[..., Any], **settings: object) -> Any:  # noqa: ANN401  # kafka-python has no types
+        """A client of kafka-python; when it cannot connect, what it has started is stopped (it leaves a thread and a socket behind)."""
+        started: list[KafkaNetClient] = []
+
+        def remember(**configs: object) -> Any:  # noqa: ANN401  # kafka-python has no types
+            started.append(KafkaNetClient(**configs))
+            return started[-1]
+
+        try:
+            return make(**self._settings, **settings, kafka_client=remember)
+        except (KafkaError, OSError, ValueError) as error:
+            for client in started:
+                client.close()
+                client._net.stop()  # close() of the half-made client does nothing
+            raise self._unreachable(error, "cannot be reached") from error
+
+    def _unreachable(self, error: BaseException, what: str) -> UnreachableError:
+        message = f"Kafka at {self._servers} {what}: {error}. Is it running, and is KAFKA_BOOTSTRAP_SERVERS right?"
+        return UnreachableError(message)
+
+    def _drop(self) -> None:
+        consumer, self._consumer = self._consumer, None
+        if consumer is not None:
+            consumer.close(autocommit=False, timeout_ms=0)
+
+    def close(self) -> None:
+        """Give sockets and threads back; twice is once."""
+        self._wanted = {}
+        self._drop()

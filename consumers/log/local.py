@@ -1,0 +1,216 @@
+"""Reads the local log's SQLite file. Knows its layout (`schemas.local_log`), and nothing of what the values mean.
+
+Follows the file's own order (position), which is one sequential scan for any set of partitions and gives records merged by append time.
+"""
+
+import sqlite3
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from consumers.errors import CuaProjectError, MismatchError, UnreachableError
+from consumers.log.reader import LogRecord, Place
+from schemas.catalogue import TOPIC_NAMES
+from schemas.local_log import FORMAT, from_microseconds, to_microseconds
+
+BUSY_TIMEOUT_S = 30.0
+SHORTEST_NAP_S, LONGEST_NAP_S = 0.002, 0.050
+"""Between looks at a log that has nothing new: short after a record, longer while nothing comes."""
+
+
+class LocalLogReader:
+    """LogReader of a local log. A file that does not exist yet is an empty log that is watched until it appears.
+
+    Every statement is read to its end at once, so that no snapshot stays open: the writer is never blocked and its WAL stays short.
+    Not thread-safe, though it may be handed from one thread to another. `close` twice is once.
+    """
+
+    def __init__(self, path: Path, *, topic_prefix: str) -> None:
+        """Nothing is opened before the first question."""
+        self._path = path
+        self._topics = [topic_prefix + name for name in TOPIC_NAMES]
+        self._connection: sqlite3.Connection | None = None
+        self._log_id = ""
+        self._inode = 0
+        self._wanted: dict[Place, int] = {}
+        """Place -> next offset to hand out."""
+        self._places_by_id: dict[int, Place] = {}
+        self._scan = ""
+        self._next_position = 1
+
+    @property
+    def kind(self) -> str:
+        """`local`."""
+        return "local"
+
+    @property
+    def log_id(self) -> str:
+        """The file's identity; "" as long as there is no file."""
+        self._open()
+        return self._log_id
+
+    def places(self) -> list[Place]:
+        """Every partition of the installation's topics, sorted; empty when nothing was ever written."""
+        return sorted(place for place in self._ids() if place.topic in self._topics)
+
+    def beginnings(self, places: Sequence[Place]) -> dict[Place, int]:
+        """First offset there is; above 0 where a spool was pruned."""
+        ends = self.ends(places)
+        ids = self._ids()
+        found: dict[Place, int] = {}
+        for place in places:
+            first = None
+            if place in ids:
+                first = self._one('SELECT min("offset") FROM records WHERE partition_id = ?', (ids[place],))
+            found[place] = ends[place] if first is None else first
+        return found
+
+    def ends(self, places: Sequence[Place]) -> dict[Place, int]:
+        """Offset after the last record."""
+        rows = self._all("SELECT topic, partition, next_offset FROM partitions")
+        known = {Place(topic, partition): end for topic, partition, end in rows}
+        return {place: known.get(place, 0) for place in places}
+
+    def offset_at(self, places: Sequence[Place], time: datetime) -> dict[Place, int]:
+        """First offset whose record was appended at or after `time`; the end when there is none."""
+        ids = self._ids()
+        since = to_microseconds(time)
+        lows, highs = self.beginnings(places), self.ends(places)
+        found: dict[Place, int] = {}
+        for place in places:
+            low, high = lows[place], highs[place]
+            # Offsets have no gaps and their times never fall, so halving finds the first.
+            while low < high:
+                middle = (low + high) // 2
+                at = self._one('SELECT appended_at FROM records WHERE partition_id = ? AND "offset" = ?', (ids[place], middle))
+                low, high = (middle + 1, high) if at is not None and at < since else (low, middle)
+            found[place] = low
+        return found
+
+    def seek(self, positions: Mapping[Place, int]) -> None:
+        """Read these places from these offsets and no others. MismatchError for an offset that this log cannot have or has no more."""
+        places = list(positions)
+        ends, beginnings = self.ends(places), self.beginnings(places)
+        for place, offset in positions.items():
+            if not beginnings[place] <= offset <= ends[place]:
+                message = (
+                    f"{place.topic}/{place.partition}: expected an offset from {beginnings[place]} to {ends[place]}, found {offset}; "
+                    f"the position is of another log than {self._path}, or that file was replaced by an older copy"
+                )
+                raise MismatchError(message)
+        self._wanted = dict(positions)
+        self._plan()
+
+    def _plan(self) -> None:
+        """Where the scan begins, and which partitions it looks at."""
+        ids = self._ids()
+        self._places_by_id = {ids[place]: place for place in self._wanted if place in ids}
+        head = self._one("SELECT next_position FROM head", ())
+        starts = [1 if head is None else head]
+        for partition_id, place in self._places_by_id.items():
+            at = self._one('SELECT position FROM records WHERE partition_id = ? AND "offset" = ?', (partition_id, self._wanted[place]))
+            if at is not None:
+                starts.append(at)
+        self._next_position = min(starts)
+        is_whole = len(self._places_by_id) == len(ids)
+        chosen = ", ".join(str(partition_id) for partition_id in sorted(self._places_by_id))
+        # The + keeps SQLite on the b-tree of positions; by the index of partitions it would sort.
+        only = "" if is_whole else f" AND +partition_id IN ({chosen})"
+        self._scan = (
+            f'SELECT position, partition_id, "offset", key, value, appended_at FROM records WHERE position >= ?{only} '
+            "ORDER BY position LIMIT ?"
+        )
+
+    def poll(self, max_records: int, timeout_s: float) -> list[LogRecord]:
+        """Up to `max_records` in the order of appending; waits up to `timeout_s` for the first."""
+        deadline = time.monotonic() + timeout_s
+        nap_s = SHORTEST_NAP_S
+        while not (records := self._read(max_records)):
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                self._check_file()
+                break
+            time.sleep(min(nap_s, left_s))
+            nap_s = min(nap_s * 2, LONGEST_NAP_S)
+        return records
+
+    def _read(self, max_records: int) -> list[LogRecord]:
+        if len(self._places_by_id) < len(self._wanted):
+            # A place that was asked for before the log had it.
+            self._plan()
+            if not self._places_by_id:
+                return []
+        elif not self._wanted:
+            return []
+        wanted, places = self._wanted, self._places_by_id
+        records: list[LogRecord] = []
+        while not records:
+            rows = self._all(self._scan, (self._next_position, max_records))
+            if not rows:
+                break
+            self._next_position = rows[-1][0] + 1
+            for _, partition_id, offset, key, value, appended_at in rows:
+                place = places[partition_id]
+                # Below it: another place's position made the scan begin earlier.
+                if offset >= wanted[place]:
+                    wanted[place] = offset + 1
+                    records.append(LogRecord(place.topic, place.partition, offset, key, value, from_microseconds(appended_at)))
+        return records
+
+    def close(self) -> None:
+        """Close the file; twice is once."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _ids(self) -> dict[Place, int]:
+        rows = self._all("SELECT topic, partition, id FROM partitions")
+        return {Place(topic, partition): partition_id for topic, partition, partition_id in rows}
+
+    def _one(self, statement: str, values: Sequence[object]) -> int | None:
+        rows = self._all(statement, values)
+        return rows[0][0] if rows else None
+
+    def _all(self, statement: str, values: Sequence[object] = ()) -> list[tuple]:  # type: ignore[type-arg]  # columns differ
+        connection = self._open()
+        if connection is None:
+            return []
+        try:
+            return connection.execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            message = f"the local log {self._path} cannot be read: {error}"
+            raise UnreachableError(message) from error
+
+    def _open(self) -> sqlite3.Connection | None:
+        """The connection; None as long as there is no log."""
+        if self._connection is not None or not self._path.exists():
+            return self._connection
+        try:
+            # mode=rw: never makes the file. Read-only would do, but cannot read a WAL whose shared memory nobody has made.
+            uri = f"{self._path.absolute().as_uri()}?mode=rw"
+            connection = sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+            if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
+                connection.close()
+                return None
+            connection.execute("PRAGMA query_only = ON")
+            meta = dict(connection.execute("SELECT name, value FROM meta"))
+        except sqlite3.Error as error:
+            message = f"the local log {self._path} cannot be opened: {error}"
+            raise UnreachableError(message) from error
+        if int(meta["format"]) != FORMAT:
+            connection.close()
+            message = (
+                f"the local log {self._path} has format {meta['format']}, this cua-project reads {FORMAT}; use the version that made it"
+            )
+            raise MismatchError(message)
+        self._connection, self._log_id, self._inode = connection, meta["log_id"], self._path.stat().st_ino
+        return connection
+
+    def _check_file(self) -> None:
+        """The file that we hold open must be the one that writers write to."""
+        if self._connection is None:
+            return
+        if not self._path.exists() or self._path.stat().st_ino != self._inode:
+            message = f"the local log {self._path} was removed or replaced while it was read; start again on the new one"
+            raise CuaProjectError(message)

@@ -1,0 +1,80 @@
+"""Brings blobs into a remote store before the events that name them are shipped. Knows where blobs wait, not what is in them."""
+
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+
+from producer.blobs import FolderBlobs, RemoteBlobs
+from producer.errors import NotFoundError
+from producer.log.writer import Coordinates, Record
+
+REF = re.compile(rb"blob:sha256:[0-9a-f]{64}")
+KNOWN_REFS = 65536
+BYTES_AT_ONCE = 16 << 20
+"""Read into memory before they are uploaded."""
+
+
+class BlobUploads:
+    """Callable with records about to be shipped: returns once every blob they name is in the store. For one thread.
+
+    UnreachableError: try again. A blob that waits nowhere is said and passed over: it was stored by another installation, or is lost.
+    """
+
+    def __init__(self, staging: FolderBlobs, store: RemoteBlobs, *, say: Callable[[str], None]) -> None:
+        self._staging = staging
+        self._store = store
+        self._say = say
+        self._known: OrderedDict[str, None] = OrderedDict()
+
+    def __call__(self, records: Sequence[Record]) -> None:
+        """Upload what these records name."""
+        waiting: dict[str, bytes] = {}
+        size = 0
+        for ref in self._refs(records):
+            try:
+                content = self._staging.get(ref)
+            except NotFoundError as error:
+                if not self._store.exists(ref):
+                    self._say(f"an event names a blob that is nowhere to be found: {error}")
+                self._remember([ref])
+                continue
+            waiting[ref] = content
+            size += len(content)
+            if size >= BYTES_AT_ONCE:
+                self._upload(waiting)
+                waiting, size = {}, 0
+        self._upload(waiting)
+
+    def _refs(self, records: Sequence[Record]) -> list[str]:
+        found = {ref: None for record in records if b"blob:sha256:" in record.value for ref in REF.findall(record.value)}
+        return [ref.decode() for ref in found if ref.decode() not in self._known]
+
+    def _upload(self, waiting: dict[str, bytes]) -> None:
+        self._store.put_many(waiting)
+        self._remember(list(waiting))
+
+    def _remember(self, refs: Sequence[str]) -> None:
+        for ref in refs:
+            self._known[ref] = None
+        while len(self._known) > KNOWN_REFS:
+            self._known.popitem(last=False)
+
+
+class NoLog:
+    """The Target of an installation whose log is local but whose blobs are remote: the records are where they belong already."""
+
+    def __init__(self, blobs_url: str) -> None:
+        self._log_id = f"blobs-{sha256(blobs_url.encode()).hexdigest()[:16]}"
+
+    @property
+    def log_id(self) -> str:
+        """What the cursor is kept under: one per store."""
+        return self._log_id
+
+    def append(self, records: Sequence[Record]) -> list[Coordinates]:  # noqa: ARG002  # nothing is left to do
+        """Nothing: their blobs are uploaded."""
+        return []
+
+    def close(self) -> None:
+        """Nothing is held."""

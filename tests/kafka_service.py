@@ -1,0 +1,161 @@
+"""A real Apache Kafka (KRaft, one node) for tests: from its jars, without Docker, on a free port, in a folder of its own.
+
+Start, stop, kill -9 and restart on the same port and data. The jars come from Maven once, into CUA_TEST_CACHE.
+"""
+
+import base64
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+from uuid import uuid4
+
+KAFKA_VERSION = "4.1.1"
+START_TIMEOUT_S = 60.0
+
+POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>cua.train</groupId><artifactId>kafka-for-tests</artifactId><version>1</version><dependencies>
+<dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{KAFKA_VERSION}</version></dependency>
+<dependency><groupId>org.slf4j</groupId><artifactId>slf4j-simple</artifactId><version>1.7.36</version></dependency>
+</dependencies></project>
+"""
+
+PROPERTIES = """process.roles=broker,controller
+node.id=1
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+controller.quorum.bootstrap.servers=127.0.0.1:{controller_port}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+log.dirs={data}
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+default.replication.factor=1
+min.insync.replicas=1
+group.initial.rebalance.delay.ms=0
+auto.create.topics.enable=true
+num.partitions=1
+"""
+# auto.create with one partition is what a careless broker does; our topics must come out right all the same.
+
+
+def kafka_jars() -> Path:
+    """The folder of Kafka's jars; downloaded by Maven on first use (40 s, 43 MB)."""
+    cache = Path(os.environ.get("CUA_TEST_CACHE") or Path.home() / ".cache" / "cua-train-tests")
+    jars = cache / f"kafka-{KAFKA_VERSION}"
+    if jars.is_dir():
+        return jars
+    cache.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache) as work:
+        (Path(work) / "pom.xml").write_text(POM)
+        subprocess.run(
+            ["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=jars"],
+            cwd=work,
+            check=True,
+            stdin=subprocess.DEVNULL,
+        )
+        # Renamed whole: a download that was interrupted leaves nothing that looks complete. Another process may have been first.
+        with contextlib.suppress(OSError):
+            (Path(work) / "jars").rename(jars)
+    return jars
+
+
+def free_port() -> int:
+    """A TCP port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class KafkaService:
+    """One broker. Use as a context manager; at its end the process is gone and so is its folder."""
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="cua-kafka-"))
+        self._classpath = f"{kafka_jars()}/*"
+        self._process: subprocess.Popen[bytes] | None = None
+        self.port = free_port()
+        """Stays the same over restarts."""
+        properties = PROPERTIES.format(port=self.port, controller_port=free_port(), data=self._folder / "data")
+        self._properties = self._folder / "server.properties"
+        self._properties.write_text(properties)
+        # Its own, so that no log of one service is taken for another's; a leading dash would read as an option.
+        cluster_id = "c" + base64.urlsafe_b64encode(uuid4().bytes).decode()[1:22]
+        self._java("kafka.tools.StorageTool", "format", "--standalone", "-t", cluster_id, "-c", str(self._properties))
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """For KAFKA_BOOTSTRAP_SERVERS."""
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Start on the same data; returns once it answers."""
+        with (self._folder / "kafka.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                ["java", "-Xmx512m", "-XX:+UseSerialGC", "-cp", self._classpath, "kafka.Kafka", str(self._properties)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self._folder,
+            )
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while time.monotonic() < deadline:
+            if self._process.poll() is not None:
+                break
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
+                return
+            time.sleep(0.1)
+        tail = (self._folder / "kafka.log").read_text(errors="replace")[-2000:]
+        message = f"Kafka did not start within {START_TIMEOUT_S} s:\n{tail}"
+        raise RuntimeError(message)
+
+    def kill(self) -> None:
+        """As a crash does (SIGKILL)."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """In order (SIGTERM)."""
+        self._end(signal.SIGTERM)
+
+    def _end(self, how: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(how)
+            try:
+                self._process.wait(30)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait(30)
+            self._process = None
+
+    def _java(self, *arguments: str) -> None:
+        done = subprocess.run(
+            ["java", "-cp", self._classpath, *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            cwd=self._folder,
+            check=False,
+        )
+        if done.returncode:
+            message = f"{arguments[0]} failed: {done.stderr.decode(errors='replace')[-2000:]}"
+            raise RuntimeError(message)
+
+    def close(self) -> None:
+        """End the process and remove the folder; twice is once."""
+        self.kill()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __enter__(self) -> "KafkaService":
+        self.start()
+        return self
+
+    def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None) -> None:
+        self.close()
