@@ -7,7 +7,7 @@ from math import isfinite
 from consumers.monitor.html import Html, Node, tag
 
 WIDTH, HEIGHT = 420, 150
-LEFT, RIGHT, TOP, BOTTOM = 44, 10, 10, 22
+LEFT, RIGHT, TOP, BOTTOM = 54, 10, 10, 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def chart(title: str, series: Series, low: float | None = None, high: float | No
     parts: list[Node] = []
     for value in (bottom, (bottom + top) / 2, top):
         parts.append(tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=up(value), y2=up(value), class_="grid"))
-        parts.append(tag("text", f"{value:.3g}", x=LEFT - 6, y=up(value) + 4, class_="label end"))
+        parts.append(tag("text", f"{value:.2g}", x=LEFT - 6, y=up(value) + 4, class_="label end"))
     parts += [tag("text", f"{step:g}", x=across(step), y=HEIGHT - 5, class_="label middle") for step in dict.fromkeys((first, last))]
     parts += [tag("line", x1=across(x), x2=across(x), y1=up(y - band), y2=up(y + band), class_="band") for x, y, band in drawn if band]
     parts.append(tag("polyline", points=" ".join(f"{across(x)},{up(y)}" for x, y, _ in drawn), class_="line"))

@@ -47,7 +47,7 @@ def init_database(url: str | None = None, *, migrate: bool | None = None) -> Eng
 
 
 def get_session() -> Session:
-    """A new session: `with get_session() as session`, or plain and closed by hand. CuaProjectError before `init_database`."""
+    """Open a session, used by `with` or plain and closed by hand. CuaProjectError before `init_database`."""
     if _sessions is None:
         message = "expected init_database() to be called first, found no database connected"
         raise CuaProjectError(message)
