@@ -21,7 +21,6 @@ from transformers import (
 
 from producer.policy.vocabulary import CHAT_TEMPLATE, build_tokenizer
 
-
 COMPACT_MARK = "cua_policy.json"
 """A file in every folder built here: its policy writes actions in the compact form (`producer.agent.codecs.compact`)."""
 

@@ -61,6 +61,11 @@ class Network:
         ids = given if isinstance(given, list) else [given]
         return frozenset({int(self.processor.tokenizer.eos_token_id), *(int(token) for token in ids if token is not None)})
 
+    @property
+    def unsayable_tokens(self) -> tuple[int, int]:
+        """Placeholders of pictures: in a completion they would stand for an image that is not there."""
+        return int(self.base.config.image_token_id), int(self.base.config.video_token_id)
+
     def trainable(self) -> list[nn.Parameter]:
         """The adapter's parameters, in a fixed order."""
         return [parameter for parameter in self.adapted.parameters() if parameter.requires_grad]

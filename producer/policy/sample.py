@@ -80,7 +80,7 @@ def decode(network: Network, cache: WorkingCache, start: Prefilled, draws: Seque
     stopped_B = torch.zeros(num_rows, dtype=torch.bool, device=device)
     logits_BV = start.logits_BV
     for step in range(max_tokens):
-        tokens_BT[:, step], logprobs_BT[:, step] = choose(logits_BV, temperature_B, uniforms_BT[:, step])
+        tokens_BT[:, step], logprobs_BT[:, step] = choose(logits_BV, temperature_B, uniforms_BT[:, step], network.unsayable_tokens)
         lengths_B += running_B
         stopped_B |= running_B & torch.isin(tokens_BT[:, step], end_E)
         running_B &= ~stopped_B & (lengths_B < limits_B)
@@ -98,18 +98,20 @@ def decode(network: Network, cache: WorkingCache, start: Prefilled, draws: Seque
     ]
 
 
-def choose(logits_BV: Tensor, temperature_B: Tensor, uniforms_B: Tensor) -> tuple[Tensor, Tensor]:
+def choose(logits_BV: Tensor, temperature_B: Tensor, uniforms_B: Tensor, unsayable: Sequence[int] = ()) -> tuple[Tensor, Tensor]:
     """A token per row and its log-prob under the tempered distribution; where the temperature is 0 the likeliest token, untempered.
 
     `uniforms_B` lies in [0, 1), float64. The token is the first whose cumulative probability exceeds it, so one of probability 0 is never
-    drawn.
+    drawn. `unsayable` tokens are passed over; log-probs stay those of the whole distribution, which is what anybody recomputes.
     """
     is_greedy_B = temperature_B == 0
     scale_B1 = torch.where(is_greedy_B, 1.0, temperature_B)[:, None]
     logprobs_BV = torch.log_softmax(logits_BV / scale_B1, dim=-1)
-    cumulative_BV = logprobs_BV.double().exp().cumsum(dim=-1)
+    said_BV = logprobs_BV.double().exp()
+    said_BV[:, list(unsayable)] = 0.0
+    cumulative_BV = said_BV.cumsum(dim=-1)
     drawn_B = (cumulative_BV <= uniforms_B[:, None] * cumulative_BV[:, -1:]).sum(dim=-1)
-    token_B = torch.where(is_greedy_B, logits_BV.argmax(dim=-1), drawn_B)
+    token_B = torch.where(is_greedy_B, said_BV.argmax(dim=-1), drawn_B)
     return token_B, logprobs_BV.gather(1, token_B[:, None])[:, 0]
 
 

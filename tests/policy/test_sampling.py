@@ -122,3 +122,10 @@ def test_no_requests_no_completions(policy: InProcessPolicy) -> None:
 def test_a_new_first_turn_of_a_known_episode_starts_it_over(policy: InProcessPolicy) -> None:
     request = make_request(1, make_screen(1))
     assert recorded(policy.sample([request])[0]).completion_tokens == recorded(policy.sample([replace(request)])[0]).completion_tokens
+
+
+def test_a_placeholder_of_a_picture_is_never_said_and_logprobs_stay_those_of_the_whole_distribution() -> None:
+    logits_BV = torch.log(torch.tensor([[0.5, 0.3, 0.2]])).repeat(3, 1)
+    tokens, logprobs = choose(logits_BV, torch.tensor([1.0, 1.0, 0.0]), torch.tensor([0.0, 0.99, 0.5], dtype=torch.float64), [0])
+    assert tokens.tolist() == [1, 2, 1]
+    assert logprobs.exp().tolist() == pytest.approx([0.3, 0.2, 0.3])
