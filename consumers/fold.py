@@ -5,6 +5,7 @@ One record is applied, ignored, held or dropped; nothing else can happen to it. 
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from consumers.drops import Drops
 from consumers.held import Coordinates, Held, HeldAs, Kind
@@ -61,6 +62,18 @@ def _stream_of_key(key: str | None) -> str | None:
         return None
 
 
+class Selection(NamedTuple):
+    """Which records a replay treats otherwise than the live projection would."""
+
+    hold: frozenset[tuple[str, int, int]] = frozenset()
+    """(topic, partition, offset) of records that are parked whatever this code could do with them."""
+    wanted: Callable[[Reading], bool] | None = None
+    """Which records count at all; None: every one."""
+
+
+EVERYTHING = Selection()
+
+
 @dataclass(slots=True)
 class PartitionTally:
     """What became of one partition's records."""
@@ -92,11 +105,20 @@ class Fold:
     With `probe` every event's operations are handed over one by one instead of being collected.
     """
 
-    def __init__(self, streams: dict[str, Stream], drops: Drops, log_id: str, probe: Probe | None = None) -> None:
+    def __init__(
+        self,
+        streams: dict[str, Stream],
+        drops: Drops,
+        log_id: str,
+        *,
+        probe: Probe | None = None,
+        selection: Selection = EVERYTHING,
+    ) -> None:
         self._streams = streams
         self._drops = drops
         self._log_id = log_id
         self._probe = probe
+        self._selection = selection
         self.batch = Batch()
 
     def take_all(self, readings: Iterable[Reading]) -> Batch:
@@ -107,14 +129,19 @@ class Fold:
 
     def take(self, reading: Reading) -> None:
         """One record of the log."""
-        record = reading.record
+        tally = self._pass_over(reading.record)
+        if self._selection.wanted is None or self._selection.wanted(reading):
+            self.consider(reading, tally)
+
+    def _pass_over(self, record: LogRecord) -> PartitionTally:
+        """Move the position past a record."""
         place = (record.topic, record.partition)
         tally = self.batch.tallies.get(place)
         if tally is None:
             tally = self.batch.tallies[place] = PartitionTally(0, None)
         tally.next_offset = record.offset + 1
         tally.appended_at = record.appended_at
-        self.consider(reading, tally)
+        return tally
 
     def consider(self, reading: Reading, tally: PartitionTally) -> None:
         """Apply, ignore, hold or drop a record; also one that was parked and is tried again."""
@@ -162,6 +189,8 @@ class Fold:
                     self._abandon(stream)
                 elif drop == "record":
                     stream.position.advance(envelope)
+                elif reading.record[:3] in self._selection.hold:
+                    self._park(stream, reading, "unknown_schema", "parked in the tables that this is compared with")
                 else:
                     self._apply(stream, reading, envelope, tally)
             case Verdict.DUPLICATE:

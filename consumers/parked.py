@@ -170,7 +170,7 @@ class Operator:
 
     def _fold(self, cursor: Cursor, streams: dict[str, Stream], probe: Probe | None) -> Fold:
         drops: Drops = load_drops(cursor)
-        return Fold(streams, drops, read_state(cursor, self._schema).log_id or "", probe)
+        return Fold(streams, drops, read_state(cursor, self._schema).log_id or "", probe=probe)
 
     def _find(self, cursor: Cursor, record_id: str) -> Held:
         place, _, offset = record_id.rpartition("@")

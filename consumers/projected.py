@@ -10,7 +10,7 @@ from psycopg2.extensions import cursor as Cursor  # noqa: N812  # psycopg2 names
 
 from consumers.connection import Connection
 from consumers.drops import Drops
-from consumers.fold import Batch, DatabaseRefusedError, Fold, Probe, Reading, stored_subjects
+from consumers.fold import EVERYTHING, Batch, DatabaseRefusedError, Fold, Probe, Reading, Selection, stored_subjects
 from consumers.held import Held, record_of
 from consumers.log.reader import Place
 from consumers.operator_drops import load_drops
@@ -34,7 +34,7 @@ class ProjectedSchema:
     After any exception but those of bad records, `load` must come before the next `apply`: what is in memory may be ahead of the tables.
     """
 
-    def __init__(self, connection: Connection, schema: str, log_id: str) -> None:
+    def __init__(self, connection: Connection, schema: str, log_id: str, selection: Selection = EVERYTHING) -> None:
         self.connection = connection
         self.schema = schema
         self.log_id = log_id
@@ -45,6 +45,7 @@ class ProjectedSchema:
         """Rows written since the beginning."""
         self._streams: dict[str, Stream] = {}
         self._drops = Drops()
+        self._selection = selection
 
     def load(self) -> None:
         """Forget what is in memory and read where the tables stand."""
@@ -79,7 +80,7 @@ class ProjectedSchema:
     def _apply_singly(self, readings: Sequence[Reading]) -> int:
         with self.connection.cursor() as cursor:
             self._look_up(cursor, readings)
-            fold = Fold(self._streams, self._drops, self.log_id, probe_with(cursor, self.schema))
+            fold = Fold(self._streams, self._drops, self.log_id, probe=probe_with(cursor, self.schema), selection=self._selection)
             batch = fold.take_all(readings)
         self._commit(batch)
         self._settle(batch)
@@ -88,7 +89,7 @@ class ProjectedSchema:
     def _fold(self, readings: Sequence[Reading]) -> Batch:
         with self.connection.cursor() as cursor:
             self._look_up(cursor, readings)
-        return Fold(self._streams, self._drops, self.log_id).take_all(readings)
+        return Fold(self._streams, self._drops, self.log_id, selection=self._selection).take_all(readings)
 
     def _look_up(self, cursor: Cursor, readings: Sequence[Reading]) -> None:
         subjects = stored_subjects(readings, self._streams)
