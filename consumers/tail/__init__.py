@@ -1,0 +1,1 @@
+"""Following the log by eye or by script: what to read, in which order, and how a record looks."""
