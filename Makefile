@@ -1,1 +1,35 @@
-# Every target sets .venv up by itself when it is missing or older than pyproject.toml.
+# Every target first sets .venv up by itself when it is missing or does not fit requirements.lock; nothing is fetched when it fits.
+# It needs Python 3.11 or newer with its venv module. Works from any folder: make -C <checkout> test
+
+SHELL := /bin/bash
+ROOT := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
+BIN := $(ROOT)/.venv/bin
+MAKEFLAGS += --no-print-directory
+
+.PHONY: install run test lint format bench lock clean
+
+install: ## set up .venv with both commands
+	@cd "$(ROOT)" && .ci/install
+
+run: install ## train the default policy on the simulated phone, with tables and the monitor beside it
+	@"$(BIN)/cua-train" run
+
+test: install ## every test, real PostgreSQL and Kafka included
+	@cd "$(ROOT)" && "$(BIN)/python" -m pytest
+
+lint: install ## ruff, mypy, import contracts
+	@cd "$(ROOT)" && "$(BIN)/ruff" check && "$(BIN)/ruff" format --check && "$(BIN)/mypy" && "$(BIN)/lint-imports"
+
+format: install ## let ruff rewrite what it can
+	@cd "$(ROOT)" && "$(BIN)/ruff" check --fix && "$(BIN)/ruff" format
+
+bench: install ## emit, projection and rebuild in CPU-microseconds, beside plain COPY of the same rows
+	@cd "$(ROOT)" && "$(BIN)/python" -m tests.bench
+
+# The pins are for every platform and Python >= 3.11; the file names no index, so it works with whichever one is configured.
+lock: install ## raise every pin to the newest release
+	@cd "$(ROOT)" && "$(BIN)/uv" pip compile --quiet --upgrade --universal --python-version 3.11 --all-extras --generate-hashes \
+		--no-emit-index-url --no-emit-find-links --no-header --no-annotate --output-file requirements.lock pyproject.toml
+
+clean: ## remove .venv and every cache
+	@cd "$(ROOT)" && rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .services

@@ -84,7 +84,7 @@ class StepFinished(Payload):
     loss: float
     """The loss function's value over the whole batch, summed over substeps' samples; 0 when no sample had an advantage."""
     kl_divergence: float
-    """Mean of log p_sampling - log p_training over the action tokens (optim/kl_sample_train_v1), nats."""
+    """Mean of log p_sampling - log p_training over the action tokens (optim/kl_sample_train_v1), nats; 0 when nothing was trained."""
     policy_gradient_norm: float
     """Global L2 norm of the gradient before clipping; mean over substeps; 0 when nothing was trained."""
     reward_mean: float

@@ -142,11 +142,17 @@ class KafkaLog:
         with self._read_lock:
             yield from self._ask(lambda consumer: self._read(consumer, partitions, wanted, since))
 
+    def read_topic(self, topic: str, since: Mapping[Place, int]) -> Iterator[tuple[str, bytes]]:
+        """(key, value) of every record of a topic, each partition in order, from `since` to the end at call. UnreachableError."""
+        partitions = [TopicPartition(topic, number) for number in range(self._num_partitions[topic])]
+        with self._read_lock:
+            yield from self._ask(lambda consumer: self._read(consumer, partitions, None, since))
+
     def _read(
         self,
         consumer: Any,  # noqa: ANN401  # kafka-python has no types
         partitions: Sequence[Any],
-        wanted: Mapping[bytes, str],
+        wanted: Mapping[bytes, str] | None,
         since: Mapping[Place, int],
     ) -> list[tuple[str, bytes]]:
         timeout_ms = int(CONNECT_TIMEOUT_S * 1000)
@@ -171,7 +177,11 @@ class KafkaLog:
         while left:
             for at, records in consumer.poll(timeout_ms=500, max_records=5000).items():
                 deadline = time.monotonic() + READ_TIMEOUT_S
-                found.extend((wanted[r.key], r.value) for r in records if r.key in wanted and r.offset < ends[at])
+                found.extend(
+                    ((r.key or b"").decode(errors="replace"), r.value)
+                    for r in records
+                    if (wanted is None or r.key in wanted) and r.offset < ends[at]
+                )
                 if records[-1].offset + 1 >= ends[at]:
                     left.pop(at, None)
             if time.monotonic() > deadline:

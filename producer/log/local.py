@@ -21,8 +21,8 @@ READ_CHUNK = 2000
 
 INSERT = 'INSERT INTO records (position, partition_id, "offset", appended_at, key, value) VALUES (?, ?, ?, ?, ?, ?)'
 # The + keeps SQLite on the index of offsets, which gives their order.
-SCAN = """SELECT key, value FROM records WHERE partition_id = ? AND "offset" >= ? AND "offset" < ?
-          AND +key IN (SELECT value FROM json_each(?)) ORDER BY "offset\""""
+SCAN = """SELECT key, value FROM records WHERE partition_id = ?1 AND "offset" >= ?2 AND "offset" < ?3
+          AND (?4 IS NULL OR +key IN (SELECT value FROM json_each(?4))) ORDER BY "offset\""""
 
 
 def _wall_clock_us() -> int:
@@ -164,6 +164,20 @@ class LocalLog:
         finally:
             connection.close()
 
+    def read_topic(self, topic: str, since: Mapping[Place, int]) -> Iterator[tuple[str, bytes]]:
+        """(key, value) of every record of a topic, each partition in order, from `since` to the end at call."""
+        connection = open_for_reading(self._path)
+        try:
+            partitions = connection.execute(
+                "SELECT id, partition, next_offset FROM partitions WHERE topic = ? ORDER BY partition", (topic,)
+            ).fetchall()
+            for partition_id, partition, end in partitions:
+                yield from _scan(connection, partition_id, since.get(Place(topic, partition), 0), end, None)
+        except sqlite3.Error as error:
+            raise broken(self._path, "cannot be read", error) from error
+        finally:
+            connection.close()
+
     def close(self) -> None:
         """Close the file; twice is once."""
         with self._lock:
@@ -173,7 +187,7 @@ class LocalLog:
                 self._connection.close()
 
 
-def _scan(connection: sqlite3.Connection, partition_id: int, start: int, end: int, keys: str) -> Iterator[tuple[str, bytes]]:
+def _scan(connection: sqlite3.Connection, partition_id: int, start: int, end: int, keys: str | None) -> Iterator[tuple[str, bytes]]:
     for low in range(start, end, READ_CHUNK):
         # Read to the end before handing out: a consumer that dawdles must not hold a snapshot open.
         yield from connection.execute(SCAN, (partition_id, low, min(low + READ_CHUNK, end), keys)).fetchall()

@@ -56,6 +56,10 @@ class LogWriter(Protocol):
         """(key, value) of several streams of one topic, each in order; one pass over each partition that they lie in."""
         ...
 
+    def read_topic(self, topic: str, since: Mapping[Place, int]) -> Iterator[tuple[str, bytes]]:
+        """(key, value) of every record of a topic, each partition in order, from `since` to the end at call."""
+        ...
+
     def close(self) -> None:
         """Release files and sockets; twice is once."""
         ...

@@ -40,6 +40,10 @@ class UpdateSettings:
     """Log-probs are those of the tempered distribution, as sampled."""
     kl_penalty_coef: float
     seed: int
+    warmup_steps: int = 0
+    """Over the first so many optimiser steps the learning rate rises linearly to its value."""
+    max_gradient_norm: float | None = None
+    """Gradients of a greater global L2 norm are scaled down to it; None: never."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,49 @@
+"""How migrations run: online only, on the connection that `consumers.migrate` passes in or on the installation's database.
+
+The revision is kept in `cua_ops`, which no rebuild replaces.
+"""
+
+import os
+
+from alembic import context
+from sqlalchemy import Connection, create_engine, pool, text
+
+from consumers.database import resolve_database
+from consumers.tables import OPS_SCHEMA, SCHEMA, Base
+
+OURS = {SCHEMA, OPS_SCHEMA}
+
+
+def include_name(name: str | None, type_: str, parent_names: dict[str, str | None]) -> bool:
+    """Only our two schemas, and not the revision's own table."""
+    if type_ == "schema":
+        return name in OURS
+    return not (type_ == "table" and name == "alembic_version" and parent_names.get("schema_name") == OPS_SCHEMA)
+
+
+def run(connection: Connection) -> None:
+    """Migrate over one connection, in one transaction."""
+    # With `cua` in front of the role's search_path, the inspector would take it for the nameless default schema.
+    connection.execute(text("SET LOCAL search_path TO public"))
+    connection.dialect.default_schema_name = "public"
+    connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {OPS_SCHEMA}"))
+    context.configure(
+        connection=connection,
+        target_metadata=Base.metadata,
+        include_schemas=True,
+        include_name=include_name,
+        version_table_schema=OPS_SCHEMA,
+        compare_type=True,
+        compare_server_default=True,
+    )
+    with context.begin_transaction():
+        context.run_migrations()
+
+
+given: Connection | None = context.config.attributes.get("connection")
+if given is not None:
+    run(given)
+else:
+    engine = create_engine(resolve_database(os.environ), poolclass=pool.NullPool)
+    with engine.begin() as own:
+        run(own)

@@ -1,0 +1,5 @@
+"""`python -m consumers` is `cua-project`."""
+
+from consumers.cli import main
+
+main()

@@ -1,0 +1,109 @@
+"""`cua-project parked`: what could not be applied, and what to do about it."""
+
+import getpass
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from consumers.parked import HeldSummary, Operator, Redriven
+
+
+@contextmanager
+def _operator() -> Iterator["Operator"]:
+    from consumers.connection import connected
+    from consumers.database import resolve_database
+    from consumers.migrate import ensure_current
+    from consumers.parked import Operator
+    from consumers.tables import SCHEMA
+
+    url = resolve_database(os.environ)
+    ensure_current(url)
+    with connected(url, "parked") as connection:
+        yield Operator(connection, SCHEMA)
+
+
+def _json(summary: "HeldSummary") -> dict[str, object]:
+    times = {"event_time": summary.event_time, "appended_at": summary.appended_at}
+    return summary._asdict() | {name: None if time is None else time.isoformat() for name, time in times.items()}
+
+
+def _report(result: "Redriven", *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(result._asdict()))
+    else:
+        click.echo(f"{result.streams} streams tried: {result.events} events applied, {result.still_parked} records parked still")
+
+
+@click.group()
+def command() -> None:
+    """List, try again or give up records that could not be applied."""
+
+
+@command.command("list")
+@click.option("--as", "held_as", type=click.Choice(["parked", "waiting", "refused"]), help="Only these; otherwise all three.")
+@click.option("--json", "as_json", is_flag=True, help="An array of objects.")
+def list_command(*, held_as: str | None, as_json: bool) -> None:
+    """Records that are parked, wait for a gap to fill, or were refused."""
+    with _operator() as operator:
+        summaries = operator.list_held(held_as)
+    if as_json:
+        click.echo(json.dumps([_json(summary) for summary in summaries]))
+        return
+    for summary in summaries:
+        what = f"{summary.type} {summary.epoch}/{summary.sequence}" if summary.type else "unreadable"
+        click.echo(f"{summary.id}  {summary.held_as}  {summary.stream or '(no stream)'}  {what}: {summary.reason}")
+    if not summaries:
+        click.echo("nothing is held", err=True)
+
+
+@command.command()
+@click.argument("record")
+@click.option("--json", "as_json", is_flag=True, help="One object, the value as text.")
+def show(record: str, *, as_json: bool) -> None:
+    """One held RECORD (topic/partition@offset) with its value."""
+    with _operator() as operator:
+        summary, value = operator.show(record)
+    text = value.decode(errors="replace")
+    if as_json:
+        click.echo(json.dumps(_json(summary) | {"value": text}))
+        return
+    for name, content in _json(summary).items():
+        click.echo(f"{name}: {content}")
+    click.echo(text)
+
+
+@command.command()
+@click.argument("streams", nargs=-1, metavar="[STREAM]...")
+@click.option("--json", "as_json", is_flag=True, help='Print {"streams", "events", "still_parked"}.')
+def redrive(streams: tuple[str, ...], *, as_json: bool) -> None:
+    """Try parked records again: of the named streams, or all."""
+    with _operator() as operator:
+        result = operator.redrive(list(streams) or None)
+    _report(result, as_json=as_json)
+
+
+@command.command()
+@click.argument("what", metavar="RECORD|STREAM")
+@click.option("--rest", is_flag=True, help="Give up everything of the record's stream from it on.")
+@click.option("--gap", is_flag=True, help="WHAT is a stream: give up the records that it waits for.")
+@click.option("--reason", help="Kept with the decision.")
+@click.option("--json", "as_json", is_flag=True, help='Print {"streams", "events", "still_parked"}.')
+def drop(what: str, *, rest: bool, gap: bool, reason: str | None, as_json: bool) -> None:
+    """Give up a parked RECORD (topic/partition@offset); what follows it in its stream is applied. Rebuilds honour it."""
+    from consumers.errors import UsageError
+
+    if rest and gap:
+        message = "expected --rest or --gap, found both"
+        raise UsageError(message)
+    made_by = getpass.getuser()
+    with _operator() as operator:
+        if gap:
+            result = operator.drop_gap(what, made_by=made_by, reason=reason)
+        else:
+            result = operator.drop_record(what, rest=rest, made_by=made_by, reason=reason)
+    _report(result, as_json=as_json)

@@ -1,0 +1,41 @@
+"""`cua-project status`: how far the tables are, what is held, how the trainings stand."""
+
+import json
+import os
+
+import click
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Everything, as one object.")
+def command(*, as_json: bool) -> None:
+    """Show how far the tables are behind the log, what could not be applied, and every training."""
+    from consumers.database import resolve_database
+    from consumers.log.open import open_reader
+    from consumers.migrate import ensure_current
+    from consumers.standing import take_standing
+    from schemas.installation import read_installation
+
+    url = resolve_database(os.environ)
+    ensure_current(url)
+    reader = open_reader(read_installation(os.environ))
+    try:
+        standing = take_standing(reader, url)
+    finally:
+        reader.close()
+    if as_json:
+        report = {
+            "log": {"kind": standing.log_kind, "partitions": [partition._asdict() for partition in standing.partitions]},
+            "lag_events": standing.lag_events,
+            **standing.held._asdict(),
+            "trainings": [training._asdict() for training in standing.trainings],
+        }
+        click.echo(json.dumps(report))
+        return
+    held = standing.held
+    click.echo(f"log: {standing.log_kind}, {len(standing.partitions)} partitions, {standing.lag_events} events behind")
+    click.echo(f"parked: {held.parked}  duplicates: {held.duplicates}  fenced: {held.fenced}  gaps: {held.gaps}")
+    for training in standing.trainings:
+        heartbeat = "no heartbeat" if training.heartbeat_age_s is None else f"heartbeat {training.heartbeat_age_s:.0f} s ago"
+        parked = "" if training.parked_since is None else f"  PARKED since {training.parked_since}"
+        click.echo(f"{training.run_name:30} {training.status:12} {training.progress_percent:5.1f} %  {heartbeat}{parked}")

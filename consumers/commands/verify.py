@@ -1,0 +1,60 @@
+"""`cua-project verify`: are the tables what the log says?"""
+
+import json
+import os
+
+import click
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help='Print {"equal", "events", "tables", "differences"}.')
+def command(*, as_json: bool) -> None:
+    """Compare every table with a replay of the log to the same positions; exit 4 when they differ.
+
+    Reads one moment of the live tables, whatever is projected meanwhile; needs room for a second copy of them.
+    """
+    from consumers.database import resolve_database
+    from consumers.errors import MismatchError
+    from consumers.log.open import open_reader
+    from consumers.migrate import ensure_current
+    from consumers.verify import verify
+    from schemas.installation import read_installation
+
+    url = resolve_database(os.environ)
+    ensure_current(url)
+    reader = open_reader(read_installation(os.environ))
+    try:
+        result = verify(reader, url)
+    finally:
+        reader.close()
+    if as_json:
+        report = {
+            "equal": result.equal,
+            "events": result.events,
+            "tables": {name: table._asdict() for name, table in result.tables.items()},
+            "differences": [difference._asdict() for difference in result.differences],
+            "has_more": result.has_more,
+            "redrivable": result.redrivable,
+        }
+        click.echo(json.dumps(report))
+    else:
+        _print(result)
+    if not result.equal:
+        message = "expected the tables to be what the log says, found differences; `cua-project rebuild` makes them so"
+        raise MismatchError(message)
+
+
+def _print(result: object) -> None:
+    from consumers.verify import Verification
+
+    assert isinstance(result, Verification)  # noqa: S101  # typed here, so that --help need not import it
+    for name, table in result.tables.items():
+        click.echo(f"{name:15} {table.rows:10} rows  {table.hash}")
+    for found in result.differences:
+        where = found.table if found.column is None else f"{found.table}.{found.column}"
+        click.echo(f"{where} of {found.key}: {found.live} in the tables, {found.replayed} in the log")
+    if result.has_more:
+        click.echo("... and more")
+    for stream in result.redrivable:
+        click.echo(f"{stream} is parked by an older version; this one will try it again when it projects")
+    click.echo(f"{'equal' if result.equal else 'different'} after {result.events} events")

@@ -1,0 +1,47 @@
+"""Connections to PostgreSQL as the projection, rebuild and verify use them, set so that a value's text depends on nothing but the value."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg2
+from psycopg2.extensions import connection as Connection  # noqa: N812  # psycopg2 names its class in lower case
+from sqlalchemy import Engine, create_engine, pool
+
+from consumers.database import CONNECT_TIMEOUT_S, libpq_url, sqlalchemy_url, unreachable
+
+__all__ = ["Connection", "connect", "connected", "schema_engine"]
+
+SETTINGS = {"timezone": "UTC", "datestyle": "ISO,YMD", "extra_float_digits": "1", "bytea_output": "hex", "search_path": "public"}
+"""A row's hash is of its text. Our SQL names its schemas; without a search_path of ours nothing of it can be found by accident."""
+OPTIONS = " ".join(f"-c {name}={value}" for name, value in SETTINGS.items())
+
+
+def connect(url: str, purpose: str) -> Connection:
+    """A connection that pg_stat_activity shows as `cua-project <purpose>`; UnreachableError when the server does not answer."""
+    try:
+        return psycopg2.connect(
+            libpq_url(url),
+            options=OPTIONS,
+            connect_timeout=CONNECT_TIMEOUT_S,
+            application_name=f"cua-project {purpose}",
+            keepalives_idle=10,
+            keepalives_interval=5,
+            keepalives_count=3,
+        )
+    except psycopg2.OperationalError as error:
+        raise unreachable(url, error) from None
+
+
+@contextmanager
+def connected(url: str, purpose: str) -> Iterator[Connection]:
+    """A connection for a while; closed, and so rolled back, on the way out."""
+    connection = connect(url, purpose)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def schema_engine(url: str) -> Engine:
+    """An engine without a pool, for migrations and for making tables."""
+    return create_engine(sqlalchemy_url(url), poolclass=pool.NullPool, connect_args={"connect_timeout": CONNECT_TIMEOUT_S})

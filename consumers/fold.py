@@ -1,0 +1,297 @@
+"""The fold: records of the log in, rows and stream states out. Pure but for the streams it is given; the same live and in a rebuild.
+
+One record is applied, ignored, held or dropped; nothing else can happen to it. What a stream holds never touches another stream.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from consumers.drops import Drops
+from consumers.held import Coordinates, Held, HeldAs, Kind
+from consumers.log.reader import LogRecord
+from consumers.projectors.projector import Occasion, Operation, UnappliableError
+from consumers.projectors.registry import PROJECTORS
+from consumers.rows import Rows
+from consumers.statuses import Move, history, judge_move, remember
+from consumers.streams import Stream, jump_over_gap, new_stream
+from schemas.event import Envelope, Event
+from schemas.status import IllegalTransitionError
+from schemas.streams import Verdict
+from schemas.wire import InvalidPayloadError, UnknownSchemaError, UnreadableError, format_time, read_envelope, read_payload
+
+Probe = Callable[[Sequence[Operation]], None]
+"""Writes one event's operations at once, and raises UnappliableError when the database refuses them."""
+
+
+class DatabaseRefusedError(UnappliableError):
+    """The database refuses an event's rows (a constraint, a number out of range)."""
+
+
+@dataclass(slots=True)
+class Reading:
+    """A record with what its envelope says."""
+
+    record: LogRecord
+    stream: str | None
+    """None: neither value nor key names one."""
+    envelope: Envelope | None
+    problem: str
+    """Why there is no envelope."""
+
+
+def read_record(record: LogRecord) -> Reading:
+    """The envelope, checked against the key; the key alone names the stream of a value that cannot be read."""
+    try:
+        envelope = read_envelope(record.value)
+        new_stream(envelope.subject)
+    except (UnreadableError, ValueError) as error:
+        return Reading(record, _stream_of_key(record.key), None, str(error))
+    if record.key is not None and record.key != envelope.subject:
+        problem = f"expected the key to be the subject {envelope.subject!r}, found {record.key!r}"
+        return Reading(record, _stream_of_key(record.key), None, problem)
+    return Reading(record, envelope.subject, envelope, "")
+
+
+def _stream_of_key(key: str | None) -> str | None:
+    if key is None:
+        return None
+    try:
+        return new_stream(key).subject
+    except ValueError:
+        return None
+
+
+class Selection(NamedTuple):
+    """Which records a replay treats otherwise than the live projection would."""
+
+    hold: frozenset[tuple[str, int, int]] = frozenset()
+    """(topic, partition, offset) of records that are parked whatever this code could do with them."""
+    wanted: Callable[[Reading], bool] | None = None
+    """Which records count at all; None: every one."""
+
+
+EVERYTHING = Selection()
+
+
+@dataclass(slots=True)
+class PartitionTally:
+    """What became of one partition's records."""
+
+    next_offset: int
+    appended_at: object
+    num_events: int = 0
+    num_duplicates: int = 0
+
+
+@dataclass(slots=True)
+class Batch:
+    """Everything that one transaction writes."""
+
+    rows: Rows = field(default_factory=Rows)
+    streams: dict[str, Stream] = field(default_factory=dict)
+    """The streams that changed."""
+    held: dict[Coordinates, Held] = field(default_factory=dict)
+    """Records that are held from now on."""
+    released: set[Coordinates] = field(default_factory=set)
+    """Held records that are applied, or known as duplicates, now."""
+    tallies: dict[tuple[str, int], PartitionTally] = field(default_factory=dict)
+    num_events: int = 0
+
+
+class Fold:
+    """Folds one batch. `streams` must know every stream of its records that is stored; it is changed in place.
+
+    With `probe` every event's operations are handed over one by one instead of being collected.
+    """
+
+    def __init__(
+        self,
+        streams: dict[str, Stream],
+        drops: Drops,
+        log_id: str,
+        *,
+        probe: Probe | None = None,
+        selection: Selection = EVERYTHING,
+    ) -> None:
+        self._streams = streams
+        self._drops = drops
+        self._log_id = log_id
+        self._probe = probe
+        self._selection = selection
+        self.batch = Batch()
+
+    def take_all(self, readings: Iterable[Reading]) -> Batch:
+        """Every record of a poll, each partition in order."""
+        for reading in readings:
+            self.take(reading)
+        return self.batch
+
+    def take(self, reading: Reading) -> None:
+        """One record of the log."""
+        tally = self._pass_over(reading.record)
+        if self._selection.wanted is None or self._selection.wanted(reading):
+            self.consider(reading, tally)
+
+    def _pass_over(self, record: LogRecord) -> PartitionTally:
+        """Move the position past a record."""
+        place = (record.topic, record.partition)
+        tally = self.batch.tallies.get(place)
+        if tally is None:
+            tally = self.batch.tallies[place] = PartitionTally(0, None)
+        tally.next_offset = record.offset + 1
+        tally.appended_at = record.appended_at
+        return tally
+
+    def consider(self, reading: Reading, tally: PartitionTally) -> None:
+        """Apply, ignore, hold or drop a record; also one that was parked and is tried again."""
+        if reading.stream is None:
+            if self._drops.scope(None, reading.record.value) is None:
+                self._hold(reading, "parked", "unreadable", reading.problem)
+            return
+        stream = self._stream(reading.stream)
+        self._consider(stream, reading, tally)
+        self.release(stream, tally)
+
+    def retry(self, held: Held, tally: PartitionTally) -> None:
+        """A record that was parked, once more; its stream must not be parked any longer."""
+        self._unhold(held)
+        self.consider(read_record(held.record), tally)
+
+    def _stream(self, subject: str) -> Stream:
+        stream = self._streams.get(subject)
+        if stream is None:
+            stream = self._streams[subject] = new_stream(subject)
+        self.batch.streams[subject] = stream
+        return stream
+
+    def _consider(self, stream: Stream, reading: Reading, tally: PartitionTally) -> None:
+        if stream.abandoned:
+            return
+        if stream.parked_since is not None:
+            self._hold(reading, "parked", "behind", "parked behind an earlier record of its stream")
+            return
+        envelope = reading.envelope
+        if envelope is None:
+            drop = self._drops.scope(stream.subject, reading.record.value)
+            if drop == "rest":
+                self._abandon(stream)
+            elif drop is None:
+                self._park(stream, reading, "unreadable", reading.problem)
+            return
+        self._judge(stream, reading, envelope, tally)
+
+    def _judge(self, stream: Stream, reading: Reading, envelope: Envelope, tally: PartitionTally) -> None:
+        match stream.position.judge(envelope):
+            case Verdict.NEXT:
+                drop = self._drops.scope(stream.subject, reading.record.value)
+                if drop == "rest":
+                    self._abandon(stream)
+                elif drop == "record":
+                    stream.position.advance(envelope)
+                elif reading.record[:3] in self._selection.hold:
+                    self._park(stream, reading, "unknown_schema", "parked in the tables that this is compared with")
+                else:
+                    self._apply(stream, reading, envelope, tally)
+            case Verdict.DUPLICATE:
+                tally.num_duplicates += 1
+            case Verdict.GAP:
+                reason = f"waits for what follows {stream.position.point}"
+                stream.waiting.append(self._hold(reading, "waiting", "gap", reason))
+            case Verdict.FENCED:
+                reason = f"epoch {envelope.epoch} of {envelope.source} is not the stream's at {stream.position.point}"
+                stream.position.refuse(envelope)
+                self._hold(reading, "refused", "fenced", reason)
+
+    def _apply(self, stream: Stream, reading: Reading, envelope: Envelope, tally: PartitionTally) -> None:
+        try:
+            event = Event(envelope, read_payload(envelope))
+            move = judge_move(stream, event)
+            operations = project(stream, event, move)
+            if self._probe is None:
+                self.batch.rows.add(operations)
+            else:
+                self._probe(operations)
+        except UnknownSchemaError as error:
+            self._park(stream, reading, "unknown_schema", str(error))
+        except DatabaseRefusedError as error:
+            self._park(stream, reading, "database", str(error))
+        except (InvalidPayloadError, UnappliableError) as error:
+            self._park(stream, reading, "invalid", str(error))
+        except IllegalTransitionError as error:
+            self._park(stream, reading, "transition", str(error))
+        else:
+            if move is not None:
+                remember(stream, move)
+            stream.position.advance(envelope)
+            stream.last_event_at = envelope.time
+            tally.num_events += 1
+            self.batch.num_events += 1
+
+    def release(self, stream: Stream, tally: PartitionTally) -> None:
+        """Apply what waited, as far as the gap has filled or was given up."""
+        self.batch.streams[stream.subject] = stream
+        progressed = bool(stream.waiting)
+        while progressed and stream.parked_since is None:
+            progressed = False
+            for held in sorted(stream.waiting, key=_stream_order):
+                envelope = held.envelope
+                assert envelope is not None  # noqa: S101  # only a readable record can wait
+                if self._drops.gives_up_gap(stream.subject, held.record.value, stream.position.point):
+                    jump_over_gap(stream.position, envelope)
+                if stream.position.judge(envelope) is Verdict.GAP:
+                    continue
+                stream.waiting.remove(held)
+                self._unhold(held)
+                self._consider(stream, Reading(held.record, stream.subject, envelope, ""), tally)
+                progressed = True
+                break
+
+    def _abandon(self, stream: Stream) -> None:
+        stream.abandoned = True
+        for held in stream.waiting:
+            self._unhold(held)
+        stream.waiting.clear()
+
+    def _park(self, stream: Stream, reading: Reading, kind: Kind, reason: str) -> None:
+        held = self._hold(reading, "parked", kind, reason)
+        stream.parked_since = held.since
+
+    def _hold(self, reading: Reading, held_as: HeldAs, kind: Kind, reason: str) -> Held:
+        held = Held(self._log_id, reading.record, held_as, kind, reason, reading.stream, reading.envelope)
+        self.batch.held[held.coordinates] = held
+        return held
+
+    def _unhold(self, held: Held) -> None:
+        if self.batch.held.pop(held.coordinates, None) is None:
+            self.batch.released.add(held.coordinates)
+
+
+def _stream_order(held: Held) -> tuple[int, int, int]:
+    assert held.envelope is not None  # noqa: S101  # only a readable record can wait
+    return held.envelope.epoch, held.envelope.sequence, held.record.offset
+
+
+def project(stream: Stream, event: Event, move: Move | None) -> list[Operation]:
+    """One event's changes of rows, its entity's history included."""
+    envelope, payload = event
+    time = format_time(envelope.time)
+    occasion = Occasion(
+        envelope,
+        stream.owner,
+        time,
+        envelope.training_id,
+        None if move is None else move.entity,
+        "" if move is None else move.id,
+        move is not None and move.moved,
+        move is not None and move.started,
+    )
+    operations = list(PROJECTORS[type(payload)].project(payload, occasion))
+    if move is not None and move.moved:
+        operations.append(history(event, move, time))
+    return operations
+
+
+def stored_subjects(readings: Iterable[Reading], known: Mapping[str, Stream]) -> list[str]:
+    """The streams of these records that must be looked up before they are folded."""
+    return sorted({reading.stream for reading in readings if reading.stream is not None and reading.stream not in known})

@@ -1,0 +1,57 @@
+"""Canonical hashes: of a row its text, of a table the sum over its rows, the same wherever and in whatever order the rows came to be.
+
+A row's text lists its columns by name; times are in UTC, floats as the shortest text that reads back, documents as jsonb writes them
+(the connection's settings see to that, `connection.SETTINGS`). A table's hash is the number of its rows and the sums, modulo 2^64, of
+both halves of their md5: it finds accidents and edits, it is no protection against somebody who forges sums.
+"""
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import NamedTuple
+from uuid import uuid4
+
+from psycopg2.extensions import cursor as Cursor  # noqa: N812  # psycopg2 names its class in lower case
+
+from consumers.connection import Connection
+from consumers.copying import TABLES
+from consumers.tables import ROW_TABLES
+
+NAMES = tuple(str(table.__tablename__) for table in ROW_TABLES)
+"""The tables that are compared."""
+FETCH_ROWS = 5_000
+
+
+class TableHash(NamedTuple):
+    """What a table holds."""
+
+    rows: int
+    hash: str
+
+
+def row_text(table: str) -> str:
+    """SQL of a row's canonical text; the columns must be in reach without a prefix."""
+    names = ", ".join(f'"{name}"' for name in sorted(TABLES[table].by_name))
+    return f"ROW({names})::text"
+
+
+def hash_tables(cursor: Cursor, schema: str) -> dict[str, TableHash]:
+    """Every table's hash, as the cursor's snapshot shows it."""
+    return {name: hash_table(cursor, schema, name) for name in NAMES}
+
+
+def hash_table(cursor: Cursor, schema: str, table: str) -> TableHash:
+    """One table's hash."""
+    halves = ", ".join(f"coalesce(sum(('x' || substr(hash, {start}, 16))::bit(64)::bigint::numeric), 0)" for start in (1, 17))
+    cursor.execute(f'SELECT count(*), {halves} FROM (SELECT md5({row_text(table)}) AS hash FROM "{schema}"."{table}") AS hashed')
+    row = cursor.fetchone()
+    assert row is not None  # noqa: S101  # an aggregate has one row
+    rows, *sums = row
+    return TableHash(rows, "".join(f"{int(half) % (1 << 64):016x}" for half in sums))
+
+
+def row_hashes(connection: Connection, schema: str, table: str) -> Iterator[tuple[str, str]]:
+    """(key, hash) of every row, by key; read in portions inside the connection's transaction."""
+    with closing(connection.cursor(name=f"rows_{uuid4().hex}")) as cursor:
+        cursor.itersize = FETCH_ROWS
+        cursor.execute(f'SELECT id::text, md5({row_text(table)}) FROM "{schema}"."{table}" ORDER BY id')
+        yield from cursor

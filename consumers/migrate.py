@@ -1,0 +1,196 @@
+"""Brings a database to a revision of the tables, and says whether it agrees with their definition.
+
+Migrations and rebuilds exclude each other through one advisory lock. The scripts lie in the checkout's `alembic` or, installed, in
+`consumers/migrations`.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import sqlalchemy as sa
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from alembic.util import CommandError
+from psycopg2.errors import LockNotAvailable
+from sqlalchemy.exc import OperationalError
+
+from consumers.connection import Connection, schema_engine
+from consumers.database import unreachable
+from consumers.errors import CuaProjectError, NotFoundError
+from consumers.lease import current_holder
+from consumers.projectors.registry import PROJECTION_VERSION
+from consumers.tables import OPS_SCHEMA, SCHEMA, Base
+
+SCHEMA_LOCK = 0x6375612D74726169
+"""Advisory lock of whoever changes the schema: "cua-trai"."""
+LOCK_TIMEOUT_S = 15
+
+
+def _scripts() -> Path:
+    package = Path(__file__).parent
+    places = (package / "migrations", package.parent / "alembic")
+    for place in places:
+        if (place / "env.py").is_file():
+            return place
+    message = f"expected the migrations in {' or '.join(str(place) for place in places)}, found none; install cua-train again"
+    raise CuaProjectError(message)
+
+
+def _config(connection: sa.Connection) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(_scripts()).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    return config
+
+
+@contextmanager
+def schema_connection(url: str) -> Iterator[sa.Connection]:
+    """A transaction that nobody else migrates or rebuilds beside; CuaProjectError when somebody does."""
+    engine = schema_engine(url)
+    try:
+        with engine.begin() as connection:
+            if not connection.scalar(sa.text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": SCHEMA_LOCK}):
+                message = (
+                    "expected to be alone in changing the schema, found another migration or rebuild at work; try again when it is done"
+                )
+                raise CuaProjectError(message)
+            connection.execute(sa.text("SET LOCAL search_path TO public"))
+            yield connection
+    except OperationalError as error:
+        raise unreachable(url, error) from None
+
+
+def _lock(connection: sa.Connection) -> None:
+    connection.execute(sa.text(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT_S}s'"))
+    try:
+        connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": SCHEMA_LOCK})
+    except OperationalError as error:
+        if not isinstance(error.orig, LockNotAvailable):
+            raise
+        message = "expected to be alone in changing the schema, found another migration or rebuild at work; try again when it is done"
+        raise CuaProjectError(message) from None
+
+
+def current_revision(connection: sa.Connection) -> str | None:
+    """The database's revision; None before the first migration."""
+    return MigrationContext.configure(connection, opts={"version_table_schema": OPS_SCHEMA}).get_current_revision()
+
+
+def newest_revision() -> str:
+    """The newest revision that this code brings."""
+    config = Config()
+    config.set_main_option("script_location", str(_scripts()).replace("%", "%%"))
+    head = ScriptDirectory.from_config(config).get_current_head()
+    assert head is not None  # noqa: S101  # there is a first migration
+    return head
+
+
+def migrate(url: str, to: str = "head") -> tuple[str | None, str | None]:
+    """Upgrade or downgrade to a revision (`head`, `base`, a name, `-1`); the revisions before and after.
+
+    CuaProjectError while an older projector works on the tables; NotFoundError for a revision that there is none of.
+    """
+    with schema_connection(url) as connection:
+        before = current_revision(connection)
+        if before == newest_revision() and to == "head":
+            _set_search_path(connection)
+            return before, before
+        _refuse_beside_older(connection)
+        config = _config(connection)
+        script = ScriptDirectory.from_config(config)
+        try:
+            down = to == "base" or to.startswith("-") or _is_below(script, to, before)
+            (command.downgrade if down else command.upgrade)(config, to)
+        except sa.exc.DBAPIError as error:
+            message = f"the migration to {to} failed, and nothing was changed: {error.orig}"
+            raise CuaProjectError(message) from error
+        except CommandError as error:
+            message = (
+                f"expected one of the revisions {', '.join(sorted(s.revision for s in script.walk_revisions()))}, found {to!r}: {error}"
+            )
+            raise NotFoundError(message) from None
+        after = current_revision(connection)
+        _set_search_path(connection)
+        return before, after
+
+
+def _is_below(script: ScriptDirectory, to: str, current: str | None) -> bool:
+    if current is None or to in {"head", "heads", current} or to.startswith("+"):
+        return False
+    return to in {revision.revision for revision in script.iterate_revisions(current, "base")}
+
+
+def _refuse_beside_older(connection: sa.Connection) -> None:
+    if not connection.scalar(sa.text(f"SELECT to_regclass('{OPS_SCHEMA}.lease')")):
+        return
+    driver_connection: Connection = connection.connection.driver_connection
+    with driver_connection.cursor() as cursor:
+        holder = current_holder(cursor)
+    if holder is not None and holder[1] < PROJECTION_VERSION:
+        message = f"expected no older projector at work, found {holder[0]} of version {holder[1]}; stop it, migrate, start the new one"
+        raise CuaProjectError(message)
+
+
+def _set_search_path(connection: sa.Connection) -> None:
+    """For the role that migrates, so that plain psql finds the tables; other roles set their own."""
+    connection.execute(
+        sa.text(
+            "DO $$ BEGIN EXECUTE format('ALTER ROLE CURRENT_USER IN DATABASE %I SET search_path = "
+            f"{SCHEMA}, public', current_database()); END $$"
+        )
+    )
+
+
+def schema_differences(url: str) -> list[str]:
+    """What a migration would still have to do for the database to be as the tables are defined; empty: they agree."""
+    with schema_connection(url) as connection:
+        return differences(connection)
+
+
+def differences(connection: sa.Connection) -> list[str]:
+    """As `schema_differences`, on a connection whose search_path does not begin with ours."""
+    connection.dialect.default_schema_name = "public"
+    ours = {SCHEMA, OPS_SCHEMA}
+
+    def include_name(name: str | None, type_: str, parents: dict[str, str | None]) -> bool:
+        if type_ == "schema":
+            return name in ours
+        return not (type_ == "table" and name == "alembic_version" and parents.get("schema_name") == OPS_SCHEMA)
+
+    context = MigrationContext.configure(
+        connection,
+        opts={
+            "include_schemas": True,
+            "include_name": include_name,
+            "compare_type": True,
+            "compare_server_default": True,
+            "version_table_schema": OPS_SCHEMA,
+        },
+    )
+    return [_describe(difference) for difference in compare_metadata(context, Base.metadata)]
+
+
+def _describe(difference: object) -> str:
+    if isinstance(difference, list):
+        return "; ".join(_describe(part) for part in difference)
+    assert isinstance(difference, tuple)  # noqa: S101  # alembic's own form
+    kind, *rest = difference
+    return f"{kind}: " + " ".join(str(getattr(part, "name", part)) for part in rest if part is not None)
+
+
+def ensure_current(url: str) -> None:
+    """CuaProjectError unless the database is at this code's revision."""
+    engine = schema_engine(url)
+    try:
+        with engine.connect() as connection:
+            revision = current_revision(connection)
+    except OperationalError as error:
+        raise unreachable(url, error) from None
+    if revision != newest_revision():
+        found = "no tables" if revision is None else f"revision {revision}"
+        message = f"expected the database at revision {newest_revision()}, found {found}; run `cua-project migrate`"
+        raise CuaProjectError(message)

@@ -1,0 +1,126 @@
+"""What every page shares: the frame, tables, and how times, numbers and statuses are written. Knows no query."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from consumers.monitor.html import Html, Node, render, tag
+from consumers.tables import StatusHistory
+
+UNFINISHED = frozenset({"pending", "initializing", "running", "paused", "rollout_collecting", "rollout_running", "training"})
+REFRESH_S = 3
+SILENT_AFTER_S = 60
+"""A running training's heartbeat is younger than this (the trainer's takeover rule uses the same)."""
+ABSENT = "—"
+
+
+def page(title: str, *body: Node, trail: Sequence[tuple[str, str]] = (), live: bool = False) -> str:
+    """A whole document. `trail`: (text, path) of the pages above this one; `live`: it reloads itself."""
+    crumbs: list[Node] = [tag("a", "trainings", href="/")]
+    for text, path in trail:
+        crumbs += [" / ", tag("a", text, href=path)]
+    document = tag(
+        "html",
+        tag(
+            "head",
+            tag("meta", charset="utf-8"),
+            tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+            tag("meta", http_equiv="refresh", content=REFRESH_S) if live else None,
+            tag("title", f"{title} · cua"),
+            tag("link", rel="stylesheet", href="/style.css"),
+        ),
+        tag("body", tag("nav", crumbs), tag("main", tag("h1", title), *body)),
+        lang="en",
+    )
+    return "<!doctype html>" + render(document)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[Node]], empty: str) -> Html:
+    """Rows under headings, or the sentence `empty`."""
+    body = [tag("tr", *(tag("td", cell) for cell in row)) for row in rows]
+    if not body:
+        return tag("p", empty, class_="faint")
+    head = tag("tr", *(tag("th", column) for column in columns))
+    return tag("div", tag("table", tag("thead", head), tag("tbody", *body)), class_="scroll")
+
+
+def facts(*pairs: tuple[str, Node]) -> Html:
+    """Names and values, side by side."""
+    return tag("dl", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs), class_="facts")
+
+
+def link(text: str, kind: str, owner: UUID) -> Html:
+    """A link to an entity's page."""
+    return tag("a", text, href=path_of(kind, owner))
+
+
+def path_of(kind: str, owner: UUID) -> str:
+    """The page of an entity: training, step, baseline, eval, rollout."""
+    return f"/{kind}/{owner}"
+
+
+def status(text: str) -> Html:
+    """A status as a coloured word; a status we do not know has no colour."""
+    return tag("span", text, class_=f"status {text}" if text.replace("_", "").isalpha() else "status")
+
+
+def progress(percent: float) -> Html:
+    """A bar and its number."""
+    return tag("span", tag("progress", value=f"{percent:.1f}", max=100), f" {percent:.0f} %", class_="nowrap")
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """Significant digits; a dash for NULL."""
+    return ABSENT if value is None else f"{value:.{digits}g}" if isinstance(value, float) else f"{value:,}"
+
+
+def share(value: float | None) -> str:
+    """0.873 -> 87.3 %."""
+    return ABSENT if value is None else f"{value * 100:.1f} %"
+
+
+def duration(seconds: float | None) -> str:
+    """A length of time in two units at most."""
+    if seconds is None:
+        return ABSENT
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 60:  # noqa: PLR2004  # seconds of a minute
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def moment(time: datetime | None) -> Html | str:
+    """A time in UTC."""
+    if time is None:
+        return ABSENT
+    utc = time.astimezone(UTC)
+    return tag("time", utc.strftime("%Y-%m-%d %H:%M:%S"), datetime=utc.isoformat(), class_="nowrap")
+
+
+def heartbeat(last: datetime | None, now: datetime, entity_status: str) -> Html | str:
+    """How long ago the trainer was heard; marked when it should have been heard since."""
+    if last is None:
+        return ABSENT
+    age = max(now - last, timedelta())
+    text = f"{duration(age.total_seconds())} ago"
+    silent = entity_status in UNFINISHED and age.total_seconds() > SILENT_AFTER_S
+    return tag("span", text + (", silent" if silent else ""), class_="bad" if silent else None)
+
+
+def history(rows: Iterable[StatusHistory]) -> Html:
+    """A status history, newest first."""
+    cells: list[tuple[Node, ...]] = [
+        (
+            moment(row.changed_at),
+            [status(row.old_status), " → "] if row.old_status else None,
+            status(row.new_status),
+            ABSENT if row.progress_percent is None else f"{row.progress_percent:.0f} %",
+            row.status_message or "",
+            f"{row.epoch}/{row.sequence}",
+        )
+        for row in rows
+    ]
+    return table(("time (UTC)", "from", "to", "progress", "message", "epoch/sequence"), cells, "No status is recorded.")

@@ -1,0 +1,109 @@
+"""Paths to pages: what each answers with. Knows the tables and the screenshots, and nothing of sockets."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from importlib.resources import files
+from uuid import UUID
+
+from sqlalchemy import Engine
+from sqlalchemy.exc import OperationalError, ProgrammingError
+from sqlalchemy.orm import Session
+
+from consumers.errors import UnreachableError
+from consumers.monitor import layout
+from consumers.monitor.batch import evaluation_page, step_page
+from consumers.monitor.blobs import NoScreenshotError, ScreenshotStore
+from consumers.monitor.html import tag
+from consumers.monitor.overview import overview_page
+from consumers.monitor.rollout import rollout_page
+from consumers.monitor.training import training_page
+
+ENTITY_PATH = re.compile(r"/(training|step|baseline|eval|rollout)/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
+BLOB_PATH = re.compile(r"/blob/([0-9a-f]{64})")
+HTML = "text/html; charset=utf-8"
+NO_STORE, FOR_EVER = "no-store", "private, max-age=31536000, immutable"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a path gives."""
+
+    code: int
+    content_type: str
+    content: bytes
+    cache: str = NO_STORE
+
+
+class Pages:
+    """Answers paths. Thread-safe: each answer has a session of its own."""
+
+    def __init__(self, open_engine: Callable[[], Engine], store: ScreenshotStore, clock: Callable[[], datetime]) -> None:
+        """`open_engine`: resolves the database and raises UnreachableError; asked again when the database went away."""
+        self._open_engine = open_engine
+        self._store = store
+        self._clock = clock
+        self._engine: Engine | None = None
+
+    def answer(self, path: str) -> Answer:
+        """The answer to a path without its query; never raises for what a user or the database may do."""
+        if path == "/style.css":
+            return Answer(200, "text/css; charset=utf-8", files("consumers.monitor").joinpath("style.css").read_bytes())
+        if match := BLOB_PATH.fullmatch(path):
+            return self._screenshot(match[1])
+        if path != "/" and ENTITY_PATH.fullmatch(path) is None:
+            return _notice(404, "No such page", "Begin at the list of trainings.")
+        return self._rows(path)
+
+    def _screenshot(self, digest: str) -> Answer:
+        try:
+            return Answer(200, "image/png", self._store.read(digest), FOR_EVER)
+        except NoScreenshotError:
+            return _notice(404, "No such screenshot", "It is not in this installation's blob store.")
+
+    def _rows(self, path: str) -> Answer:
+        try:
+            text = self._page_with_one_retry(path)
+        except UnreachableError as error:
+            return _notice(503, "The database cannot be reached", str(error))
+        except ProgrammingError:
+            return _notice(503, "There are no tables yet", "`cua-project run` or `cua-project up` makes them and fills them from the log.")
+        if text is None:
+            return _notice(404, "Not here", "No row has this id (yet): it may not be projected.")
+        return Answer(200, HTML, text.encode())
+
+    def _page_with_one_retry(self, path: str) -> str | None:
+        try:
+            return self._page(path)
+        except OperationalError:
+            # The server ended (an embedded one may have been stopped): resolve again, which starts an embedded one.
+            if self._engine is not None:
+                self._engine.dispose()
+            self._engine = None
+        try:
+            return self._page(path)
+        except OperationalError as error:
+            first = str(error.orig).strip().splitlines()[0]
+            message = f"expected PostgreSQL to answer, found: {first}"
+            raise UnreachableError(message) from None
+
+    def _page(self, path: str) -> str | None:
+        if self._engine is None:
+            self._engine = self._open_engine()
+        with Session(self._engine.execution_options(postgresql_readonly=True)) as session:
+            match = ENTITY_PATH.fullmatch(path)
+            if match is None:
+                return overview_page(session, self._clock())
+            kind, owner = match[1], UUID(match[2])
+            if kind == "training":
+                return training_page(session, owner, self._clock())
+            if kind == "step":
+                return step_page(session, owner)
+            if kind == "rollout":
+                return rollout_page(session, owner, self._store)
+            return evaluation_page(session, kind, owner)
+
+
+def _notice(code: int, title: str, text: str) -> Answer:
+    return Answer(code, HTML, layout.page(title, tag("p", text)).encode())

@@ -1,0 +1,157 @@
+"""One rollout, turn by turn: what the agent saw, said and did, and how it was judged."""
+
+import json
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session, selectinload
+
+from consumers.monitor import layout
+from consumers.monitor.batch import grid, trail
+from consumers.monitor.blobs import ScreenshotStore
+from consumers.monitor.html import Html, Node, tag
+from consumers.monitor.screen import screen
+from consumers.queries import get_environment_by_rollout, get_status_history, get_task, list_rollouts_by_group
+from consumers.tables import Action, Baseline, Eval, Rollout, Step, Turn, Validation
+
+LONGEST_VALUE = 400
+"""Characters of one argument that are shown; the log has all of them."""
+
+
+def rollout_page(session: Session, rollout_id: UUID, store: ScreenshotStore) -> str | None:
+    """The page; None when there is no such rollout."""
+    rollout = session.get(Rollout, rollout_id)
+    if rollout is None:
+        return None
+    load = (selectinload(Turn.actions), selectinload(Turn.observations))
+    turns = session.scalars(select(Turn).where(Turn.rollout_id == rollout.id).order_by(Turn.turn).options(*load)).all()
+    task = get_task(session, rollout.task_id)
+    siblings = list_rollouts_by_group(session, rollout.group_id)
+    environment = get_environment_by_rollout(session, rollout.id)
+    return layout.page(
+        rollout.rollout_id,
+        tag("p", task.description if task else "The task is not stated yet.", class_="instruction"),
+        _facts(rollout, environment.env_type if environment else None),
+        tag("p", rollout.error_message, class_="warning") if rollout.error_message else None,
+        tag("p", "Its group: ", class_="faint"),
+        grid(siblings, siblings),
+        tag("h2", "Turns"),
+        tag("div", *(_turn(turn, store) for turn in turns), _last_screen(turns, store), class_="turns"),
+        None if turns else tag("p", "No turn yet.", class_="faint"),
+        tag("h2", "Validation"),
+        _validations(rollout.validations),
+        tag("h2", "Status"),
+        layout.history(get_status_history(session, "rollout", rollout.id)),
+        [tag("h2", "Environment"), layout.history(get_status_history(session, "environment", environment.id))] if environment else None,
+        trail=[*trail(session, rollout.training_id), *_source(session, rollout)],
+        live=rollout.status not in {"completed", "failed", "cancelled"},
+    )
+
+
+def _source(session: Session, rollout: Rollout) -> list[tuple[str, str]]:
+    if rollout.step_id is not None:
+        step = session.get(Step, rollout.step_id)
+        return [(f"step {step.step}", layout.path_of("step", step.id))] if step else []
+    if rollout.eval_id is not None:
+        evaluation = session.get(Eval, rollout.eval_id)
+        return [(f"evaluation after step {evaluation.step}", layout.path_of("eval", evaluation.id))] if evaluation else []
+    baseline = session.get(Baseline, rollout.baseline_id)
+    return [("baseline", layout.path_of("baseline", baseline.id))] if baseline else []
+
+
+def _facts(rollout: Rollout, env_type: str | None) -> Html:
+    reported = {True: "success", False: "failure", None: "nothing"}[rollout.agent_reported_success]
+    errors = sum(filter(None, (rollout.parse_errors, rollout.tool_name_errors, rollout.tool_arg_errors, rollout.runtime_errors)))
+    return layout.facts(
+        ("status", layout.status(rollout.status)),
+        ("reward", tag("strong", layout.number(rollout.reward))),
+        ("validated", _verdict(rollout.validation_passed)),
+        ("agent reported", reported),
+        ("turns", f"{layout.number(rollout.num_turns)} of at most {rollout.max_turns}"),
+        ("out of turns", {True: "yes", False: "no", None: layout.ABSENT}[rollout.ran_out_of_turns]),
+        ("action errors", layout.number(errors if rollout.num_total_actions is not None else None)),
+        ("time", layout.duration(rollout.rollout_time)),
+        ("policy version", str(rollout.policy_version)),
+        ("temperature", f"{rollout.temperature:g}"),
+        ("seed", str(rollout.seed)),
+        ("environment", env_type or layout.ABSENT),
+    )
+
+
+def _verdict(passed: bool | None) -> Node:  # noqa: FBT001  # a column's value
+    if passed is None:
+        return layout.ABSENT
+    return tag("span", "passed" if passed else "failed", class_="good" if passed else "bad")
+
+
+def _turn(turn: Turn, store: ScreenshotStore) -> Html:
+    seen = {observation.obs_type: observation for observation in turn.observations}
+    before, said = seen.get("screenshot_before"), seen.get("text")
+    done = [action.action_json for action in turn.actions]
+    return tag(
+        "section",
+        screen(store, before.screenshot_uri if before else None, done, f"turn {turn.turn}, before"),
+        tag(
+            "div",
+            tag("h3", f"Turn {turn.turn}", tag("span", f" {layout.duration(turn.turn_time)}", class_="faint")),
+            tag("p", said.text_content or "", class_="said") if said else None,
+            tag("ol", *(tag("li", _action(action)) for action in turn.actions), class_="actions"),
+            tag("details", tag("summary", "what the policy said"), tag("pre", turn.model_response), open=""),
+            tag("p", _small_print(turn), class_="faint"),
+            class_="told",
+        ),
+        class_="turn",
+        id=f"turn-{turn.turn}",
+    )
+
+
+def _small_print(turn: Turn) -> str:
+    parts = [f"policy version {turn.policy_version}"]
+    if turn.num_tokens is not None:
+        parts.append(f"{turn.num_tokens} tokens")
+    if turn.stop_reason is not None:
+        parts.append(f"stopped by {turn.stop_reason}")
+    if isinstance(turn.metrics_json, Mapping):
+        parts += [f"{name} {value:.3g}" for name, value in turn.metrics_json.items() if isinstance(value, int | float)]
+    return " · ".join(parts)
+
+
+def _action(action: Action) -> Node:
+    shown = action.action_json if isinstance(action.action_json, Mapping) else action.tool_args
+    arguments = shown.items() if isinstance(shown, Mapping) else ()
+    written = ", ".join(f"{name}={_short(value)}" for name, value in arguments if name != "type")
+    trouble = f" {action.error_type} error: {action.error_message or ''}" if action.error_type else None
+    return [tag("code", f"{action.action_type or action.tool_name}({written})"), tag("span", trouble, class_="bad") if trouble else None]
+
+
+def _short(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= LONGEST_VALUE else text[:LONGEST_VALUE] + " …"
+
+
+def _last_screen(turns: Sequence[Turn], store: ScreenshotStore) -> Node:
+    if not turns:
+        return None
+    after = next((seen for seen in turns[-1].observations if seen.obs_type == "screenshot_after"), None)
+    if after is None or after.screenshot_uri is None:
+        return None
+    return tag(
+        "section", screen(store, after.screenshot_uri, caption="the end"), tag("div", tag("h3", "The end"), class_="told"), class_="turn"
+    )
+
+
+def _validations(validations: Sequence[Validation]) -> Html:
+    rows = [
+        (
+            _verdict(validation.success),
+            tag("code", validation.validation_query),
+            tag("code", validation.expected_result or layout.ABSENT),
+            tag("code", validation.actual_result or layout.ABSENT),
+            validation.error_message or "",
+            str(validation.rank),
+            layout.moment(validation.validation_time),
+        )
+        for validation in validations
+    ]
+    return layout.table(("verdict", "query", "expected", "found", "error", "rank", "time (UTC)"), rows, "It was not judged.")

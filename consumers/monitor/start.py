@@ -1,0 +1,27 @@
+"""Puts the monitor together from an environment: the installation's database, its screenshots, a port."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from sqlalchemy import Engine
+
+from consumers.database import database_engine, resolve_database
+from consumers.monitor.blobs import ScreenshotStore
+from consumers.monitor.pages import Pages
+from consumers.monitor.server import DEFAULT_PORT, MonitorServer
+from schemas.installation import Installation
+
+
+def open_monitor(environ: Mapping[str, str], installation: Installation, port: int | None) -> MonitorServer:
+    """A server that listens but does not serve yet. `port` None: the usual one, or a free one. OSError: the named one is taken."""
+
+    def open_engine() -> Engine:
+        return database_engine(resolve_database(environ, installation))
+
+    pages = Pages(open_engine, ScreenshotStore(installation), lambda: datetime.now(UTC))
+    if port is not None:
+        return MonitorServer(port, pages)
+    try:
+        return MonitorServer(DEFAULT_PORT, pages)
+    except OSError:
+        return MonitorServer(0, pages)

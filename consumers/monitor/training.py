@@ -1,0 +1,136 @@
+"""One training: what it is, its curves, its evaluations and steps, and the history of its status."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy.orm import Session
+
+from consumers.monitor import layout
+from consumers.monitor.chart import Series, chart
+from consumers.monitor.html import Node, tag
+from consumers.queries import get_status_history, get_training, list_baselines_by_training, list_evals_by_training, list_steps_by_training
+from consumers.tables import Baseline, Eval, Step, Training
+
+
+def training_page(session: Session, training_id: UUID, now: datetime) -> str | None:
+    """The page; None when there is no such training."""
+    training = get_training(session, training_id)
+    if training is None:
+        return None
+    steps = list_steps_by_training(session, training.id)
+    baselines = list_baselines_by_training(session, training.id)
+    evals = list_evals_by_training(session, training.id)
+    return layout.page(
+        training.run_name,
+        _facts(training, now),
+        tag("p", training.error_message, class_="warning") if training.error_message else None,
+        tag("div", *_charts(steps, [*baselines, *evals]), class_="charts"),
+        tag("h2", "Evaluations"),
+        _evaluations(baselines, evals),
+        tag("h2", "Steps"),
+        _steps(steps),
+        tag("h2", "Status"),
+        layout.history(get_status_history(session, "training", training.id)),
+        live=training.status in layout.UNFINISHED,
+    )
+
+
+def _facts(training: Training, now: datetime) -> Node:
+    return layout.facts(
+        ("status", layout.status(training.status)),
+        ("progress", layout.progress(training.progress_percent)),
+        ("phase", training.current_phase or layout.ABSENT),
+        ("step", f"{training.current_step} / {training.total_steps}"),
+        ("heartbeat", layout.heartbeat(training.last_heartbeat, now, training.status)),
+        ("remaining", layout.duration(training.estimated_remaining_time)),
+        ("policy", training.model_name),
+        ("learning rate", f"{training.learning_rate:g}"),
+        ("rollouts per step", f"{training.groups_per_batch} groups of {training.group_size}"),
+        ("LoRA rank", layout.number(training.lora_rank)),
+        ("max turns", layout.number(training.max_turns)),
+        ("temperature", f"{training.temperature:g}"),
+        ("seed", str(training.seed)),
+        ("generation", str(training.generation)),
+        ("message", training.status_message or layout.ABSENT),
+        ("files", training.log_path or layout.ABSENT),
+    )
+
+
+def _charts(steps: Sequence[Step], evaluations: Sequence[Baseline | Eval]) -> list[Node]:
+    done = [step for step in steps if step.status == "completed"]
+    judged = [(evaluation.step or 0, evaluation.success_rate, standard_error(evaluation)) for evaluation in evaluations]
+    success = [(float(step), rate, error) for step, rate, error in judged if rate is not None]
+
+    def line(column: str) -> list[tuple[float, float]]:
+        return [(float(step.step), value) for step in done if (value := getattr(step, column)) is not None]
+
+    return [
+        chart(
+            "Success of evaluations, by step",
+            Series("success", [(step, rate) for step, rate, _ in success], [error for _, _, error in success]),
+            low=0,
+            high=1,
+        ),
+        chart("Mean reward of rollouts, by step", Series("reward", line("reward_mean"))),
+        chart("Loss, by step", Series("loss", line("loss"))),
+        chart("Divergence sampling to training policy, by step", Series("KL", line("kl_divergence"))),
+    ]
+
+
+def standard_error(evaluation: Baseline | Eval) -> float:
+    """Of the success rate, as the evaluation stated it; 0 when it stated none."""
+    metrics = evaluation.metrics_json
+    value = metrics.get("standard_error") if isinstance(metrics, Mapping) else None
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _evaluations(baselines: Sequence[Baseline], evals: Sequence[Eval]) -> Node:
+    def row(kind: str, name: str, evaluation: Baseline | Eval) -> tuple[Node, ...]:
+        error = standard_error(evaluation)
+        return (
+            layout.link(name, kind, evaluation.id),
+            layout.number(evaluation.step),
+            layout.status(evaluation.status),
+            layout.progress(evaluation.progress_percent),
+            [tag("strong", layout.share(evaluation.success_rate)), f" ± {error * 100:.1f} %" if error else None],
+            layout.number(evaluation.avg_reward),
+            layout.number(evaluation.avg_turns),
+            f"{evaluation.completed_tasks} / {evaluation.total_tasks}",
+            layout.duration(evaluation.eval_time),
+        )
+
+    rows = [row("baseline", "baseline", baseline) for baseline in baselines]
+    rows += [row("eval", evaluation.kind, evaluation) for evaluation in evals]
+    columns = ("evaluation", "step", "status", "progress", "success", "reward", "turns", "episodes", "time")
+    return layout.table(columns, rows, "No evaluation yet.")
+
+
+def _steps(steps: Sequence[Step]) -> Node:
+    rows = [
+        (
+            layout.link(f"step {step.step}", "step", step.id),
+            layout.status(step.status),
+            layout.progress(step.progress_percent),
+            layout.number(step.reward_mean),
+            layout.number(step.reward_std),
+            layout.number(step.loss),
+            layout.number(step.kl_divergence),
+            layout.number(step.policy_gradient_norm),
+            layout.number(step.num_trajectories),
+            layout.number(step.num_tokens),
+            layout.duration(_seconds(step.rollout_start_time, step.rollout_end_time)),
+            layout.duration(_seconds(step.training_start_time, step.training_end_time)),
+            "kept" if step.checkpoint_path else None,
+        )
+        for step in steps
+    ]
+    columns = (
+        *("step", "status", "progress", "reward", "± sd", "loss", "KL", "gradient", "rollouts", "tokens"),
+        *("rollouts took", "update took", "checkpoint"),
+    )
+    return layout.table(columns, rows, "No step yet.")
+
+
+def _seconds(start: datetime | None, end: datetime | None) -> float | None:
+    return None if start is None or end is None else (end - start).total_seconds()

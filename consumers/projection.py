@@ -1,0 +1,218 @@
+"""The projector: reads the log from where the tables stand, applies it, and goes on for as long as it is asked to.
+
+Whatever goes wrong with the database or the log is waited out, saying so; what is in memory is thrown away and read again.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import psycopg2
+
+from consumers.connection import Connection, connect
+from consumers.errors import MismatchError, UnreachableError
+from consumers.fold import read_record
+from consumers.lease import RENEW_EVERY_S, acquire, current_holder, new_holder, release
+from consumers.log.reader import LogReader, Place
+from consumers.parked import redrive_if_newer
+from consumers.positions import SupersededError, adopt_log, check_log, start_positions
+from consumers.projected import ProjectedSchema
+from consumers.projectors.registry import PROJECTION_VERSION
+from consumers.tables import SCHEMA
+
+BATCH_RECORDS = 5_000
+"""At once from the log: enough that a transaction's fixed cost disappears, some 20 MB of memory."""
+POLL_S = 0.2
+"""How long a quiet log is listened to before the lease is looked after."""
+PLACES_EVERY_S = 2.0
+"""How often new partitions are looked for."""
+RETRY_S = (0.2, 0.5, 1.0, 2.0, 5.0)
+"""Pauses after failures of the database or the log; the last one repeats."""
+ONCE_LIMIT_S = 60.0
+"""`run_once` gives up when the database, the log or the lease has been away for so long."""
+
+Say = Callable[[str], None]
+
+
+class Report(NamedTuple):
+    """What a run did."""
+
+    events: int
+    seconds: float
+    positions: dict[Place, int]
+
+
+class _LeaseTakenError(Exception):
+    """Another projector works."""
+
+
+@dataclass(slots=True)
+class _Run:
+    """One call of `run_once` or `run_forever`."""
+
+    stop: threading.Event
+    limit_s: float | None
+    """How long a failure is waited out; None: for ever."""
+    ends: dict[Place, int] | None
+    """Where to stop; None: nowhere."""
+    events: int = 0
+    positions: dict[Place, int] = field(default_factory=dict)
+    moved_at: float = float("-inf")
+    """When the positions were last seen to move."""
+
+    def is_done(self) -> bool:
+        """Everything that was asked for is applied, or nobody asks any more."""
+        if self.stop.is_set():
+            return True
+        return self.ends is not None and all(self.positions.get(place, 0) >= end for place, end in self.ends.items())
+
+
+class Projection:
+    """Keeps the tables of one database up to date with one log. Not thread-safe; stopped by its event from any thread or signal."""
+
+    def __init__(
+        self,
+        reader: LogReader,
+        url: str,
+        *,
+        say: Say = lambda _: None,
+        batch_records: int = BATCH_RECORDS,
+        adopt: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`adopt`: start on another log than the tables were made of."""
+        self._reader = reader
+        self._url = url
+        self._say = say
+        self._batch_records = batch_records
+        self._adopt = adopt
+        self._clock = clock
+        self._holder = new_holder()
+        self._renewed_at = float("-inf")
+
+    def run_once(self, limit_s: float = ONCE_LIMIT_S, stop: threading.Event | None = None) -> Report:
+        """To the end that the log has now. UnreachableError when the database or the log is away for longer than `limit_s`."""
+        started = self._clock()
+        ends = self._reader.ends(self._reader.places())
+        run = _Run(stop or threading.Event(), limit_s, ends)
+        self._run(run)
+        return Report(run.events, self._clock() - started, run.positions)
+
+    def run_forever(self, stop: threading.Event) -> Report:
+        """Until `stop` is set; failures are waited out."""
+        started = self._clock()
+        run = _Run(stop, None, None)
+        self._run(run)
+        return Report(run.events, self._clock() - started, run.positions)
+
+    def _run(self, run: _Run) -> None:
+        failures = 0
+        failing_since = self._clock()
+        while True:
+            began = self._clock()
+            try:
+                self._session(run)
+            except (psycopg2.OperationalError, psycopg2.InterfaceError, UnreachableError, _LeaseTakenError) as error:
+                if run.moved_at >= began or not failures:
+                    failures, failing_since = 0, began
+                if run.limit_s is not None and self._clock() - failing_since > run.limit_s:
+                    message = f"gave up after {run.limit_s:.0f} s: {str(error).strip()}"
+                    raise UnreachableError(message) from None
+                if not (failures and isinstance(error, _LeaseTakenError)):
+                    self._say(f"{str(error).strip()}; trying again")
+                run.stop.wait(RETRY_S[min(failures, len(RETRY_S) - 1)])
+                failures += 1
+                if run.stop.is_set():
+                    return
+                continue
+            if run.is_done():
+                return
+
+    def _session(self, run: _Run) -> None:
+        """As long as one connection holds."""
+        connection = connect(self._url, "run")
+        try:
+            self._renewed_at = float("-inf")
+            schema = ProjectedSchema(connection, SCHEMA, self._reader.log_id)
+            schema.load()
+            self._note(run, schema)
+            try:
+                self._hold_lease(connection)
+            except _LeaseTakenError:
+                if run.is_done():
+                    # The other projector has applied what was asked for.
+                    return
+                raise
+            self._prepare(schema)
+            self._follow(schema, run)
+        finally:
+            self._leave(connection)
+
+    def _prepare(self, schema: ProjectedSchema) -> None:
+        """Check that tables, code and log belong together."""
+        if schema.state.version != PROJECTION_VERSION:
+            found = f"found version {schema.state.version}; run `cua-project rebuild`"
+            message = f"expected tables of projection version {PROJECTION_VERSION}, {found}"
+            raise MismatchError(message)
+        with schema.connection, schema.connection.cursor() as cursor:
+            if self._adopt and schema.state.log_id not in {None, self._reader.log_id}:
+                adopt_log(cursor, SCHEMA, self._reader.log_id)
+        schema.load()
+        check_log(schema.state, self._reader)
+        if redrive_if_newer(schema):
+            schema.load()
+
+    def _follow(self, schema: ProjectedSchema, run: _Run) -> None:
+        self._seek(schema)
+        looked_at = self._clock()
+        while not run.is_done():
+            self._hold_lease(schema.connection)
+            records = self._reader.poll(self._batch_records, POLL_S)
+            if not records:
+                if self._clock() - looked_at > PLACES_EVERY_S:
+                    self._seek(schema)
+                    looked_at = self._clock()
+                continue
+            try:
+                run.events += schema.apply([read_record(record) for record in records])
+            except SupersededError as error:
+                self._say(f"{error}: reading where the tables stand")
+                schema.load()
+                self._renewed_at = float("-inf")
+                self._seek(schema)
+            self._note(run, schema)
+
+    def _note(self, run: _Run, schema: ProjectedSchema) -> None:
+        if run.positions != schema.positions:
+            run.positions = dict(schema.positions)
+            run.moved_at = self._clock()
+
+    def _seek(self, schema: ProjectedSchema) -> None:
+        if schema.log_id != self._reader.log_id:
+            schema.log_id = self._reader.log_id
+            check_log(schema.state, self._reader)
+        self._reader.seek(start_positions(schema.positions, self._reader))
+
+    def _hold_lease(self, connection: Connection) -> None:
+        now = self._clock()
+        if now - self._renewed_at < RENEW_EVERY_S:
+            return
+        with connection, connection.cursor() as cursor:
+            if not acquire(cursor, self._holder):
+                holder = current_holder(cursor)
+                message = f"another projector works ({'it just left' if holder is None else holder[0]}); waiting for its place"
+                raise _LeaseTakenError(message)
+        self._renewed_at = now
+
+    def _leave(self, connection: Connection) -> None:
+        try:
+            connection.rollback()
+            with connection, connection.cursor() as cursor:
+                release(cursor, self._holder)
+        except psycopg2.Error:
+            # The server is away, and the lease ends with the session.
+            pass
+        finally:
+            connection.close()

@@ -1,0 +1,40 @@
+"""Tasks and validators: whoever states them, the row is the same."""
+
+from collections.abc import Sequence
+
+from consumers.projectors.projector import Occasion, Operation, Row, Statement, UnappliableError
+from schemas.base import Payload
+from schemas.ids import task_row_id
+from schemas.task import TaskStated, ValidatorStated
+
+
+class TaskProjector:
+    """A task's definition."""
+
+    def project(self, payload: Payload, occasion: Occasion) -> Sequence[Operation]:
+        """One row."""
+        assert isinstance(payload, TaskStated)  # noqa: S101  # the registry names the class
+        expected = task_row_id(payload.task_id, payload.definition_hash)
+        if payload.id != expected:
+            message = f"expected task {payload.task_id!r} with this definition to be {expected}, found {payload.id}"
+            raise UnappliableError(message)
+        row: Row = {name: getattr(payload, name) for name in TaskStated.model_fields}
+        return [Statement("task", row | {"created_at": occasion.time, "updated_at": occasion.time})]
+
+
+class ValidatorProjector:
+    """How a task is judged."""
+
+    def project(self, payload: Payload, occasion: Occasion) -> Sequence[Operation]:
+        """One row."""
+        assert isinstance(payload, ValidatorStated)  # noqa: S101  # the registry names the class
+        row: Row = {
+            "id": payload.id,
+            "task_id": payload.task_id,
+            "validator_type": payload.validator_type,
+            "validation_query": payload.validation_query,
+            "validation_method": payload.validation_method,
+            "config_json": payload.config,
+            "created_at": occasion.time,
+        }
+        return [Statement("validator", row)]

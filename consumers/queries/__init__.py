@@ -1,0 +1,72 @@
+"""What programs and notebooks ask of the tables, by the names that the recipe's users know.
+
+    init_database()
+    with get_session() as session:
+        training = get_training_by_run_name(session, "demo")
+
+Every function takes a session first and reads only. Ids are row ids (UUID) except where a name says otherwise: `task_id` of
+get_task_by_task_id and `rollout_id` of get_rollout_by_rollout_id are the text ids. Where no generation is named, the newest counts:
+what a newer generation trains again (`superseded`) is left out.
+"""
+
+from consumers.queries.evaluations import get_eval_by_training_and_step, list_baselines_by_training, list_evals_by_training
+from consumers.queries.history import get_status_history
+from consumers.queries.rollouts import (
+    get_environment_by_rollout,
+    get_rollout_by_rollout_id,
+    get_validation_by_rollout,
+    list_actions_by_turn,
+    list_groups_by_baseline,
+    list_groups_by_eval,
+    list_groups_by_step,
+    list_observations_by_turn,
+    list_rollouts_by_baseline,
+    list_rollouts_by_eval,
+    list_rollouts_by_group,
+    list_rollouts_by_step,
+    list_rollouts_by_task,
+    list_turns_by_rollout,
+)
+from consumers.queries.session import get_session, init_database
+from consumers.queries.tasks import get_task, get_task_by_task_id, list_tasks, list_validators_by_task
+from consumers.queries.trainings import (
+    get_latest_completed_step,
+    get_step_by_training_and_step,
+    get_training,
+    get_training_by_run_name,
+    list_steps_by_training,
+    list_trainings,
+)
+
+__all__ = [
+    "get_environment_by_rollout",
+    "get_eval_by_training_and_step",
+    "get_latest_completed_step",
+    "get_rollout_by_rollout_id",
+    "get_session",
+    "get_status_history",
+    "get_step_by_training_and_step",
+    "get_task",
+    "get_task_by_task_id",
+    "get_training",
+    "get_training_by_run_name",
+    "get_validation_by_rollout",
+    "init_database",
+    "list_actions_by_turn",
+    "list_baselines_by_training",
+    "list_evals_by_training",
+    "list_groups_by_baseline",
+    "list_groups_by_eval",
+    "list_groups_by_step",
+    "list_observations_by_turn",
+    "list_rollouts_by_baseline",
+    "list_rollouts_by_eval",
+    "list_rollouts_by_group",
+    "list_rollouts_by_step",
+    "list_rollouts_by_task",
+    "list_steps_by_training",
+    "list_tasks",
+    "list_trainings",
+    "list_turns_by_rollout",
+    "list_validators_by_task",
+]

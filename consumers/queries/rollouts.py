@@ -1,0 +1,89 @@
+"""Groups, rollouts, and what happened in them."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, select
+from sqlalchemy.orm import Session
+
+from consumers.tables import Action, Environment, Group, Obs, Rollout, Turn, Validation
+
+
+def _groups(session: Session, condition: ColumnElement[bool]) -> Sequence[Group]:
+    return session.scalars(select(Group).where(condition).order_by(Group.group_num, Group.id)).all()
+
+
+def list_groups_by_step(session: Session, step: UUID) -> Sequence[Group]:
+    """Groups of a step by number."""
+    return _groups(session, Group.step_id == step)
+
+
+def list_groups_by_eval(session: Session, evaluation: UUID) -> Sequence[Group]:
+    """Groups of an eval by number."""
+    return _groups(session, Group.eval_id == evaluation)
+
+
+def list_groups_by_baseline(session: Session, baseline: UUID) -> Sequence[Group]:
+    """Groups of a baseline by number."""
+    return _groups(session, Group.baseline_id == baseline)
+
+
+def _rollouts(session: Session, condition: ColumnElement[bool]) -> Sequence[Rollout]:
+    order = (Rollout.group_num, Rollout.env_index, Rollout.attempt, Rollout.created_at, Rollout.id)
+    return session.scalars(select(Rollout).where(condition).order_by(*order)).all()
+
+
+def get_rollout_by_rollout_id(session: Session, rollout_id: str) -> Rollout | None:
+    """The rollout with this text id."""
+    return session.scalar(select(Rollout).where(Rollout.rollout_id == rollout_id))
+
+
+def list_rollouts_by_step(session: Session, step: UUID) -> Sequence[Rollout]:
+    """Rollouts of a step by group, place in it and attempt; failed attempts are among them."""
+    return _rollouts(session, Rollout.step_id == step)
+
+
+def list_rollouts_by_eval(session: Session, evaluation: UUID) -> Sequence[Rollout]:
+    """Rollouts of an eval."""
+    return _rollouts(session, Rollout.eval_id == evaluation)
+
+
+def list_rollouts_by_baseline(session: Session, baseline: UUID) -> Sequence[Rollout]:
+    """Rollouts of a baseline."""
+    return _rollouts(session, Rollout.baseline_id == baseline)
+
+
+def list_rollouts_by_task(session: Session, task: UUID) -> Sequence[Rollout]:
+    """Rollouts of one task's definition, whoever ran them."""
+    return _rollouts(session, Rollout.task_id == task)
+
+
+def list_rollouts_by_group(session: Session, group: UUID) -> Sequence[Rollout]:
+    """Rollouts of a group."""
+    return _rollouts(session, Rollout.group_id == group)
+
+
+def list_turns_by_rollout(session: Session, rollout: UUID) -> Sequence[Turn]:
+    """Turns in order."""
+    return session.scalars(select(Turn).where(Turn.rollout_id == rollout).order_by(Turn.turn)).all()
+
+
+def list_actions_by_turn(session: Session, turn: UUID) -> Sequence[Action]:
+    """Actions of a turn in order."""
+    return session.scalars(select(Action).where(Action.turn_id == turn).order_by(Action.action_index)).all()
+
+
+def list_observations_by_turn(session: Session, turn: UUID) -> Sequence[Obs]:
+    """What the turn showed and said, by type."""
+    return session.scalars(select(Obs).where(Obs.turn_id == turn).order_by(Obs.obs_type)).all()
+
+
+def get_validation_by_rollout(session: Session, rollout: UUID) -> Validation | None:
+    """The verdict that counts: of the highest rank; among equals the latest."""
+    order = (Validation.rank.desc(), Validation.validation_time.desc(), Validation.id)
+    return session.scalar(select(Validation).where(Validation.rollout_id == rollout).order_by(*order).limit(1))
+
+
+def get_environment_by_rollout(session: Session, rollout: UUID) -> Environment | None:
+    """The device that the rollout ran on; None before it asked for one."""
+    return session.scalar(select(Environment).join(Rollout, Rollout.env_id == Environment.id).where(Rollout.id == rollout))

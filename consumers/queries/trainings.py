@@ -1,0 +1,47 @@
+"""Trainings and their steps."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from consumers.tables import Step, Training
+
+
+def get_training(session: Session, training_id: UUID) -> Training | None:
+    """The training with this row id."""
+    return session.get(Training, training_id)
+
+
+def get_training_by_run_name(session: Session, run_name: str) -> Training | None:
+    """The training that the command line called --training-name `run_name`."""
+    return session.scalar(select(Training).where(Training.run_name == run_name))
+
+
+def list_trainings(session: Session, status: str | None = None) -> Sequence[Training]:
+    """Trainings, the newest first; with `status`, those in it."""
+    query = select(Training).order_by(Training.created_at.desc(), Training.id)
+    if status is not None:
+        query = query.where(Training.status == status)
+    return session.scalars(query).all()
+
+
+def list_steps_by_training(session: Session, training_id: UUID, generation: int | None = None) -> Sequence[Step]:
+    """Steps by number; of one generation as it was, or, without one, the steps that no newer generation trains again."""
+    query = select(Step).where(Step.training_id == training_id).order_by(Step.step, Step.generation)
+    query = query.where(~Step.superseded) if generation is None else query.where(Step.generation == generation)
+    return session.scalars(query).all()
+
+
+def get_step_by_training_and_step(session: Session, training_id: UUID, step: int, generation: int | None = None) -> Step | None:
+    """Step number `step` (from 1)."""
+    query = select(Step).where(Step.training_id == training_id, Step.step == step).order_by(Step.generation.desc()).limit(1)
+    query = query.where(~Step.superseded) if generation is None else query.where(Step.generation == generation)
+    return session.scalar(query)
+
+
+def get_latest_completed_step(session: Session, training_id: UUID) -> Step | None:
+    """The completed step with the highest number; None before the first."""
+    query = select(Step).where(Step.training_id == training_id, Step.status == "completed", ~Step.superseded)
+    return session.scalar(query.order_by(Step.step.desc(), Step.generation.desc()).limit(1))

@@ -1,0 +1,77 @@
+"""Fills a side schema from the log, to exact positions: the live projection's own code, with larger batches and no lease."""
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from consumers.connection import Connection
+from consumers.errors import CuaProjectError, UnreachableError
+from consumers.fold import EVERYTHING, Selection, read_record
+from consumers.log.reader import LogReader, LogRecord, Place
+from consumers.positions import Positions, start_positions
+from consumers.projected import ProjectedSchema
+
+BATCH_RECORDS = 20_000
+POLL_S = 1.0
+SILENCE_LIMIT_S = 60.0
+"""A log that gives nothing for so long although it has more is taken for unreachable."""
+
+
+def of_training(training: UUID) -> Selection:
+    """The records of one training alone."""
+    return Selection(wanted=lambda reading: reading.envelope is not None and reading.envelope.training_id == training)
+
+
+class Replay:
+    """One side schema being filled. Not thread-safe."""
+
+    def __init__(self, reader: LogReader, connection: Connection, schema: str, selection: Selection = EVERYTHING) -> None:
+        """The schema exists; it may be filled in part already."""
+        self._reader = reader
+        self._target = ProjectedSchema(connection, schema, reader.log_id, selection)
+        self._target.load()
+        self.num_events = 0
+
+    @property
+    def positions(self) -> Positions:
+        """Up to where it is filled."""
+        return self._target.positions
+
+    @property
+    def num_rows(self) -> int:
+        """Rows written so far."""
+        return self._target.num_rows
+
+    def lag(self, until: Mapping[Place, int]) -> int:
+        """Records between here and there."""
+        return sum(max(0, end - self.positions.get(place, 0)) for place, end in until.items())
+
+    def advance(self, until: Mapping[Place, int]) -> None:
+        """Apply everything before these positions and nothing after; CuaProjectError when the log lacks its beginning."""
+        starts = start_positions(self.positions, self._reader)
+        behind = {place: starts[place] for place, end in until.items() if end > self.positions.get(place, 0)}
+        if not behind:
+            return
+        self._reader.seek(behind)
+        silence_s = 0.0
+        while self.lag(until) > 0:
+            records = self._reader.poll(BATCH_RECORDS, POLL_S)
+            silence_s = 0.0 if records else silence_s + POLL_S
+            if silence_s > SILENCE_LIMIT_S:
+                message = f"expected {self.lag(until)} more records, found none for {SILENCE_LIMIT_S:.0f} s; is the log reachable?"
+                raise UnreachableError(message)
+            self._apply([record for record in records if record.offset < until[Place(record.topic, record.partition)]])
+
+    def _apply(self, records: Sequence[LogRecord]) -> None:
+        if records:
+            self.num_events += self._target.apply([read_record(record) for record in records])
+
+
+def check_beginning(reader: LogReader) -> None:
+    """CuaProjectError when the log's first records are gone: tables made of the rest would not be the tables."""
+    for place, first in sorted(reader.beginnings(reader.places()).items()):
+        if first > 0:
+            message = (
+                f"expected the log from its first record, found {place.topic}/{place.partition} to begin at offset {first}: "
+                "records were deleted, and what remains gives other tables"
+            )
+            raise CuaProjectError(message)

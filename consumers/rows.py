@@ -1,0 +1,62 @@
+"""The rows that a batch makes and changes, folded in memory so that each is written once."""
+
+from collections.abc import Sequence
+
+from consumers.projectors.projector import Change, Insert, Operation, Row, Statement, UnappliableError
+
+
+class Rows:
+    """Operations of many events, merged per row: a change of a row of this batch goes into its insert.
+
+    Not thread-safe. `add` takes an event's operations whole or, raising UnappliableError, not at all.
+    """
+
+    def __init__(self) -> None:
+        self.inserts: dict[str, dict[str, Row]] = {}
+        """Table -> id -> new row."""
+        self.changes: dict[str, dict[str, Row]] = {}
+        """Table -> id -> columns of an older row."""
+        self.statements: dict[str, dict[str, Row]] = {}
+        """Table -> id -> content-addressed row."""
+
+    @property
+    def count(self) -> int:
+        """Rows that will be written."""
+        return sum(len(rows) for kind in (self.inserts, self.changes, self.statements) for rows in kind.values())
+
+    def add(self, operations: Sequence[Operation]) -> None:
+        """Merge one event's operations."""
+        for operation in operations:
+            if isinstance(operation, Insert) and str(operation.row["id"]) in self.inserts.get(operation.table, ()):
+                message = f"expected a new {operation.table}, found {operation.row['id']} made already"
+                raise UnappliableError(message)
+        for operation in operations:
+            match operation:
+                case Insert(table, row):
+                    self.inserts.setdefault(table, {})[str(row["id"])] = row
+                case Change(table, key, values):
+                    self._change(table, key, values)
+                case Statement(table, row):
+                    self._state(table, row)
+
+    def _change(self, table: str, key: str, values: Row) -> None:
+        new = self.inserts.get(table)
+        if new is not None and (row := new.get(key)) is not None:
+            row.update(values)
+            return
+        older = self.changes.setdefault(table, {})
+        if (row := older.get(key)) is not None:
+            row.update(values)
+        else:
+            older[key] = values
+
+    def _state(self, table: str, row: Row) -> None:
+        rows = self.statements.setdefault(table, {})
+        key = str(row["id"])
+        if (known := rows.get(key)) is None:
+            rows[key] = row
+            return
+        # RFC 3339 in UTC with microseconds sorts as the times do.
+        known["created_at"] = min(str(known["created_at"]), str(row["created_at"]))
+        if "updated_at" in row:
+            known["updated_at"] = max(str(known["updated_at"]), str(row["updated_at"]))

@@ -1,0 +1,70 @@
+"""A schema beside the live one, to be filled from the log: made, found again when its maker died, dropped."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import uuid4
+
+import sqlalchemy as sa
+
+from consumers.connection import Connection, connected, schema_engine
+from consumers.tables import ROW_TABLES, SCHEMA, STATE_TABLES, Base
+
+PREFIXES = ("cua_rebuild_", "cua_verify_")
+
+
+def new_name(prefix: str) -> str:
+    """A name that nobody else uses."""
+    return f"{prefix}{uuid4().hex[:8]}"
+
+
+def make_tables(url: str, schema: str) -> None:
+    """The schema with every table of the projection, as the live one is defined; it must not exist."""
+    tables = [table.__table__ for table in (*ROW_TABLES, *STATE_TABLES)]
+    engine = schema_engine(url).execution_options(schema_translate_map={SCHEMA: schema})
+    with engine.begin() as connection:
+        connection.execute(sa.schema.CreateSchema(schema))
+        Base.metadata.create_all(connection, [table for table in tables if isinstance(table, sa.Table)], checkfirst=False)
+
+
+def drop_schema(connection: Connection, schema: str) -> None:
+    """Drop it, with everything in it; nothing when there is none."""
+    connection.rollback()
+    with connection, connection.cursor() as cursor:
+        cursor.execute(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE')
+
+
+@contextmanager
+def side_schema(url: str, prefix: str) -> Iterator[str]:
+    """A filled-in-a-moment schema; dropped at the end unless it was renamed. What dead processes left is dropped first.
+
+    A session's advisory lock on the name tells the living from the dead.
+    """
+    name = new_name(prefix)
+    with connected(url, "side schema") as keeper:
+        keeper.autocommit = True
+        _drop_leftovers(keeper)
+        _try_lock(keeper, name)
+        make_tables(url, name)
+        try:
+            yield name
+        finally:
+            keeper.cursor().execute(f'DROP SCHEMA IF EXISTS "{name}" CASCADE')
+
+
+def _try_lock(keeper: Connection, name: str) -> bool:
+    with keeper.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", (name,))
+        row = cursor.fetchone()
+        assert row is not None  # noqa: S101  # a SELECT of a function has one row
+        return bool(row[0])
+
+
+def _drop_leftovers(keeper: Connection) -> None:
+    with keeper.cursor() as cursor:
+        cursor.execute(
+            "SELECT nspname FROM pg_namespace WHERE " + " OR ".join(["nspname LIKE %s"] * len(PREFIXES)), [f"{p}%" for p in PREFIXES]
+        )
+        for (name,) in cursor.fetchall():
+            if _try_lock(keeper, name):
+                cursor.execute(f'DROP SCHEMA IF EXISTS "{name}" CASCADE')
+                cursor.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", (name,))

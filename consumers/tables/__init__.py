@@ -1,0 +1,68 @@
+"""The tables: 15 that are a fold of the log, the projection's own beside them, and the operators' in a schema of their own."""
+
+from consumers.tables.base import OPS_SCHEMA, SCHEMA, Base
+from consumers.tables.environment import Environment
+from consumers.tables.evaluation import Baseline, Eval
+from consumers.tables.group import Group
+from consumers.tables.history import StatusHistory
+from consumers.tables.operations import Lease, OperatorDrop
+from consumers.tables.projection import HeldRecord, Projection, ReaderPosition, StreamState
+from consumers.tables.rollout import Rollout
+from consumers.tables.task import Task, Validator
+from consumers.tables.training import Sample, Step, Training
+from consumers.tables.turn import Action, Obs, Turn
+from consumers.tables.validation import Validation
+
+ROW_TABLES: tuple[type[Base], ...] = (
+    Training,
+    Baseline,
+    Eval,
+    Task,
+    Validator,
+    Step,
+    Group,
+    Rollout,
+    Turn,
+    Action,
+    Obs,
+    Validation,
+    Environment,
+    Sample,
+    StatusHistory,
+)
+"""What users read, and what verify compares."""
+
+STATE_TABLES: tuple[type[Base], ...] = (Projection, ReaderPosition, StreamState, HeldRecord)
+"""The projection's own, in the same schema."""
+
+OPS_TABLES: tuple[type[Base], ...] = (Lease, OperatorDrop)
+
+__all__ = [
+    "OPS_SCHEMA",
+    "OPS_TABLES",
+    "ROW_TABLES",
+    "SCHEMA",
+    "STATE_TABLES",
+    "Action",
+    "Base",
+    "Baseline",
+    "Environment",
+    "Eval",
+    "Group",
+    "HeldRecord",
+    "Lease",
+    "Obs",
+    "OperatorDrop",
+    "Projection",
+    "ReaderPosition",
+    "Rollout",
+    "Sample",
+    "StatusHistory",
+    "Step",
+    "StreamState",
+    "Task",
+    "Training",
+    "Turn",
+    "Validation",
+    "Validator",
+]

@@ -1,0 +1,104 @@
+"""What every table shares: the schema's name, column types and the columns that tables.md calls common.
+
+Tables are the schema and the queries; the projection writes rows without the ORM. No foreign key is enforced between streams,
+because a child may be projected before its parent: relationships are for reading only.
+"""
+
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+from sqlalchemy import BigInteger, DateTime, Double, Integer, MetaData, Text, Uuid
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+SCHEMA = "cua"
+"""Everything that is a fold of the log; a rebuild replaces it whole."""
+OPS_SCHEMA = "cua_ops"
+"""What must survive a rebuild: leases, operators' drops, the migrations' revision."""
+
+NAMING = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+    "pk": "pk_%(table_name)s",
+}
+
+UPDATED_IN_PLACE = {"postgresql_with": {"fillfactor": 70}}
+"""Of tables whose rows change often: room in every page, so that a change touches no index (HOT)."""
+
+Json = JSONB(none_as_null=True)
+
+Key = Annotated[UUID, mapped_column(Uuid, primary_key=True)]
+Number = Annotated[int, mapped_column(Integer)]
+OptNumber = Annotated[int | None, mapped_column(Integer)]
+BigNumber = Annotated[int, mapped_column(BigInteger)]
+OptBigNumber = Annotated[int | None, mapped_column(BigInteger)]
+Real = Annotated[float, mapped_column(Double)]
+OptReal = Annotated[float | None, mapped_column(Double)]
+String = Annotated[str, mapped_column(Text)]
+OptString = Annotated[str | None, mapped_column(Text)]
+Time = Annotated[datetime, mapped_column(DateTime(timezone=True))]
+OptTime = Annotated[datetime | None, mapped_column(DateTime(timezone=True))]
+Document = Annotated[object, mapped_column(Json, nullable=False)]
+OptDocument = Annotated[object, mapped_column(Json, nullable=True)]
+
+
+class Base(DeclarativeBase):
+    """Every table of the two schemas."""
+
+    metadata = MetaData(schema=SCHEMA, naming_convention=NAMING)
+
+    def __repr__(self) -> str:
+        """Short enough for a failing test: the class and the key."""
+        keys = ", ".join(f"{column.name}={getattr(self, column.key)}" for column in self.__table__.primary_key)
+        return f"{type(self).__name__}({keys})"
+
+
+class CommonColumns:
+    """The life of an entity: where it stands, since when, and why."""
+
+    status: Mapped[String]
+    progress_percent: Mapped[Real]
+    """0-100, as the entity's owner stated it last."""
+    current_phase: Mapped[OptString]
+    status_message: Mapped[OptString]
+    error_message: Mapped[OptString]
+    start_time: Mapped[OptTime]
+    """When it left its first state for one that is no end."""
+    end_time: Mapped[OptTime]
+    created_at: Mapped[Time]
+    updated_at: Mapped[Time]
+    """Time of the last event that changed the row."""
+
+
+class EtaColumns:
+    """What is left to do, in seconds, as the entity's owner stated it last; until now is computed when read."""
+
+    avg_turn_time: Mapped[OptReal]
+    estimated_total_time: Mapped[OptReal]
+    estimated_remaining_time: Mapped[OptReal]
+
+
+__all__ = [
+    "OPS_SCHEMA",
+    "SCHEMA",
+    "UPDATED_IN_PLACE",
+    "Base",
+    "BigNumber",
+    "CommonColumns",
+    "Document",
+    "EtaColumns",
+    "Json",
+    "Key",
+    "Number",
+    "OptBigNumber",
+    "OptDocument",
+    "OptNumber",
+    "OptReal",
+    "OptString",
+    "OptTime",
+    "Real",
+    "String",
+    "Time",
+]

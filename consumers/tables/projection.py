@@ -1,0 +1,103 @@
+"""The projection's own tables, beside the rows so that both change in one transaction and a rebuild replaces both."""
+
+from uuid import UUID
+
+from sqlalchemy import BigInteger, CheckConstraint, Index, LargeBinary, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from consumers.tables.base import UPDATED_IN_PLACE, Base, BigNumber, Document, Number, OptNumber, OptString, OptTime, String, Time
+
+
+class Projection(Base):
+    """Which code, reading which log, made this schema. One row."""
+
+    __tablename__ = "projection"
+    __table_args__ = (CheckConstraint("one = 1", name="one"),)
+
+    one: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    build_id: Mapped[UUID]
+    """Another one after every rebuild: a projector that holds state of the schema before the swap notices."""
+    version: Mapped[Number]
+    """`consumers.projectors.PROJECTION_VERSION` of the code that built it."""
+    catalogue_hash: Mapped[String]
+    """Of the event types that the code which ran last knew; another one: parked records are tried again."""
+    log_id: Mapped[OptString]
+    """The log that the positions are of; NULL before the first."""
+
+
+class ReaderPosition(Base):
+    """The next offset to read of a partition. Moved by compare-and-set."""
+
+    __tablename__ = "reader_position"
+    __table_args__ = UPDATED_IN_PLACE
+
+    topic: Mapped[str] = mapped_column(Text, primary_key=True)
+    partition: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    next_offset: Mapped[BigNumber]
+    appended_at: Mapped[OptTime]
+    """When the last record read was appended."""
+    num_events: Mapped[BigNumber]
+    """Records applied."""
+    num_duplicates: Mapped[BigNumber]
+    """Records that had been applied already."""
+
+
+class StreamState(Base):
+    """How far a stream is applied, and what its entities are."""
+
+    __tablename__ = "stream_position"
+    __table_args__ = (
+        Index("ix_stream_position_parked", "stream", postgresql_where="parked_since IS NOT NULL"),
+        Index("ix_stream_position_waiting", "stream", postgresql_where="num_waiting > 0"),
+        UPDATED_IN_PLACE,
+    )
+
+    stream: Mapped[str] = mapped_column(Text, primary_key=True)
+    """`rollout/<uuid>`."""
+    epoch: Mapped[Number]
+    sequence: Mapped[Number]
+    source: Mapped[String]
+    """The writer of the epoch."""
+    ends: Mapped[Document]
+    """Last sequence of every older epoch."""
+    refused: Mapped[Document]
+    """[epoch, source] of claims that were not valid."""
+    statuses: Mapped[Document]
+    """Status of the stream's owner and of every other entity that has not ended: {"step/<uuid>": "training"}."""
+    parked_since: Mapped[OptTime]
+    """Time of the event (or of its appending) that could not be applied; everything later is parked behind it."""
+    abandoned: Mapped[bool]
+    """An operator dropped the rest of the stream."""
+    num_waiting: Mapped[Number]
+    """Records that wait for a gap to fill."""
+    last_event_at: Mapped[OptTime]
+
+
+class HeldRecord(Base):
+    """A record that is not applied, kept whole: parked, waiting for a gap to fill, or refused."""
+
+    __tablename__ = "held_record"
+    __table_args__ = (
+        CheckConstraint("held_as IN ('parked', 'waiting', 'refused')", name="held_as"),
+        Index(None, "stream"),
+        Index(None, "held_as"),
+    )
+
+    log_id: Mapped[str] = mapped_column(Text, primary_key=True)
+    topic: Mapped[str] = mapped_column(Text, primary_key=True)
+    partition: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    log_offset: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    held_as: Mapped[String]
+    """parked, waiting, refused."""
+    kind: Mapped[String]
+    """Why: unreadable, unknown_schema, invalid, transition, database, behind (parked); gap (waiting); fenced (refused)."""
+    reason: Mapped[String]
+    stream: Mapped[OptString]
+    """NULL: neither the value nor the key names one."""
+    type: Mapped[OptString]
+    epoch: Mapped[OptNumber]
+    sequence: Mapped[OptNumber]
+    key: Mapped[OptString]
+    value: Mapped[bytes] = mapped_column(LargeBinary)
+    event_time: Mapped[OptTime]
+    appended_at: Mapped[Time]

@@ -1,0 +1,86 @@
+"""Turns of a rollout with their actions and observations: all of them from one TurnTaken."""
+
+from uuid import UUID
+
+from sqlalchemy import CheckConstraint, UniqueConstraint
+from sqlalchemy.orm import Mapped, relationship
+
+from consumers.tables.base import Base, Document, Key, Number, OptDocument, OptNumber, OptString, Real, String, Time
+
+
+class Turn(Base):
+    """What the agent said in one turn. Prompts are in the log, not here: they would double the database."""
+
+    __tablename__ = "turn"
+    __table_args__ = (UniqueConstraint("rollout_id", "turn"),)
+
+    id: Mapped[Key]
+    rollout_id: Mapped[UUID]
+    """Row id of the rollout."""
+    turn: Mapped[Number]
+    """From 1."""
+    start_time: Mapped[Time]
+    end_time: Mapped[Time]
+    turn_time: Mapped[Real]
+    """Seconds."""
+    reward: Mapped[Real]
+    episode_done: Mapped[bool]
+    policy_version: Mapped[Number]
+    metrics_json: Mapped[Document]
+    model_response: Mapped[String]
+    stop_reason: Mapped[OptString]
+    """stop, length; NULL for a scripted policy."""
+    num_tokens: Mapped[OptNumber]
+    """Completion tokens."""
+    created_at: Mapped[Time]
+
+    actions: Mapped[list["Action"]] = relationship(
+        viewonly=True, primaryjoin="Turn.id == foreign(Action.turn_id)", order_by="Action.action_index"
+    )
+    observations: Mapped[list["Obs"]] = relationship(viewonly=True, primaryjoin="Turn.id == foreign(Obs.turn_id)", order_by="Obs.obs_type")
+
+
+class Action(Base):
+    """One action of a turn. The completion's tokens stand with the first, since they cannot be divided among several."""
+
+    __tablename__ = "action"
+    __table_args__ = (UniqueConstraint("turn_id", "action_index"),)
+
+    id: Mapped[Key]
+    turn_id: Mapped[UUID]
+    action_index: Mapped[Number]
+    """From 0 within the turn."""
+    action_type: Mapped[OptString]
+    """click, type ...; NULL when the call could not be understood."""
+    action_json: Mapped[OptDocument]
+    """What was done to the device, in its pixels."""
+    tool_name: Mapped[String]
+    tool_args: Mapped[Document]
+    error_type: Mapped[OptString]
+    error_message: Mapped[OptString]
+    tokens: Mapped[OptString]
+    """base64 of little-endian int32."""
+    logprobs: Mapped[OptString]
+    """base64 of little-endian float32, nats."""
+    num_tokens: Mapped[OptNumber]
+    created_at: Mapped[Time]
+
+
+class Obs(Base):
+    """One thing that a turn showed or said."""
+
+    __tablename__ = "obs"
+    __table_args__ = (
+        UniqueConstraint("turn_id", "obs_type"),
+        CheckConstraint("obs_type IN ('screenshot_before', 'screenshot_after', 'model_response', 'text')", name="obs_type"),
+    )
+
+    id: Mapped[Key]
+    turn_id: Mapped[UUID]
+    obs_type: Mapped[String]
+    screenshot_uri: Mapped[OptString]
+    """`blob:sha256:<hex>`."""
+    text_content: Mapped[OptString]
+    model_input_json: Mapped[OptDocument]
+    """With screenshot_before: sampling, images of the prompt, and which turn's prompt it extends."""
+    created_at: Mapped[Time]

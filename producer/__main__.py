@@ -1,0 +1,5 @@
+"""`python -m producer` is `cua-train`."""
+
+from producer.cli import main
+
+main()

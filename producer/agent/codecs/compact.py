@@ -1,0 +1,144 @@
+"""The small policy's own language: one short call per turn, coordinates as whole hundredths of the screen (0-99).
+
+    click(31,52)  double_click(31,52)  long_press(31,52)  swipe(up)  swipe(50,1,50,60)  type(word)  button(home)  press(enter)
+    open(com.android.chrome)  wait()  screenshot()  answer(word)  terminate(success)
+
+A hundredth stands for the pixel in its middle. `swipe(up)` is a finger that moves up the middle of the screen.
+"""
+
+import re
+from collections.abc import Callable
+
+from pydantic import ValidationError
+
+from producer.agent.codecs.codec import cannot_encode, not_understood
+from schemas import actions
+from schemas.actions import Action
+from schemas.turn import TakenAction
+
+NUM_STEPS = 100
+SWIPES: dict[str, tuple[int, int, int, int]] = {
+    "up": (50, 70, 50, 30),
+    "down": (50, 30, 50, 70),
+    "left": (80, 50, 20, 50),
+    "right": (20, 50, 80, 50),
+}
+"""Direction -> where the finger starts and ends, in hundredths."""
+CALL = re.compile(r"\s*([A-Za-z_]+)\((.*)\)\s*", re.DOTALL)
+
+
+class _BadArgumentError(ValueError):
+    """The tool is there, its arguments are wrong."""
+
+
+class CompactCodec:
+    """See the module."""
+
+    name = "compact"
+
+    def encode(self, action: Action, width_px: int, height_px: int) -> str:
+        """The action as one call. CannotEncodeError for drags, scrolls, pointer moves, buttons of a mouse and key combinations."""
+        match action:
+            case actions.Click(button="left") | actions.DoubleClick() | actions.LongPress():
+                return f"{action.type}({_share(action.x, width_px)},{_share(action.y, height_px)})"
+            case actions.Swipe():
+                path = (
+                    _share(action.x, width_px),
+                    _share(action.y, height_px),
+                    _share(action.to_x, width_px),
+                    _share(action.to_y, height_px),
+                )
+                named = next((name for name, known in SWIPES.items() if known == path), None)
+                return f"swipe({named or ','.join(map(str, path))})"
+            case actions.KeyPress(keys=(key,)):
+                return f"press({key})"
+            case actions.Wait() | actions.Screenshot():
+                return f"{action.type}()"
+            case _:
+                return _encode_words(action)
+
+    def parse(self, text: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
+        """The one call that the text is."""
+        found = CALL.fullmatch(text)
+        if found is None:
+            return (not_understood("parse", f"expected one call such as click(31,52), found {text[:80]!r}"),)
+        tool, inside = found.groups()
+        read = TOOLS.get(tool)
+        arguments = {"text": inside}
+        if read is None:
+            return (not_understood("tool_name", f"expected one of {', '.join(TOOLS)}, found {tool}", tool, dict(arguments)),)
+        try:
+            action = read(inside, width_px, height_px)
+        except (_BadArgumentError, ValidationError) as error:
+            return (not_understood("tool_arg", f"{tool}: {_first_line(error)}", tool, dict(arguments)),)
+        return (TakenAction(tool_name=tool, tool_args=dict(arguments), action=action),)
+
+
+def _encode_words(action: Action) -> str:
+    match action:
+        case actions.Type() | actions.Answer():
+            return f"{action.type}({action.text})"
+        case actions.SystemButton():
+            return f"button({action.button})"
+        case actions.OpenApp():
+            return f"open({action.package})"
+        case actions.Terminate():
+            return f"terminate({action.status})"
+        case _:
+            return cannot_encode("compact", action)
+
+
+def _first_line(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    return str(error)
+
+
+def _share(pixel: int, size_px: int) -> int:
+    return min(NUM_STEPS - 1, max(0, pixel * NUM_STEPS // size_px))
+
+
+def _pixel(share: int, size_px: int) -> int:
+    return (2 * share + 1) * size_px // (2 * NUM_STEPS)
+
+
+def _numbers(inside: str, count: int) -> list[int]:
+    parts = [part.strip() for part in inside.split(",")]
+    if len(parts) != count or not all(re.fullmatch("[0-9]{1,2}", part) for part in parts):
+        message = f"expected {count} whole numbers from 0 to 99, found {inside[:80]!r}"
+        raise _BadArgumentError(message)
+    return [int(part) for part in parts]
+
+
+def _point(inside: str, width_px: int, height_px: int) -> dict[str, int]:
+    x, y = _numbers(inside, 2)
+    return {"x": _pixel(x, width_px), "y": _pixel(y, height_px)}
+
+
+def _swipe(inside: str, width_px: int, height_px: int) -> Action:
+    x, y, to_x, to_y = SWIPES[inside] if inside in SWIPES else _numbers(inside, 4)
+    return actions.Swipe(x=_pixel(x, width_px), y=_pixel(y, height_px), to_x=_pixel(to_x, width_px), to_y=_pixel(to_y, height_px))
+
+
+def _nothing(inside: str, action: Action) -> Action:
+    if inside.strip():
+        message = f"expected no arguments, found {inside[:80]!r}"
+        raise _BadArgumentError(message)
+    return action
+
+
+TOOLS: dict[str, Callable[[str, int, int], Action]] = {
+    "click": lambda inside, width, height: actions.Click(**_point(inside, width, height)),
+    "double_click": lambda inside, width, height: actions.DoubleClick(**_point(inside, width, height)),
+    "long_press": lambda inside, width, height: actions.LongPress(**_point(inside, width, height)),
+    "swipe": _swipe,
+    "type": lambda inside, _width, _height: actions.Type(text=inside),
+    "button": lambda inside, _width, _height: actions.SystemButton.model_validate({"button": inside}),
+    "press": lambda inside, _width, _height: actions.KeyPress(keys=(inside,)),
+    "open": lambda inside, _width, _height: actions.OpenApp(package=inside),
+    "wait": lambda inside, _width, _height: _nothing(inside, actions.Wait()),
+    "screenshot": lambda inside, _width, _height: _nothing(inside, actions.Screenshot()),
+    "answer": lambda inside, _width, _height: actions.Answer(text=inside),
+    "terminate": lambda inside, _width, _height: actions.Terminate.model_validate({"status": inside}),
+}

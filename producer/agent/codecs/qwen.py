@@ -1,0 +1,220 @@
+"""Qwen's tool calls (`mobile_use`, `computer_use`): JSON between <tool_call> tags, coordinates from 0 to 1000 on each axis.
+
+    <tool_call>
+    {"name": "mobile_use", "arguments": {"action": "click", "coordinate": [312, 540]}}
+    </tool_call>
+
+We write `mobile_use` and read both; what only one of them has is read under either name. A completion may hold several calls.
+"""
+
+import json
+import math
+import re
+from collections.abc import Callable
+
+from pydantic import JsonValue, ValidationError
+
+from producer.agent.codecs.codec import ErrorType, cannot_encode, not_understood
+from schemas import actions
+from schemas.actions import Action
+from schemas.turn import TakenAction
+
+SCALE = 1000
+CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
+TOOLS = ("mobile_use", "computer_use")
+BUTTONS = {"home": "Home", "back": "Back", "recents": "Menu"}
+KEY_BUTTONS = ("power", "volume_up", "volume_down")
+"""Buttons of the phone that the tool has as keys."""
+MAX_ERROR_CHARACTERS = 200
+Arguments = dict[str, JsonValue]
+
+
+class _BadCallError(ValueError):
+    def __init__(self, message: str, error_type: ErrorType = "tool_arg") -> None:
+        super().__init__(message[:MAX_ERROR_CHARACTERS])
+        self.error_type: ErrorType = error_type
+
+
+class QwenCodec:
+    """See the module."""
+
+    name = "qwen"
+
+    def encode(self, action: Action, width_px: int, height_px: int) -> str:
+        """One tool call. CannotEncodeError for drags, looks, scrolls in both directions at once and a mouse's back and forward."""
+        arguments = _pointing(action, width_px, height_px) or _talking(action)
+        return f"<tool_call>\n{json.dumps({'name': TOOLS[0], 'arguments': arguments}, ensure_ascii=False)}\n</tool_call>"
+
+    def parse(self, text: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
+        """Every tool call in the text."""
+        calls = CALL.findall(text)
+        if not calls:
+            return (not_understood("parse", f"expected <tool_call>...</tool_call>, found {text[:80]!r}"),)
+        return tuple(_read_call(call, width_px, height_px) for call in calls)
+
+
+def _share(pixel: int, size_px: int) -> int:
+    return round((pixel + 0.5) * SCALE / size_px)
+
+
+def _pointing(action: Action, width_px: int, height_px: int) -> Arguments | None:  # noqa: PLR0911  # one per action
+    def point(x: int, y: int) -> JsonValue:
+        return [_share(x, width_px), _share(y, height_px)]
+
+    match action:
+        case actions.Click(button="left" | "right" | "wheel"):
+            name = {"left": "click", "right": "right_click", "wheel": "middle_click"}[action.button]
+            return {"action": name, "coordinate": point(action.x, action.y)}
+        case actions.DoubleClick():
+            return {"action": "double_click", "coordinate": point(action.x, action.y)}
+        case actions.LongPress():
+            return {"action": "long_press", "coordinate": point(action.x, action.y), "time": action.duration_s}
+        case actions.Swipe():
+            return {"action": "swipe", "coordinate": point(action.x, action.y), "coordinate2": point(action.to_x, action.to_y)}
+        case actions.Scroll(scroll_x=0):
+            return {"action": "scroll", "coordinate": point(action.x, action.y), "pixels": -action.scroll_y}
+        case actions.Scroll(scroll_y=0):
+            return {"action": "hscroll", "coordinate": point(action.x, action.y), "pixels": action.scroll_x}
+        case actions.Move():
+            return {"action": "mouse_move", "coordinate": point(action.x, action.y)}
+        case _:
+            return None
+
+
+def _talking(action: Action) -> Arguments:  # noqa: PLR0911  # one per action
+    match action:
+        case actions.KeyPress():
+            return {"action": "key", "keys": list(action.keys)}
+        case actions.Type() | actions.Answer():
+            return {"action": action.type, "text": action.text}
+        case actions.SystemButton(button="home" | "back" | "recents"):
+            return {"action": "system_button", "button": BUTTONS[action.button]}
+        case actions.SystemButton():
+            return {"action": "key", "text": action.button}
+        case actions.OpenApp():
+            return {"action": "open", "text": action.package}
+        case actions.Wait():
+            return {"action": "wait", "time": action.duration_s}
+        case actions.Terminate():
+            return {"action": "terminate", "status": action.status}
+        case _:
+            return cannot_encode("qwen", action)
+
+
+def _read_call(call: str, width_px: int, height_px: int) -> TakenAction:
+    tool, arguments = "", Arguments()
+    try:
+        tool, arguments = _envelope(call)
+        action = _Reader(arguments, width_px, height_px).action()
+    except _BadCallError as error:
+        return not_understood(error.error_type, str(error), tool, arguments)
+    except ValidationError as error:
+        first = error.errors()[0]
+        message = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        return not_understood("tool_arg", message, tool, arguments)
+    return TakenAction(tool_name=tool, tool_args=arguments, action=action)
+
+
+def _envelope(call: str) -> tuple[str, Arguments]:
+    try:
+        content = json.loads(call)
+        # A lone surrogate is legal JSON and illegal UTF-8: no log could hold it.
+        json.dumps(content, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
+        message = f"expected JSON in the tool call: {error}"
+        raise _BadCallError(message, "parse") from error
+    if not isinstance(content, dict) or not isinstance(content.get("name"), str) or not isinstance(content.get("arguments"), dict):
+        message = f'expected {{"name": ..., "arguments": {{...}}}}, found {call.strip()[:80]!r}'
+        raise _BadCallError(message, "parse")
+    if content["name"] not in TOOLS:
+        message = f"expected {' or '.join(TOOLS)}, found {content['name']!r}"
+        raise _BadCallError(message, "tool_name")
+    return content["name"], content["arguments"]
+
+
+class _Reader:
+    """One call's arguments, on a screen of this size."""
+
+    def __init__(self, arguments: Arguments, width_px: int, height_px: int) -> None:
+        self.arguments = arguments
+        self.width_px = width_px
+        self.height_px = height_px
+
+    def action(self) -> Action:
+        """What they ask for; _BadCallError or ValidationError."""
+        name = self.arguments.get("action")
+        read = ACTIONS.get(name) if isinstance(name, str) else None
+        if read is None:
+            message = f"expected an action of {', '.join(ACTIONS)}, found {name!r}"
+            raise _BadCallError(message, "tool_name")
+        return read(self)
+
+    def point(self, name: str = "coordinate") -> dict[str, int]:
+        """Pixels of a coordinate."""
+        value = self.arguments.get(name)
+        numbers = (
+            [part for part in value if isinstance(part, int | float) and not isinstance(part, bool)] if isinstance(value, list) else []
+        )
+        if not isinstance(value, list) or len(value) != 2 or len(numbers) != 2 or not all(0 <= part <= SCALE for part in numbers):  # noqa: PLR2004
+            message = f"expected {name}: [x, y] with numbers from 0 to {SCALE}, found {value!r}"
+            raise _BadCallError(message)
+        x, y = (int(share * size // SCALE) for share, size in zip(numbers, (self.width_px, self.height_px), strict=True))
+        return {"x": min(x, self.width_px - 1), "y": min(y, self.height_px - 1)}
+
+    def text(self, name: str = "text") -> str:
+        """A text argument."""
+        value = self.arguments.get(name)
+        if not isinstance(value, str):
+            message = f"expected {name}: a text, found {value!r}"
+            raise _BadCallError(message)
+        return value
+
+    def number(self, name: str, default: float | None = None) -> float:
+        """A number argument."""
+        value = self.arguments.get(name, default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            message = f"expected {name}: a number, found {value!r}"
+            raise _BadCallError(message)
+        return float(value)
+
+
+def _swipe(call: _Reader) -> Action:
+    end = call.point("coordinate2")
+    return actions.Swipe(**call.point(), to_x=end["x"], to_y=end["y"])
+
+
+def _key(call: _Reader) -> Action:
+    keys = call.arguments.get("keys")
+    if isinstance(keys, list) and keys and all(isinstance(key, str) for key in keys):
+        return actions.KeyPress(keys=tuple(str(key) for key in keys))
+    text = call.text()
+    return actions.SystemButton.model_validate({"button": text}) if text in KEY_BUTTONS else actions.KeyPress(keys=(text,))
+
+
+def _button(call: _Reader) -> Action:
+    button = call.text("button").lower()
+    if button == "enter":
+        return actions.KeyPress(keys=("enter",))
+    return actions.SystemButton.model_validate({"button": "recents" if button == "menu" else button})
+
+
+ACTIONS: dict[str, Callable[[_Reader], Action]] = {
+    "click": lambda call: actions.Click(**call.point()),
+    "left_click": lambda call: actions.Click(**call.point()),
+    "right_click": lambda call: actions.Click(**call.point(), button="right"),
+    "middle_click": lambda call: actions.Click(**call.point(), button="wheel"),
+    "double_click": lambda call: actions.DoubleClick(**call.point()),
+    "long_press": lambda call: actions.LongPress(**call.point(), duration_s=call.number("time", 1.0)),
+    "swipe": _swipe,
+    "scroll": lambda call: actions.Scroll(**call.point(), scroll_y=-round(call.number("pixels"))),
+    "hscroll": lambda call: actions.Scroll(**call.point(), scroll_x=round(call.number("pixels"))),
+    "mouse_move": lambda call: actions.Move(**call.point()),
+    "key": _key,
+    "type": lambda call: actions.Type(text=call.text()),
+    "answer": lambda call: actions.Answer(text=call.text()),
+    "system_button": _button,
+    "open": lambda call: actions.OpenApp(package=call.text()),
+    "wait": lambda call: actions.Wait(duration_s=call.number("time", 1.0)),
+    "terminate": lambda call: actions.Terminate.model_validate({"status": call.arguments.get("status", "success")}),
+}
+"""Action name -> how its arguments are read."""

@@ -1,0 +1,59 @@
+"""Starts the consuming side (`cua-project up`) as a process of its own, and lets it catch up at the end. Imports nothing of it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+
+START_TIMEOUT_S = 60.0
+CATCH_UP_TIMEOUT_S = 120.0
+
+
+class ConsumingSide:
+    """The child process. Training never waits for it but at the very end, and never fails because of it."""
+
+    def __init__(self, report: Callable[[str], None]) -> None:
+        self._report = report
+        self._process: subprocess.Popen[str] | None = None
+
+    def start(self) -> None:
+        """Start it and say where the tables and the monitor are; without the extra `project` say how to have them."""
+        if find_spec("sqlalchemy") is None or find_spec("psycopg2") is None:
+            self._report(
+                "tables and monitor: not installed here (cua-train[project,database]); cua-project up on another host reads the same log"
+            )
+            return
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "consumers", "up", "--json"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=None,
+            text=True,
+            # In a session of its own, so that Ctrl-C reaches the trainer alone, which then stops this one in order.
+            start_new_session=True,
+            env=dict(os.environ),
+        )
+        line = self._process.stdout.readline() if self._process.stdout is not None else ""
+        try:
+            places = json.loads(line)
+        except json.JSONDecodeError:
+            self._report("tables and monitor: cua-project up did not start; training goes on, and cua-project up catches up later")
+            return
+        self._report(f"monitor: {places.get('monitor')}")
+        self._report(f"tables:  {places.get('database')}")
+
+    def stop(self) -> None:
+        """Let it read to the log's end, then end it."""
+        process = self._process
+        if process is None or process.poll() is not None:
+            return
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(CATCH_UP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            self._report(f"tables: the projector was still behind after {CATCH_UP_TIMEOUT_S:.0f} s; cua-project run --once catches up")

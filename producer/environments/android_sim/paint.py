@@ -1,0 +1,93 @@
+"""From a scene to pixels and to a PNG file. Every part is drawn once per look, every screen once per scene; the rest is copying.
+
+Same scene, same bytes: nothing here depends on time, order or earlier scenes.
+"""
+
+import struct
+import zlib
+from collections.abc import Callable
+from functools import lru_cache
+
+from PIL import Image, ImageChops, ImageDraw
+
+from producer.environments.android_sim import painters_home, painters_list
+from producer.environments.android_sim.apps import Color
+from producer.environments.android_sim.settings_tree import WALLPAPERS
+from producer.environments.android_sim.widget import HEIGHT_PX, WIDTH_PX, Look, Scene
+
+PAINTERS: dict[str, Callable[[Look], Image.Image]] = {
+    "row": painters_list.row,
+    "switch": painters_list.switch,
+    "main_switch": painters_list.main_switch,
+    "slider": painters_list.slider,
+    "radio": painters_list.radio,
+    "title": painters_list.title,
+    "bare": painters_list.bare,
+    "block": painters_list.block,
+    "text": painters_list.text,
+    "field": painters_list.field,
+    "button": painters_list.button,
+    "key": painters_list.key,
+    "app_icon": painters_home.app_icon,
+    "clock": painters_home.clock,
+    "dots": painters_home.dots,
+    "status": painters_home.status,
+    "tile": painters_home.tile,
+    "note": painters_home.note,
+    "card": painters_home.card,
+    "hero": painters_home.hero,
+    "photo": painters_home.photo,
+    "speech": painters_home.speech,
+    "shutter": painters_home.shutter,
+}
+ROW_BYTES = WIDTH_PX * 3
+FILTER_UP = b"\x02"
+"""PNG's row filter that stores the difference to the row above: flat screens become runs of zeros, which zlib is quick with."""
+
+
+@lru_cache(maxsize=4096)
+def _part(look: Look) -> Image.Image:
+    return PAINTERS[look.kind](look)
+
+
+@lru_cache(maxsize=32)
+def _backdrop(backdrop: str | Color) -> Image.Image:
+    if not isinstance(backdrop, str):
+        return Image.new("RGB", (WIDTH_PX, HEIGHT_PX), backdrop)
+    red, green, blue = next(color for name, _, color in WALLPAPERS if name == backdrop)
+    slope = Image.linear_gradient("L").resize((WIDTH_PX, HEIGHT_PX))
+    dark = Image.new("RGB", (WIDTH_PX, HEIGHT_PX), (red // 3, green // 3, blue // 3))
+    picture = Image.composite(dark, Image.new("RGB", (WIDTH_PX, HEIGHT_PX), (red, green, blue)), slope)
+    pen = ImageDraw.Draw(picture)
+    pen.polygon((0, 640, 0, 470, 120, 400, 240, 470, 360, 420, 360, 640), fill=(red // 3, green // 3, blue // 3))
+    pen.polygon((0, 640, 0, 560, 150, 510, 360, 580, 360, 640), fill=(red // 4, green // 4, blue // 4))
+    return picture
+
+
+def draw(scene: Scene) -> Image.Image:
+    """The screen as an RGB picture of its own (the caller may change it)."""
+    picture = _backdrop(scene.backdrop).copy()
+    for widget in scene.widgets:
+        part = _part(widget.look)
+        picture.paste(part, (widget.x, widget.y), part if part.mode == "RGBA" else None)
+    return picture
+
+
+@lru_cache(maxsize=512)
+def png(scene: Scene) -> bytes:
+    """The screen as a PNG file, RGB, 8 bits."""
+    return _encode(draw(scene))
+
+
+def _encode(picture: Image.Image) -> bytes:
+    # Pillow's own encoder tries every row filter on every row, which takes longer than drawing the screen.
+    above = Image.new("RGB", picture.size)
+    above.paste(picture, (0, 1))
+    raw = ImageChops.subtract_modulo(picture, above).tobytes()
+    rows = b"".join(FILTER_UP + raw[start : start + ROW_BYTES] for start in range(0, len(raw), ROW_BYTES))
+    header = struct.pack(">IIBBBBB", picture.width, picture.height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", header) + _chunk(b"IDAT", zlib.compress(rows, 1)) + _chunk(b"IEND", b"")
+
+
+def _chunk(name: bytes, content: bytes) -> bytes:
+    return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))

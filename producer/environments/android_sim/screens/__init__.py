@@ -1,0 +1,24 @@
+"""From the phone's state to the scene it shows. Pure functions: they change nothing."""
+
+from producer.environments.android_sim.apps import LAUNCHER, SETTINGS
+from producer.environments.android_sim.phone import Phone
+from producer.environments.android_sim.screens import app_pages, launcher, overlays, settings
+from producer.environments.android_sim.widget import Scene
+
+
+def scene(phone: Phone) -> Scene:
+    """What the phone shows now."""
+    if phone.is_asleep:
+        return overlays.asleep()
+    match phone.overlay:
+        case "notifications":
+            return overlays.notifications(phone)
+        case "quick_settings":
+            return overlays.quick_settings(phone)
+        case "recents":
+            return overlays.recents(phone)
+        case None:
+            pass
+    if phone.foreground == LAUNCHER:
+        return launcher.drawer(phone) if phone.is_drawer_open else launcher.home(phone)
+    return settings.page(phone) if phone.foreground == SETTINGS else app_pages.page(phone)

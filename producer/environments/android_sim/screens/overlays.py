@@ -1,0 +1,75 @@
+"""What lies above every app: the notification shade, quick settings, recents, and the dark screen of a sleeping phone."""
+
+from producer.environments.android_sim.apps import BY_PACKAGE
+from producer.environments.android_sim.effects import Dismiss, Launch, Press, Slide, Toggle
+from producer.environments.android_sim.painters_list import SLIDER_LEFT, SLIDER_RIGHT
+from producer.environments.android_sim.phone import MAX_BRIGHTNESS, Phone
+from producer.environments.android_sim.screens.parts import WHITE_INK, bars
+from producer.environments.android_sim.screens.settings import percent_of
+from producer.environments.android_sim.settings_tree import SWITCHES
+from producer.environments.android_sim.widget import WIDTH_PX, Look, Scene, Widget
+
+SHADE = (26, 28, 34)
+NUM_COMPACT_TILES = 4
+MAX_CARDS = 3
+SHORT_LABELS = {"wifi": "Wi-Fi", "bluetooth": "Bluetooth", "dnd": "Silent", "auto_rotate": "Rotate", "location": "Location"}
+
+
+def _tile(phone: Phone, name: str, width: int, height: int, *, with_label: bool) -> Look:
+    row = SWITCHES[name]
+    state = "on" if phone.get(row.namespace, row.key) == row.on else "off"
+    label = SHORT_LABELS.get(name, row.label) if with_label else ""
+    return Look("tile", width, height, label, "", row.glyph, row.color, state)
+
+
+def notifications(phone: Phone) -> Scene:
+    """The half-open shade: four tiles and the notifications."""
+    widgets = []
+    for index, name in enumerate(phone.look.tile_order[:NUM_COMPACT_TILES]):
+        look = _tile(phone, name, 78, 72, with_label=False)
+        widgets.append(Widget(look, 10 + index * 87, 40, f"{name}_tile", Toggle(SWITCHES[name])))
+    for index, note in enumerate(phone.notifications):
+        app = BY_PACKAGE[note.package]
+        look = Look("note", WIDTH_PX - 20, 76, note.title, note.text, app.glyph, app.color)
+        widgets.append(Widget(look, 10, 130 + index * 84, f"{app.key}_notification", Dismiss(index)))
+    if phone.notifications:
+        y = 134 + len(phone.notifications) * 84
+        look = Look("button", 180, 60, "Clear all", color=(255, 214, 64))
+        widgets.append(Widget(look, 90, y, "clear_all", Press("clear_notifications")))
+    else:
+        widgets.append(Widget(Look("text", WIDTH_PX, 60, "No notifications", color=(190, 195, 205)), 0, 200))
+    return Scene(SHADE, (*widgets, *bars(phone, ink=WHITE_INK)), description="notification_stack_scroller")
+
+
+def quick_settings(phone: Phone) -> Scene:
+    """The fully open shade: all tiles with their names, and brightness."""
+    widgets = [Widget(Look("text", WIDTH_PX, 36, "Quick settings", color=WHITE_INK, state="22"), 0, 32)]
+    for index, name in enumerate(phone.look.tile_order):
+        row, column = divmod(index, 2)
+        look = _tile(phone, name, 164, 84, with_label=True)
+        widgets.append(Widget(look, 12 + column * 172, 76 + row * 94, f"{name}_tile", Toggle(SWITCHES[name])))
+    percent = percent_of(phone.get("system", "screen_brightness"), MAX_BRIGHTNESS)
+    look = Look("slider", WIDTH_PX, 68, "Brightness", "", "sun", (249, 178, 18), str(percent), dark=True)
+    effect = Slide("system", "screen_brightness", SLIDER_LEFT, SLIDER_RIGHT)
+    widgets.append(Widget(look, 0, 470, "brightness_slider", effect))
+    return Scene((16, 17, 21), (*widgets, *bars(phone, ink=WHITE_INK)), description="quick_settings_panel")
+
+
+def recents(phone: Phone) -> Scene:
+    """The apps used last, newest first."""
+    widgets = []
+    for index, package in enumerate(phone.recents[:MAX_CARDS]):
+        app = BY_PACKAGE[package]
+        look = Look("card", 310, 150, app.label, glyph=app.glyph, color=app.color)
+        widgets.append(Widget(look, 25, 40 + index * 160, f"{app.key}_card", Launch(package)))
+    if not phone.recents:
+        widgets.append(Widget(Look("text", WIDTH_PX, 60, "No recent apps", color=(210, 215, 225)), 0, 260))
+    shot = Look("button", 160, 56, "Screenshot", glyph="shot", color=(255, 255, 255), state="17")
+    widgets.append(Widget(shot, 14, 528, "take_screenshot", Press("take_screenshot")))
+    widgets.append(Widget(Look("button", 160, 56, "Clear all", color=(255, 214, 64)), 186, 528, "clear_recents", Press("clear_recents")))
+    return Scene((58, 66, 92), (*widgets, *bars(phone, ink=WHITE_INK)), description="overview_panel")
+
+
+def asleep() -> Scene:
+    """A dark screen."""
+    return Scene((0, 0, 0), ())

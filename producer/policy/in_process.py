@@ -1,0 +1,118 @@
+"""The policy in the trainer's process: transformers and peft, sampled as one batch, trained by policy gradient.
+
+Implements `Learner`. Called from one thread; blocks while it computes. What it keeps of running episodes is bounded by how many run and is
+dropped when the weights change, so a completion's log-probs always belong to one version.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+from uuid import UUID
+
+import torch
+
+from producer.environments.environment import Screenshot
+from producer.policy.backend import Completion, SampleRequest
+from producer.policy.episodes import Episodes, Prompt, sampled_tokens
+from producer.policy.kv_cache import EpisodeCaches
+from producer.policy.learner import Trajectory, UpdateResult, UpdateSettings
+from producer.policy.network import Network
+from producer.policy.render import Renderer
+from producer.policy.sample import Draw, Drawn, Prefilled, decode, prefill
+from producer.policy.state import load_state, save_checkpoint, save_state
+from producer.policy.update import make_optimizer, policy_gradient
+from producer.policy.vision import Eyes
+from schemas.turn import TakenAction
+
+
+class Codec(Protocol):
+    """How this policy's family writes actions."""
+
+    def parse(self, text: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
+        """The actions of a completion; what cannot be understood is an action with an error."""
+        ...
+
+
+class InProcessPolicy:
+    """A `Learner` on this machine's processor or accelerator."""
+
+    def __init__(self, network: Network, codec: Codec, system_prompt: str | None = None) -> None:
+        """`system_prompt`: what the policy is told about its tools; None: it was trained to know."""
+        self._network = network
+        self._codec = codec
+        self._eyes = Eyes(network.base.model.visual, network.processor)
+        self._caches = EpisodeCaches(network.cache_shape, network.device, network.base.dtype)
+        renderer = Renderer(network.processor, network.image_token, system_prompt)
+        self._episodes = Episodes(renderer, self._eyes, self._caches)
+        self._optimizer = make_optimizer(network)
+        self._version = 0
+
+    @property
+    def name(self) -> str:
+        """Folder or hub id of the base."""
+        return self._network.name
+
+    @property
+    def version(self) -> int:
+        """Updates so far."""
+        return self._version
+
+    @torch.no_grad()
+    def sample(self, requests: Sequence[SampleRequest]) -> list[Completion]:
+        """One completion per request, decoded as one batch; equal prompts are prefilled once."""
+        if not requests:
+            return []
+        seen = self._eyes.look([request.screenshot for request in requests])
+        prompts = [self._episodes.prompt(request, screen) for request, screen in zip(requests, seen, strict=True)]
+        drawn = self._draw(list(requests), prompts)
+        return [self._completion(request, prompt, said) for request, prompt, said in zip(requests, prompts, drawn, strict=True)]
+
+    def forget(self, episode: UUID) -> None:
+        """Free the episode's cache."""
+        self._episodes.forget(episode)
+
+    def update(self, trajectories: Sequence[Trajectory], settings: UpdateSettings) -> UpdateResult:
+        """One batch of policy gradient; running episodes go on with the new weights from their records."""
+        result = policy_gradient(self._network, self._eyes, self._optimizer, trajectories, settings)
+        self._version += 1
+        self._episodes.forget_all()
+        return result
+
+    def save_state(self, folder: Path) -> None:
+        """Adapter, optimiser and version into an existing folder, synced."""
+        save_state(folder, self._network, self._optimizer, self._version)
+
+    def load_state(self, folder: Path) -> None:
+        """The inverse, bit for bit."""
+        self._version = load_state(folder, self._network, self._optimizer)
+        self._episodes.forget_all()
+
+    def save_checkpoint(self, folder: Path) -> str:
+        """The adapter in PEFT's layout; the sha256 of its weights file."""
+        return save_checkpoint(folder, self._network)
+
+    def _draw(self, requests: list[SampleRequest], prompts: list[Prompt]) -> list[Drawn]:
+        first_with: dict[bytes, int] = {}
+        for index, prompt in enumerate(prompts):
+            first_with.setdefault(prompt.digest, index)
+        distinct = [prompts[index] for index in first_with.values()]
+        row_of = {digest: row for row, digest in enumerate(first_with)}
+        max_tokens = max(request.max_tokens for request in requests)
+        capacity = max(prompt.num_cached for prompt in distinct) + max(len(prompt.chunk.tokens) for prompt in distinct) + max_tokens
+        shared = self._caches.take([prompt.slot for prompt in distinct], capacity)
+        prefilled = prefill(self._network, shared, [prompt.chunk for prompt in distinct], [prompt.num_cached for prompt in distinct])
+        rows = [row_of[prompt.digest] for prompt in prompts]
+        each = Prefilled(prefilled.logits_BV[rows], [prefilled.num_cached[row] for row in rows], [prefilled.ends[row] for row in rows])
+        working = shared.rows(rows)
+        drawn = decode(self._network, working, each, [Draw(request.temperature, request.max_tokens, request.seed) for request in requests])
+        self._episodes.keep(requests, prompts, drawn, each, working)
+        return drawn
+
+    def _completion(self, request: SampleRequest, prompt: Prompt, drawn: Drawn) -> Completion:
+        text = self._network.processor.tokenizer.decode(drawn.tokens, skip_special_tokens=True)
+        screenshot: Screenshot = request.screenshot
+        actions = self._codec.parse(text, screenshot.width_px, screenshot.height_px)
+        return Completion(text, actions, sampled_tokens(prompt, drawn, self._num_images(request)))
+
+    def _num_images(self, request: SampleRequest) -> int:
+        return len(request.history) + 1

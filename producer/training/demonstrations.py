@@ -1,0 +1,69 @@
+"""Episodes of the simulated phone's oracle for a policy to imitate, with deliberate noise, and what every screen shows at which place.
+
+In part of the steps something random is done instead, so that the policy sees states off the path and how to get back. It knows no torch.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+from PIL import Image
+
+from producer.agent.codecs.compact import CompactCodec
+from producer.environments.android_sim import AndroidSim, Element
+from producer.environments.android_sim.oracles import oracle_action, random_action
+from producer.environments.android_sim.widget import HEIGHT_PX, WIDTH_PX
+from producer.environments.environment import ActionRefusedError
+from producer.seeds import derived_seed
+from producer.tasks.task import Task
+
+
+@dataclass(frozen=True, slots=True)
+class DemonstratedTurn:
+    """One turn to imitate."""
+
+    screen: Image.Image
+    elements: tuple[Element, ...]
+    """What can be touched on it."""
+    text: str
+    """What was said."""
+    is_noise: bool
+    """Said at random."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demonstration:
+    """One episode to imitate."""
+
+    task: Task
+    turns: tuple[DemonstratedTurn, ...]
+
+
+def demonstrate(task: Task, seed: int, *, noise: float, max_turns: int) -> Demonstration:
+    """One episode, to the oracle's last word or `max_turns`; the same arguments give the same episode.
+
+    `noise` is the share of random actions, 0 to 1. Phones come from a seed space of their own, which no training or evaluation draws from.
+    """
+    random = Random(derived_seed("demonstration", task.task_id, seed))  # noqa: S311  # variety, not secrets
+    sim, codec = AndroidSim(), CompactCodec()
+    sim.open(task, derived_seed("demonstration-phone", seed, task.task_id))
+    turns: list[DemonstratedTurn] = []
+    while len(turns) < max_turns:
+        screen, elements = sim.picture(), tuple(sim.visible_elements())
+        is_noise = random.random() < noise
+        action = random_action(random, sim) if is_noise else oracle_action(task, sim, codec)[1]
+        text = codec.encode(action, WIDTH_PX, HEIGHT_PX)
+        turns.append(DemonstratedTurn(screen, elements, text, is_noise))
+        if action.type == "terminate":
+            break
+        try:
+            sim.act(codec.parse(text, WIDTH_PX, HEIGHT_PX)[0].action or action)
+        except ActionRefusedError:
+            continue
+    sim.close()
+    return Demonstration(task, tuple(turns))
+
+
+def spread(tasks: Sequence[Task], num: int) -> list[tuple[Task, int]]:
+    """`num` (task, seed) pairs, tasks in turn."""
+    return [(tasks[index % len(tasks)], index // len(tasks)) for index in range(num)]

@@ -1,0 +1,118 @@
+"""One evaluation by hand: of a training's newest state, or of a policy that no training made. It claims nobody's training."""
+
+import os
+import threading
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from producer.blobs import open_blobs
+from producer.config import RunConfig, read_config
+from producer.emit import Emitter
+from producer.errors import CuaTrainError, NotFoundError
+from producer.tasks.sources import load_tasks
+from producer.training import state
+from producer.training.evaluation import EvaluationPlan, run_evaluation
+from producer.training.groups import StatedTask
+from producer.training.policies import open_policy
+from producer.training.progress import ProgressTracker, Unit
+from producer.training.recollection import Recollection
+from producer.training.run import state_task, utc_now
+from producer.training.session import Session, StopRequestedError, StreamSpeaker
+from producer.training.state import EvaluationSummary, Manifest
+from producer.training.warm_up_facts import WarmUpFacts
+from schemas import ids
+from schemas.base import Payload
+from schemas.catalogue import stream
+from schemas.evaluation import EvaluationCancelled, EvaluationFailed
+from schemas.event import Fact
+from schemas.installation import Installation, read_installation
+
+
+def evaluate(
+    given: dict[str, Any],
+    *,
+    training_name: str | None,
+    installation: Installation | None = None,
+    clock: Callable[[], datetime] = utc_now,
+    stop: threading.Event | None = None,
+    report: Callable[[str], None] = lambda line: None,  # noqa: ARG005  # silence is the default
+) -> EvaluationSummary:
+    """Run it and return what came out. NotFoundError when the training has no state on this host."""
+    installation = installation or read_installation(os.environ)
+    stop = stop or threading.Event()
+    manifest, folder, config = None, None, None
+    if training_name is not None:
+        run_folder = installation.runs_dir / training_name
+        states = state.find_states(run_folder)
+        if not states:
+            message = f"training {training_name!r} has no state in {run_folder}; expected one that was trained here"
+            raise NotFoundError(message)
+        manifest, folder = states[0]
+        recorded = state.read_config_of(run_folder)
+        config = read_config({**recorded, **{name: value for name, value in given.items() if value is not None}})
+    else:
+        config = read_config({"tasks": {"source_type": "demo_training"}, **given})
+    with Emitter.open(installation, clock=clock, say=report) as emitter:
+        return _evaluate(config, training_name, manifest, folder, installation, emitter, clock, stop, report)
+
+
+def _evaluate(
+    config: RunConfig,
+    training_name: str | None,
+    manifest: Manifest | None,
+    folder: Path | None,
+    installation: Installation,
+    emitter: Emitter,
+    clock: Callable[[], datetime],
+    stop: threading.Event,
+    report: Callable[[str], None],
+) -> EvaluationSummary:
+    tasks = [task for task in load_tasks(config.eval_tasks or config.tasks) if task.is_judged]
+    if not tasks:
+        message = "eval_tasks: none of these tasks can be judged; see cua-train tasks list"
+        raise CuaTrainError(message)
+    warm_up = WarmUpFacts(emitter, clock, config, stop, report)
+    learner, make_environment = open_policy(config, installation.policies_dir, warm_up.on_progress)
+    warm_up.finish()
+    if folder is not None:
+        learner.load_state(folder)
+    evaluation_id = ids.manual_eval_id(ids.uuid7(clock()))
+    training_id = None if training_name is None else ids.training_id(training_name)
+    speaker = StreamSpeaker(stream("evaluation", evaluation_id), training_id, emitter)
+    session = Session(
+        config=config,
+        run_name=training_name or "evaluation",
+        training_id=training_id,
+        generation=manifest.generation if manifest else 0,
+        emitter=emitter,
+        learner=learner,
+        make_environment=make_environment,
+        recollection=Recollection(),
+        speaker=speaker,
+        clock=clock,
+        stop=stop,
+        read_blob=open_blobs(installation.blobs_url).get,
+        report=report,
+        tracker=ProgressTracker(config.max_concurrent_rollouts),
+    )
+    stated: list[StatedTask] = [state_task(speaker.say, task) for task in tasks]
+    unit = Unit(config.eval_episodes, config.max_turns, is_step=False)
+    session.tracker.units.append(unit)
+    label = f"eval-manual-{evaluation_id.hex[:8]}"
+    plan = EvaluationPlan("manual", evaluation_id, label, manifest.step if manifest else None)
+
+    def end(payload: Payload) -> None:
+        emitter.emit(Fact(speaker.subject, payload, training_id))
+
+    try:
+        return run_evaluation(session, plan, stated, unit)
+    except StopRequestedError:
+        end(EvaluationCancelled(kind="manual", reason="stopped on request", ended_at=clock()))
+        raise
+    except CuaTrainError:
+        raise
+    except Exception as error:
+        end(EvaluationFailed(kind="manual", error_message=f"{type(error).__name__}: {error}", ended_at=clock()))
+        raise

@@ -1,0 +1,63 @@
+"""From a configuration to a learner. The only place that decides which policy runs; torch is imported here, when one needs it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from uuid import UUID
+
+from producer.agent.collector import EnvironmentFactory
+from producer.agent.plan import RolloutPlan
+from producer.config import DEMO_POLICY, ORACLE_POLICY, RunConfig
+from producer.environments.android_sim.sim import AndroidSim
+from producer.environments.blanked import BlankedEnvironment
+from producer.environments.environment import Environment
+from producer.errors import UsageError
+from producer.policy.learner import Learner
+
+OnProgress = Callable[[int, int, float], None]
+"""(optimiser steps done, in all, loss) of the warm-up."""
+
+
+def open_policy(config: RunConfig, policies_dir: Path, on_progress: OnProgress) -> tuple[Learner, EnvironmentFactory]:
+    """The learner, and what makes its environments. UsageError when the policy cannot be had."""
+    if config.model_name == ORACLE_POLICY:
+        return _open_oracle(config)
+    try:
+        import torch  # noqa: F401  # only to say clearly what is missing
+    except ImportError:
+        message = f"policy {config.model_name!r} needs torch; install cua-train[train], or use --model-name {ORACLE_POLICY}"
+        raise UsageError(message) from None
+    from producer.policy.open import open_in_process
+
+    folder = _warm_demo_policy(policies_dir, on_progress) if config.model_name == DEMO_POLICY else config.model_name
+    learner = open_in_process(
+        folder,
+        lora_rank=config.lora_rank,
+        renderer_name=config.renderer_name,
+        seed=config.seed,
+        adapter=config.load_checkpoint_path,
+    )
+    return learner, lambda _plan: _ablated(config, AndroidSim())
+
+
+def _warm_demo_policy(policies_dir: Path, on_progress: OnProgress) -> str:
+    from producer.training.warm_up import ensure_demo_policy
+
+    return str(ensure_demo_policy(policies_dir, on_progress))
+
+
+def _open_oracle(config: RunConfig) -> tuple[Learner, EnvironmentFactory]:
+    from producer.policy.oracle import NoisyOracle
+    from producer.policy.scripted import ScriptedLearner
+
+    devices: dict[UUID, AndroidSim] = {}
+
+    def make(plan: RolloutPlan) -> Environment:
+        devices[plan.id] = AndroidSim()
+        return _ablated(config, devices[plan.id])
+
+    oracle = NoisyOracle(devices.__getitem__, noise=config.oracle_noise, seed=config.seed)
+    return ScriptedLearner(oracle, on_forget=lambda episode: devices.pop(episode, None)), make
+
+
+def _ablated(config: RunConfig, environment: Environment) -> Environment:
+    return BlankedEnvironment(environment) if config.ablate == "blank-screenshots" else environment

@@ -1,0 +1,210 @@
+"""Device queries by name: the shell commands that ask, and how their answer is read. One table; no state, no device.
+
+An answer is text (`True`, `255`, `com.android.chrome`), so that tasks in files can say what they expect.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from urllib.parse import parse_qs, urlsplit
+from xml.etree import ElementTree  # the device under test prints it; a hostile one could only spoil its own verdict
+
+LAUNCHER_WORDS = ("launcher", "nexuslauncher", "trebuchet")
+Config = dict[str, str]
+Reader = Callable[[Sequence[str]], str]
+
+ACTIVITY_NAMES: tuple[tuple[str, str], ...] = (
+    (r"com\.android\.settings/.*WifiSettings", "wifi_settings"),
+    (r"com\.android\.settings/.*(Bluetooth|ConnectedDevice)", "bluetooth_settings"),
+    (r"com\.android\.settings/.*Display", "display_settings"),
+    (r"com\.android\.settings/.*Sound", "sound_settings"),
+    (r"com\.android\.settings/.*(PowerUsage|Battery)", "battery"),
+    (r"com\.android\.settings/.*Storage", "storage_settings"),
+    (r"com\.android\.settings/.*DateTime", "date_time_settings"),
+    (r"com\.android\.settings/.*Language", "language_input_settings"),
+    (r"com\.android\.settings/.*ChooseLock", "screen_lock_settings"),
+    (r"com\.android\.settings/.*Development", "developer_options_settings"),
+    (r"com\.android\.settings/.*Location", "location_settings"),
+)
+"""Pattern of the resumed component -> what tasks call it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One question to a device."""
+
+    commands: Callable[[Config], tuple[str, ...]]
+    """From the task's validation_config to the shell commands, run in order."""
+    read: Reader
+    """From what they printed to the answer."""
+
+
+def find_query(name: str) -> Query | None:
+    """The query of this name; None when there is none. Some names carry a parameter: `app_running_com.android.chrome`."""
+    if name in QUERIES:
+        return QUERIES[name]
+    for prefix, make in PARAMETRIC.items():
+        if name.startswith(prefix) and len(name) > len(prefix):
+            return make(name.removeprefix(prefix))
+    return None
+
+
+def _ask(*commands: str) -> Callable[[Config], tuple[str, ...]]:
+    return lambda _config: commands
+
+
+def _setting(namespace: str, key: str, read: Callable[[str], str]) -> Query:
+    return Query(_ask(f"settings get {namespace} {key}"), lambda printed: read(printed[0].strip()))
+
+
+def _flag(namespace: str, key: str, off: Sequence[str] = ("0", "null")) -> Query:
+    return _setting(namespace, key, lambda value: str(value not in off))
+
+
+def _found(pattern: str, text: str) -> str:
+    match = re.search(pattern, text)
+    return match.group(1) if match else ""
+
+
+def _focus(printed: str) -> str:
+    return _found(r"mCurrentFocus=Window\{\S+ \S+ ([^}\s]+)\}", printed)
+
+
+def _resumed(printed: str) -> str:
+    return _found(r"(?:mResumedActivity: |topResumedActivity=)ActivityRecord\{\S+ \S+ (\S+)", printed)
+
+
+def _activity(printed: Sequence[str]) -> str:
+    component = _resumed(printed[0])
+    about = _found(r"dat=package:(\S+)", printed[0])
+    if about:
+        return f"app_info_{about}"
+    return next((name for pattern, name in ACTIVITY_NAMES if re.search(pattern, component)), component)
+
+
+def _is_home(printed: Sequence[str]) -> str:
+    focus = _focus(printed[0]).lower()
+    return str(any(word in focus for word in LAUNCHER_WORDS) and "recents" not in focus)
+
+
+def _views(printed: str) -> list[ElementTree.Element]:
+    text = printed.partition("UI hierchary")[0].strip()
+    try:
+        return list(ElementTree.fromstring(text).iter("node")) if text else []  # noqa: S314
+    except ElementTree.ParseError:
+        return []
+
+
+def _tree(read: Callable[[list[ElementTree.Element]], str]) -> Query:
+    return Query(_ask("uiautomator dump /dev/tty"), lambda printed: read(_views(printed[0])))
+
+
+def _has_view(identifier: str) -> Query:
+    return _tree(lambda views: str(any(view.get("resource-id") == identifier for view in views)))
+
+
+def _view_text(views: list[ElementTree.Element], identifier: str) -> str:
+    return next((view.get("text", "") for view in views if view.get("resource-id") == identifier), "")
+
+
+def _is_primary_home(views: list[ElementTree.Element]) -> str:
+    return str(any(re.match(r"Home screen 1 of \d", view.get("content-desc", "")) for view in views))
+
+
+def _icon_in_drawer(views: list[ElementTree.Element]) -> str:
+    """The settings icon, when the drawer shows it."""
+    is_drawer = any(view.get("resource-id", "").endswith(":id/apps_list_view") for view in views)
+    return "com.android.settings" if is_drawer and any(view.get("text") == "Settings" for view in views) else ""
+
+
+def _url(views: list[ElementTree.Element]) -> str:
+    is_typing = any(view.get("resource-id") == "com.android.chrome:id/url_bar" and view.get("focused") == "true" for view in views)
+    return "" if is_typing else _view_text(views, "com.android.chrome:id/url_bar")
+
+
+def _domain(views: list[ElementTree.Element]) -> str:
+    shown = _url(views)
+    host = urlsplit(shown if "//" in shown else f"//{shown}").hostname or ""
+    return host.removeprefix("www.")
+
+
+def _search(views: list[ElementTree.Element]) -> str:
+    shown = _url(views)
+    asked = parse_qs(urlsplit(shown if "//" in shown else f"//{shown}").query).get("q")
+    return asked[0] if asked else ""
+
+
+def _volume(stream: str) -> Reader:
+    def read(printed: Sequence[str]) -> str:
+        block = printed[0].partition(f"- {stream}:")[2]
+        index, highest = _found(r"streamVolume:(\d+)", block), _found(r"Max: (\d+)", block)
+        return str(round(100 * int(index) / int(highest))) if index and highest and int(highest) else ""
+
+    return read
+
+
+def _media_type(printed: Sequence[str]) -> str:
+    name = _found(r"dat=\S*?([^/\s]+) typ=image", printed[0])
+    return "" if not name else "image_screenshot" if name.lower().startswith("screenshot") else "image"
+
+
+QUERIES: dict[str, Query] = {
+    "current_app": Query(_ask("dumpsys window"), lambda printed: _focus(printed[0]).partition("/")[0]),
+    "current_activity": Query(_ask("dumpsys activity activities"), _activity),
+    "is_home_screen": Query(_ask("dumpsys window"), _is_home),
+    "is_recents_screen": Query(_ask("dumpsys window"), lambda printed: str("recents" in _focus(printed[0]).lower())),
+    "is_primary_home": _tree(_is_primary_home),
+    "is_quick_settings_open": _has_view("com.android.systemui:id/quick_settings_panel"),
+    "is_notifications_open": _has_view("com.android.systemui:id/notification_stack_scroller"),
+    "found_icon": _tree(_icon_in_drawer),
+    "wifi_enabled": _flag("global", "wifi_on"),
+    "bluetooth_enabled": _flag("global", "bluetooth_on"),
+    "airplane_mode": _flag("global", "airplane_mode_on"),
+    "dnd_enabled": _flag("global", "zen_mode"),
+    "auto_time_enabled": _flag("global", "auto_time"),
+    "battery_saver_enabled": _flag("global", "low_power"),
+    "usb_debugging_enabled": _flag("global", "adb_enabled"),
+    "auto_rotate_enabled": _flag("system", "accelerometer_rotation"),
+    "call_vibration_enabled": _flag("system", "vibrate_when_ringing"),
+    "location_enabled": _flag("secure", "location_mode"),
+    "dark_theme_enabled": _setting("secure", "ui_night_mode", lambda value: str(value == "2")),
+    "brightness_level": _setting("system", "screen_brightness", str),
+    "screen_timeout": _setting("system", "screen_off_timeout", str),
+    "system_language": _setting("system", "system_locales", lambda value: re.split("[-_,]", value)[0]),
+    "media_volume": Query(_ask("dumpsys audio"), _volume("STREAM_MUSIC")),
+    "notification_count": Query(_ask("dumpsys notification"), lambda printed: str(printed[0].count("NotificationRecord("))),
+    "wifi_connected": Query(_ask("cmd wifi status"), lambda printed: str("Wifi is connected to" in printed[0])),
+    "wifi_network_forgotten": Query(
+        _ask("cmd wifi list-networks"), lambda printed: str(not re.search(r"^\d+\s", printed[0], re.MULTILINE))
+    ),
+    "chrome_cache_cleared": Query(
+        _ask("du -sk /data/data/com.android.chrome/cache"),
+        lambda printed: str(0 <= int(_found(r"^(\d+)", printed[0]) or "-1") <= 16),  # noqa: PLR2004
+    ),
+    "current_url_domain": _tree(_domain),
+    "search_query": _tree(_search),
+    "is_composing_message": Query(
+        _ask("dumpsys activity activities"), lambda printed: str("LaunchConversationActivity" in _resumed(printed[0]))
+    ),
+    "has_message_draft": _tree(lambda views: str(bool(_view_text(views, "com.android.messaging:id/compose_message_text")))),
+    "last_created_contact": Query(
+        _ask("content query --uri content://com.android.contacts/contacts --projection display_name"),
+        lambda printed: (re.findall(r"display_name=(.*)", printed[0]) or [""])[-1].strip(),
+    ),
+    "last_contact_search_query": _tree(lambda views: _view_text(views, "com.android.contacts:id/search_view")),
+    "last_screenshot_taken": Query(_ask("ls /sdcard/Pictures/Screenshots"), lambda printed: str(".png" in printed[0])),
+    "current_media_type": Query(_ask("dumpsys activity activities"), _media_type),
+    "test_app_notifications_enabled": Query(
+        _ask("cmd appops get com.example.testapp POST_NOTIFICATION"), lambda printed: str("allow" in printed[0])
+    ),
+}
+
+PARAMETRIC: dict[str, Callable[[str], Query]] = {
+    "app_running_": lambda package: Query(_ask(f"pidof {package}"), lambda printed: str(bool(printed[0].strip()))),
+    "app_installed_": lambda package: Query(
+        _ask("pm list packages"),
+        lambda printed: str(f"package:{'com.example.testapp' if package == 'test_app' else package}" in printed[0].splitlines()),
+    ),
+    "setting_": lambda path: Query(_ask(f"settings get {path.replace('/', ' ', 1)}"), lambda printed: printed[0].strip()),
+}
+"""Queries whose name ends in a parameter: a package, or `setting_global/wifi_on` for any stored setting."""

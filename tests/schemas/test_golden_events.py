@@ -1,0 +1,52 @@
+"""Every event that was ever written replays for ever: one file per type and version in tests/data/events."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from schemas.catalogue import BY_TYPE, PAYLOADS, entity_of, stream_kind
+from schemas.status import MACHINES
+from schemas.wire import decode, encode
+
+FOLDER = Path(__file__).parent.parent / "data" / "events"
+FILES = sorted(FOLDER.glob("*.json"))
+
+
+def test_every_type_and_version_has_a_golden_file() -> None:
+    assert {path.name for path in FILES} >= {f"{type_}.v{version}.json" for type_, version in BY_TYPE}
+
+
+def test_no_two_payloads_share_a_type_and_version() -> None:
+    assert len(BY_TYPE) == len(PAYLOADS)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_golden_event_reads_back_and_is_written_as_it_was(path: Path) -> None:
+    written = json.loads(path.read_text())
+    envelope, payload = decode(path.read_bytes())
+    again = encode(
+        payload,
+        id=envelope.id,
+        source=envelope.source,
+        time=envelope.time,
+        subject=envelope.subject,
+        epoch=envelope.epoch,
+        sequence=envelope.sequence,
+        training_id=envelope.training_id,
+        continues=envelope.continues,
+    )
+    assert json.loads(again) == written
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_fact_that_changes_a_status_names_an_entity_and_a_state_that_exist(path: Path) -> None:
+    envelope, payload = decode(path.read_bytes())
+    stream_kind(envelope.subject)
+    entity = entity_of(envelope.subject, payload)
+    if payload.STATUS is not None:
+        assert entity is not None
+        assert payload.STATUS in MACHINES[entity[0]].states
+    if payload.CREATES:
+        assert entity is not None
+        assert MACHINES[entity[0]].initial == payload.STATUS

@@ -1,0 +1,85 @@
+"""The state machines of reference/tables.md, written out again by hand."""
+
+import pytest
+
+from schemas.status import MACHINES, IllegalTransitionError, next_status
+
+LEGAL = [
+    ("training", "pending", "initializing"),
+    ("training", "initializing", "running"),
+    ("training", "running", "paused"),
+    ("training", "paused", "running"),
+    ("training", "running", "completed"),
+    ("training", "pending", "cancelled"),
+    ("rollout", "pending", "env_creation"),
+    ("rollout", "env_creation", "failed"),
+    ("rollout", "running", "completed"),
+    ("rollout", "pending", "running"),
+    ("step", "pending", "rollout_collecting"),
+    ("step", "rollout_running", "training"),
+    ("step", "training", "failed"),
+    ("environment", "creating", "error"),
+    ("environment", "running", "terminated"),
+    ("environment", "pending", "terminated"),
+    ("eval", "running", "cancelled"),
+    ("group", "running", "failed"),
+]
+ILLEGAL = [
+    ("training", "running", "initializing"),
+    ("training", "completed", "running"),
+    ("training", "completed", "failed"),
+    ("training", "pending", "paused"),
+    ("rollout", "completed", "running"),
+    ("rollout", "running", "env_creation"),
+    ("rollout", "failed", "completed"),
+    ("step", "training", "rollout_running"),
+    ("step", "completed", "failed"),
+    ("step", "pending", "cancelled"),
+    ("group", "running", "cancelled"),
+    ("environment", "terminated", "error"),
+    ("environment", "running", "failed"),
+    ("baseline", "completed", "running"),
+]
+
+
+@pytest.mark.parametrize(("entity", "old", "new"), LEGAL)
+def test_a_documented_transition_is_a_change(entity: str, old: str, new: str) -> None:
+    assert next_status(entity, old, new, creates=False)
+
+
+@pytest.mark.parametrize(("entity", "old", "new"), ILLEGAL)
+def test_any_other_transition_is_refused(entity: str, old: str, new: str) -> None:
+    with pytest.raises(IllegalTransitionError):
+        next_status(entity, old, new, creates=False)
+
+
+@pytest.mark.parametrize("old", ["running", "paused", "failed", "cancelled", "completed"])
+def test_only_a_resumption_returns_a_training_to_initializing(old: str) -> None:
+    assert next_status("training", old, "initializing", creates=False, resumes=True)
+    with pytest.raises(IllegalTransitionError):
+        next_status("training", old, "initializing", creates=False)
+
+
+@pytest.mark.parametrize("entity", list(MACHINES))
+def test_restating_the_current_state_is_no_change(entity: str) -> None:
+    for state in MACHINES[entity].states:
+        assert not next_status(entity, state, state, creates=False)
+
+
+@pytest.mark.parametrize("entity", list(MACHINES))
+def test_nothing_leaves_an_end_but_a_resumption(entity: str) -> None:
+    machine = MACHINES[entity]
+    for end in machine.ends:
+        for new in machine.states - {end}:
+            with pytest.raises(IllegalTransitionError):
+                next_status(entity, end, new, creates=False)
+
+
+def test_an_entity_is_created_once_and_as_pending() -> None:
+    assert next_status("rollout", None, "pending", creates=True)
+    with pytest.raises(IllegalTransitionError):
+        next_status("rollout", "pending", "pending", creates=True)
+    with pytest.raises(IllegalTransitionError):
+        next_status("rollout", None, "running", creates=True)
+    with pytest.raises(IllegalTransitionError):
+        next_status("rollout", None, "running", creates=False)
