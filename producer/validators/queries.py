@@ -99,7 +99,7 @@ def _is_home(printed: Sequence[str]) -> str:
 
 
 def _views(printed: str) -> list[ElementTree.Element]:
-    text = printed.partition("UI hierchary")[0].strip()
+    text = printed.rpartition("UI hierchary")[0].strip()
     try:
         return list(ElementTree.fromstring(text).iter("node")) if text else []  # noqa: S314
     except ElementTree.ParseError:

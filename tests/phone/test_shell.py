@@ -1,12 +1,18 @@
 """The phone's shell answers in a device's words, and what it changes is there."""
 
 from collections.abc import Callable
+from xml.etree import ElementTree
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from producer.environments.android_sim import AndroidSim
 from producer.environments.android_sim.navigator import SWIPES
-from schemas.actions import OpenApp, SystemButton
+from producer.tasks.task import Task
+from schemas.actions import OpenApp, SystemButton, Type
+
+NO_TASK = Task("none", "none", "Look around.", None, None, 10, None, None)
 
 
 def test_settings_are_stored_as_text_and_what_is_not_there_is_null(phone: AndroidSim) -> None:
@@ -58,6 +64,42 @@ def test_an_app_is_running_from_its_start_to_its_force_stop(phone: AndroidSim) -
 )
 def test_a_command_that_a_device_would_refuse_says_so(phone: AndroidSim, command: str) -> None:
     assert phone.shell(command).strip() != ""
+
+
+VOCABULARY = """
+settings get put global system screen_brightness volume ² -1 dumpsys window audio am start -n force-stop com.android.settings
+com.android.chrome/x input swipe 999 10 text cmd media_session --stream 3 --set du -sk /data/data/ /data/data/com.android.chrome/cache
+uiautomator dump /dev/tty rm ls notification post -t monkey -p pm list packages uninstall content query screencap test -e wpa_cli
+"""
+WORDS = st.sampled_from([*VOCABULARY.split(), "'a\nb'", "'"])
+PAGES = st.sampled_from(["display", "sound", "apps", "wifi"])
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    commands=st.lists(st.lists(WORDS, min_size=1, max_size=6).map(" ".join), max_size=6),
+    page=PAGES,
+)
+def test_no_command_breaks_the_phone_or_its_screens(commands: list[str], page: str) -> None:
+    sim = AndroidSim()
+    sim.open(NO_TASK, 1)
+    for command in [*commands, "settings put system screen_brightness ²", "uiautomator dump /dev/tty"]:
+        assert isinstance(sim.shell(command), str)
+    sim.phone.launch("com.android.settings", page)
+    assert sim.look().width_px == 360
+
+
+@settings(max_examples=100, deadline=None)
+@given(text=st.text(max_size=300))
+def test_whatever_is_typed_can_be_drawn_and_read_from_the_view_tree(text: str) -> None:
+    sim = AndroidSim()
+    sim.open(NO_TASK, 1)
+    sim.act(OpenApp(package="com.android.contacts"))
+    sim.phone.focus = "contact_search"
+    sim.act(Type(text=text))
+    assert sim.look().png
+    tree = ElementTree.fromstring(sim.shell("uiautomator dump /dev/tty").rpartition("UI hierchary")[0])  # noqa: S314  # ours
+    assert any(node.get("resource-id") == "com.android.contacts:id/search_view" for node in tree)
 
 
 def test_uninstalling_removes_icons_cards_and_the_package(phone: AndroidSim, tap: Callable[[str], None]) -> None:

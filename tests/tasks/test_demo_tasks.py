@@ -73,7 +73,10 @@ def run_noisily(task: Task, seed: int, noise: float) -> tuple[bool, list[str]]:
 
 @pytest.mark.parametrize("task", JUDGED[::4], ids=lambda task: task.task_id)
 def test_the_oracle_finds_its_way_from_wherever_noise_leads(task: Task) -> None:
-    assert all(run_noisily(task, seed, noise=0.3)[0] for seed in range(3))
+    for seed in range(3):
+        solved, texts = run_noisily(task, seed, noise=0.3)
+        # Noise may uninstall the app that the task is about; the oracle then says that it failed.
+        assert solved or texts[-1] == "terminate(failure)", texts
 
 
 def test_a_noisy_oracle_says_the_same_for_the_same_seed_and_is_an_oracle_without_noise() -> None:
