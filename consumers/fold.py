@@ -11,7 +11,7 @@ from consumers.drops import Drops
 from consumers.held import Coordinates, Held, HeldAs, Kind
 from consumers.log.reader import LogRecord
 from consumers.projectors.projector import Occasion, Operation, UnappliableError
-from consumers.projectors.registry import PROJECTORS
+from consumers.projectors.registry import HOMES, PROJECTORS
 from consumers.rows import Rows
 from consumers.statuses import Move, history, judge_move, remember
 from consumers.streams import Stream, jump_over_gap, new_stream
@@ -206,6 +206,7 @@ class Fold:
     def _apply(self, stream: Stream, reading: Reading, envelope: Envelope, tally: PartitionTally) -> None:
         try:
             event = Event(envelope, read_payload(envelope))
+            check_home(stream, event)
             move = judge_move(stream, event)
             operations = project(stream, event, move)
             if self._probe is None:
@@ -270,6 +271,14 @@ class Fold:
 def _stream_order(held: Held) -> tuple[int, int, int]:
     assert held.envelope is not None  # noqa: S101  # only a readable record can wait
     return held.envelope.epoch, held.envelope.sequence, held.record.offset
+
+
+def check_home(stream: Stream, event: Event) -> None:
+    """UnappliableError for a fact that no stream of this kind may say."""
+    homes = HOMES[type(event.payload)]
+    if stream.subject.partition("/")[0] not in homes:
+        message = f"expected {event.envelope.type} in a stream of {' or '.join(sorted(homes))}, found it in {stream.subject}"
+        raise UnappliableError(message)
 
 
 def project(stream: Stream, event: Event, move: Move | None) -> list[Operation]:

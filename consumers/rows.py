@@ -26,10 +26,14 @@ class Rows:
 
     def add(self, operations: Sequence[Operation]) -> None:
         """Merge one event's operations."""
+        new: set[tuple[str, str]] = set()
         for operation in operations:
-            if isinstance(operation, Insert) and str(operation.row["id"]) in self.inserts.get(operation.table, ()):
-                message = f"expected a new {operation.table}, found {operation.row['id']} made already"
-                raise UnappliableError(message)
+            if isinstance(operation, Insert):
+                name = operation.table, str(operation.row["id"])
+                if name in new or name[1] in self.inserts.get(name[0], ()):
+                    message = f"expected a new {name[0]}, found {name[1]} made already"
+                    raise UnappliableError(message)
+                new.add(name)
         for operation in operations:
             match operation:
                 case Insert(table, row):

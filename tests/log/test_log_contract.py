@@ -14,18 +14,10 @@ from producer.log.local import LocalLog
 from producer.log.writer import LogWriter, Record
 from schemas.installation import Installation
 from schemas.local_log import partition_of
-from tests.kafka_service import KafkaService
 
-TOPICS = ["cua.training", "cua.rollouts"]
 KEYS = [f"rollout/{number}" for number in range(40)]
 
 Pair = tuple[LogWriter, LogReader]
-
-
-@pytest.fixture(scope="module")
-def kafka() -> Iterator[KafkaService]:
-    with KafkaService() as service:
-        yield service
 
 
 @pytest.fixture(params=["local", pytest.param("kafka", marks=pytest.mark.services)])
