@@ -45,7 +45,7 @@ NO_FILTER = b"\x00"
 """PNG's row filter that stores pixels as they are. On flat screens it is quicker and smaller than differences to the row above."""
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _part(look: Look) -> Image.Image:
     return PAINTERS[look.kind](look)
 
