@@ -27,7 +27,8 @@ class ConsumingSide:
             )
             return
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "consumers", "up", "--json"],
+            # It ends by itself, caught up, when this process is killed.
+            [sys.executable, "-P", "-m", "consumers", "up", "--json", "--while-pid", str(os.getpid())],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=None,
