@@ -5,20 +5,21 @@ One record is applied, ignored, held or dropped; nothing else can happen to it. 
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 from consumers.drops import Drops
 from consumers.held import Coordinates, Held, HeldAs, Kind
 from consumers.log.reader import LogRecord
 from consumers.projectors.projector import Occasion, Operation, UnappliableError
-from consumers.projectors.registry import PROJECTORS
+from consumers.projectors.registry import HOMES, PROJECTORS
 from consumers.rows import Rows
 from consumers.statuses import Move, history, judge_move, remember
 from consumers.streams import Stream, jump_over_gap, new_stream
 from schemas.event import Envelope, Event
 from schemas.status import IllegalTransitionError
 from schemas.streams import Verdict
-from schemas.wire import InvalidPayloadError, UnknownSchemaError, UnreadableError, format_time, read_envelope, read_payload
+from schemas.wire import InvalidPayloadError, UnknownSchemaError, UnreadableError, read_envelope, read_payload
 
 Probe = Callable[[Sequence[Operation]], None]
 """Writes one event's operations at once, and raises UnappliableError when the database refuses them."""
@@ -44,13 +45,19 @@ def read_record(record: LogRecord) -> Reading:
     """The envelope, checked against the key; the key alone names the stream of a value that cannot be read."""
     try:
         envelope = read_envelope(record.value)
-        new_stream(envelope.subject)
+        _check_subject(envelope.subject)
     except (UnreadableError, ValueError) as error:
         return Reading(record, _stream_of_key(record.key), None, str(error))
     if record.key is not None and record.key != envelope.subject:
         problem = f"expected the key to be the subject {envelope.subject!r}, found {record.key!r}"
         return Reading(record, _stream_of_key(record.key), None, problem)
     return Reading(record, envelope.subject, envelope, "")
+
+
+@lru_cache(maxsize=50_000)
+def _check_subject(subject: str) -> None:
+    """ValueError when it is no stream of ours. Remembered, as a stream's subject comes with each of its events."""
+    new_stream(subject)
 
 
 def _stream_of_key(key: str | None) -> str | None:
@@ -206,6 +213,7 @@ class Fold:
     def _apply(self, stream: Stream, reading: Reading, envelope: Envelope, tally: PartitionTally) -> None:
         try:
             event = Event(envelope, read_payload(envelope))
+            check_home(stream, event)
             move = judge_move(stream, event)
             operations = project(stream, event, move)
             if self._probe is None:
@@ -272,10 +280,18 @@ def _stream_order(held: Held) -> tuple[int, int, int]:
     return held.envelope.epoch, held.envelope.sequence, held.record.offset
 
 
+def check_home(stream: Stream, event: Event) -> None:
+    """UnappliableError for a fact that no stream of this kind may say."""
+    homes = HOMES[type(event.payload)]
+    if stream.subject.partition("/")[0] not in homes:
+        message = f"expected {event.envelope.type} in a stream of {' or '.join(sorted(homes))}, found it in {stream.subject}"
+        raise UnappliableError(message)
+
+
 def project(stream: Stream, event: Event, move: Move | None) -> list[Operation]:
     """One event's changes of rows, its entity's history included."""
     envelope, payload = event
-    time = format_time(envelope.time)
+    time = envelope.time.isoformat(timespec="microseconds")
     occasion = Occasion(
         envelope,
         stream.owner,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from consumers.projectors.projector import Change, Insert, Operation, Row, Statement, UnappliableError
+from consumers.projectors.projector import Change, Insert, Operation, Row, UnappliableError
 
 
 class Rows:
@@ -26,18 +26,22 @@ class Rows:
 
     def add(self, operations: Sequence[Operation]) -> None:
         """Merge one event's operations."""
+        new: set[tuple[str, str]] = set()
         for operation in operations:
-            if isinstance(operation, Insert) and str(operation.row["id"]) in self.inserts.get(operation.table, ()):
-                message = f"expected a new {operation.table}, found {operation.row['id']} made already"
-                raise UnappliableError(message)
+            if isinstance(operation, Insert):
+                name = operation.table, str(operation.row["id"])
+                if name in new or name[1] in self.inserts.get(name[0], ()):
+                    message = f"expected a new {name[0]}, found {name[1]} made already"
+                    raise UnappliableError(message)
+                new.add(name)
         for operation in operations:
-            match operation:
-                case Insert(table, row):
-                    self.inserts.setdefault(table, {})[str(row["id"])] = row
-                case Change(table, key, values):
-                    self._change(table, key, values)
-                case Statement(table, row):
-                    self._state(table, row)
+            if isinstance(operation, Insert):
+                table, row = operation
+                self.inserts.setdefault(table, {})[str(row["id"])] = row
+            elif isinstance(operation, Change):
+                self._change(*operation)
+            else:
+                self._state(*operation)
 
     def _change(self, table: str, key: str, values: Row) -> None:
         new = self.inserts.get(table)

@@ -1,22 +1,39 @@
 """Fixtures that every test may ask for: servers, and an environment in which nothing of the developer's own is met."""
 
+import os
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.kafka_service import KafkaService
 from tests.postgres_service import database_url, migrated_template, migrated_url, postgres
 
 __all__ = ["database_url", "migrated_template", "migrated_url", "postgres"]
 
 CONFIGURATION = ("DATABASE_URL", "POSTGRES_", "KAFKA_", "CUA_", "PG")
+KEPT = ("CUA_TEST_",)
+NEEDED_FOR_KAFKA = {"java": "a Java runtime, 17 or newer (Debian: default-jre-headless)", "mvn": "Maven (Debian: maven)"}
 
 
 @pytest.fixture(autouse=True)
 def _own_installation(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Each test has its own CUA_HOME, and no configured log or database."""
-    import os
-
     for name in tuple(os.environ):
-        if name.startswith(CONFIGURATION):
+        if name.startswith(CONFIGURATION) and not name.startswith(KEPT):
             monkeypatch.delenv(name)
     monkeypatch.setenv("CUA_HOME", str(tmp_path / "cua-home"))
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[KafkaService]:
+    """The session's broker; topics of other tests lie in it too (choose a prefix). A test that kills a broker makes its own."""
+    missing = [what for tool, what in NEEDED_FOR_KAFKA.items() if shutil.which(tool) is None]
+    if missing:
+        reason = f"Apache Kafka cannot be started: install {' and '.join(missing)}"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    with KafkaService() as service:
+        yield service

@@ -7,8 +7,6 @@ import threading
 
 import click
 
-from consumers.errors import UsageError
-
 
 @click.command()
 @click.option(
@@ -20,11 +18,7 @@ def command(*, port: int | None, as_json: bool) -> None:
     from consumers.monitor.start import open_monitor
     from schemas.installation import read_installation
 
-    try:
-        server = open_monitor(os.environ, read_installation(os.environ), port)
-    except OSError as error:
-        message = f"expected port {port} to be free, found: {error.strerror}; name another, or none to get a free one"
-        raise UsageError(message) from None
+    server = open_monitor(os.environ, read_installation(os.environ), port)
     click.echo(json.dumps({"url": server.url}) if as_json else server.url)
     for number in (signal.SIGTERM, signal.SIGINT):
         # shutdown() waits for serve_forever, which this very thread runs.

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 @contextmanager
 def _operator() -> Iterator["Operator"]:
     from consumers.connection import connected
-    from consumers.database import resolve_database
-    from consumers.migrate import ensure_current
+    from consumers.database import is_embedded, resolve_database
     from consumers.parked import Operator
+    from consumers.readiness import make_ready
     from consumers.tables import SCHEMA
 
     url = resolve_database(os.environ)
-    ensure_current(url)
+    make_ready(url, embedded=is_embedded(os.environ))
     with connected(url, "parked") as connection:
         yield Operator(connection, SCHEMA)
 

@@ -17,14 +17,14 @@ def command(*, once: bool, adopt_log: bool, as_json: bool) -> None:
 
     Several may run: one works, the others wait for its place.
     """
-    from consumers.database import resolve_database
+    from consumers.database import is_embedded, resolve_database
     from consumers.log.open import open_reader
-    from consumers.migrate import ensure_current
     from consumers.projection import Projection
+    from consumers.readiness import make_ready
     from schemas.installation import read_installation
 
     url = resolve_database(os.environ)
-    ensure_current(url)
+    make_ready(url, embedded=is_embedded(os.environ))
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())

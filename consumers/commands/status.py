@@ -10,14 +10,14 @@ import click
 @click.option("--json", "as_json", is_flag=True, help="Everything, as one object.")
 def command(*, as_json: bool) -> None:
     """Show how far the tables are behind the log, what could not be applied, and every training."""
-    from consumers.database import resolve_database
+    from consumers.database import is_embedded, resolve_database
     from consumers.log.open import open_reader
-    from consumers.migrate import ensure_current
+    from consumers.readiness import make_ready
     from consumers.standing import take_standing
     from schemas.installation import read_installation
 
     url = resolve_database(os.environ)
-    ensure_current(url)
+    make_ready(url, embedded=is_embedded(os.environ))
     reader = open_reader(read_installation(os.environ))
     try:
         standing = take_standing(reader, url)

@@ -13,15 +13,15 @@ def command(*, as_json: bool) -> None:
 
     Reads one moment of the live tables, whatever is projected meanwhile; needs room for a second copy of them.
     """
-    from consumers.database import resolve_database
+    from consumers.database import is_embedded, resolve_database
     from consumers.errors import MismatchError
     from consumers.log.open import open_reader
-    from consumers.migrate import ensure_current
+    from consumers.readiness import make_ready
     from consumers.verify import verify
     from schemas.installation import read_installation
 
     url = resolve_database(os.environ)
-    ensure_current(url)
+    make_ready(url, embedded=is_embedded(os.environ))
     reader = open_reader(read_installation(os.environ))
     try:
         result = verify(reader, url)

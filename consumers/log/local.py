@@ -151,9 +151,10 @@ class LocalLogReader:
                 break
             self._next_position = rows[-1][0] + 1
             for _, partition_id, offset, key, value, appended_at in rows:
-                place = places[partition_id]
-                # Below it: another place's position made the scan begin earlier.
-                if offset >= wanted[place]:
+                place = places.get(partition_id)
+                # None: a partition that the log got after the scan was planned, and that nobody asked for. Below the wanted offset:
+                # another place's position made the scan begin earlier.
+                if place is not None and offset >= wanted[place]:
                     wanted[place] = offset + 1
                     records.append(LogRecord(place.topic, place.partition, offset, key, value, from_microseconds(appended_at)))
         return records

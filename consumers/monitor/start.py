@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from sqlalchemy import Engine
 
 from consumers.database import database_engine, resolve_database
+from consumers.errors import UsageError
 from consumers.monitor.blobs import ScreenshotStore
 from consumers.monitor.pages import Pages
 from consumers.monitor.server import DEFAULT_PORT, MonitorServer
@@ -13,14 +14,18 @@ from schemas.installation import Installation
 
 
 def open_monitor(environ: Mapping[str, str], installation: Installation, port: int | None) -> MonitorServer:
-    """A server that listens but does not serve yet. `port` None: the usual one, or a free one. OSError: the named one is taken."""
+    """A server that listens but does not serve yet. `port` None: the usual one, or a free one. UsageError: taken."""
 
     def open_engine() -> Engine:
         return database_engine(resolve_database(environ, installation))
 
     pages = Pages(open_engine, ScreenshotStore(installation), lambda: datetime.now(UTC))
     if port is not None:
-        return MonitorServer(port, pages)
+        try:
+            return MonitorServer(port, pages)
+        except OSError as error:
+            message = f"expected port {port} to be free, found: {error.strerror}; name another, or none to get a free one"
+            raise UsageError(message) from None
     try:
         return MonitorServer(DEFAULT_PORT, pages)
     except OSError:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import assert_never
 
-from consumers.projectors.projector import Change, Insert, Occasion, Operation, Row, progress_columns
+from consumers.projectors.projector import Change, Insert, Occasion, Operation, Row, check_id, progress_columns
 from schemas.base import Payload
 from schemas.evaluation import (
     EvaluationCancelled,
@@ -14,6 +14,7 @@ from schemas.evaluation import (
     EvaluationStarted,
     EvaluationSuperseded,
 )
+from schemas.ids import baseline_id, eval_id
 
 EvaluationFact = EvaluationCreated | EvaluationStarted | EvaluationProgressed | EvaluationFinished | EvaluationFailed | EvaluationCancelled
 
@@ -42,6 +43,7 @@ class EvaluationProjector:
 
 
 def _created(payload: EvaluationCreated, occasion: Occasion) -> Row:
+    _check_owner(payload, occasion.owner)
     row: Row = {
         "id": occasion.owner,
         "training_id": payload.training_id,
@@ -61,6 +63,15 @@ def _created(payload: EvaluationCreated, occasion: Occasion) -> Row:
     if payload.kind != "baseline":
         row["kind"] = payload.kind
     return row
+
+
+def _check_owner(payload: EvaluationCreated, owner: str) -> None:
+    if payload.training_id is None or payload.generation is None:
+        return
+    if payload.kind == "baseline":
+        check_id("the baseline", owner, baseline_id(payload.training_id, payload.generation))
+    elif payload.kind == "scheduled" and payload.step is not None:
+        check_id(f"the evaluation after step {payload.step}", owner, eval_id(payload.training_id, payload.generation, payload.step))
 
 
 def _changed(payload: EvaluationFact) -> Row:

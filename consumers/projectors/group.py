@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from typing import assert_never
+from uuid import UUID
 
-from consumers.projectors.projector import Change, Insert, Occasion, Operation, Row, progress_columns, source_columns
+from consumers.projectors.projector import Change, Insert, Occasion, Operation, Row, check_id, progress_columns, source_columns
 from schemas.base import Payload
 from schemas.group import GroupCreated, GroupDropped, GroupFailed, GroupFinished, GroupProgressed, GroupStarted
+from schemas.ids import group_id
 
 GroupFact = GroupCreated | GroupStarted | GroupProgressed | GroupFinished | GroupFailed
 
@@ -26,6 +28,9 @@ class GroupProjector:
 
 
 def _created(payload: GroupCreated, occasion: Occasion) -> Row:
+    check_id(f"group {payload.group_num}", payload.group_id, group_id(payload.source_id, payload.group_num))
+    if occasion.envelope.subject.startswith("evaluation/"):
+        check_id("the group's source", payload.source_id, UUID(occasion.owner))
     return source_columns(payload.source_type, payload.source_id) | {
         "id": payload.group_id,
         "training_id": occasion.training_id,

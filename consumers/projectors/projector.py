@@ -81,6 +81,13 @@ class Projector(Protocol):
         ...
 
 
+def check_id(what: str, found: object, expected: UUID) -> None:
+    """UnappliableError when an id is not what its natural key gives: two streams could then say different things of one row."""
+    if str(found) != str(expected):
+        message = f"expected {what} to be {expected}, as its natural key gives, found {found}"
+        raise UnappliableError(message)
+
+
 def progress_columns(progress: Progress) -> Row:
     """The columns that every statement of progress sets."""
     return {

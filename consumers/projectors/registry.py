@@ -51,6 +51,21 @@ def _projector_of(payload: type[Payload]) -> Projector:
     return _BY_FACT[payload] if payload in _BY_FACT else _BY_ENTITY[str(payload.ENTITY)]
 
 
+_HOMES: dict[str, frozenset[str]] = {
+    "training": frozenset({"training"}),
+    "step": frozenset({"training"}),
+    "checkpoint": frozenset({"training"}),
+    "task": frozenset({"training", "evaluation"}),
+    "validator": frozenset({"training", "evaluation"}),
+    "group": frozenset({"training", "evaluation"}),
+    "evaluation": frozenset({"evaluation"}),
+    "rollout": frozenset({"rollout"}),
+    "validation": frozenset({"rollout", "scoring"}),
+    "environment": frozenset({"environment"}),
+}
+"""Second word of a type -> kinds of streams that may say so: every row belongs to one stream."""
+HOMES: dict[type[Payload], frozenset[str]] = {payload: _HOMES[payload.TYPE.split(".")[1]] for payload in PAYLOADS}
+
 PROJECTORS: dict[type[Payload], Projector] = {payload: _projector_of(payload) for payload in PAYLOADS}
 """Every fact there is; a fact without a projector fails here, at import."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import assert_never
 
-from consumers.projectors.projector import Insert, Occasion, Operation, Row, UnappliableError, source_columns
+from consumers.projectors.projector import Insert, Occasion, Operation, Row, check_id, source_columns
 from schemas.base import Payload
 from schemas.ids import rollout_id
 from schemas.rollout import (
@@ -41,9 +41,7 @@ class RolloutProjector:
 
 
 def _created(payload: RolloutCreated, occasion: Occasion) -> Row:
-    if str(rollout_id(payload.rollout_id)) != occasion.owner:
-        message = f"expected rollout {payload.rollout_id!r} in its own stream rollout/{rollout_id(payload.rollout_id)}"
-        raise UnappliableError(message)
+    check_id(f"rollout {payload.rollout_id!r}", occasion.owner, rollout_id(payload.rollout_id))
     return source_columns(payload.source_type, payload.source_id) | {
         "id": occasion.owner,
         "training_id": occasion.training_id,

@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from typing import assert_never
+from uuid import UUID
 
-from consumers.projectors.projector import Insert, Occasion, Operation, Row, progress_columns
+from consumers.projectors.projector import Insert, Occasion, Operation, Row, check_id, progress_columns
 from consumers.row_ids import row_id
 from schemas.base import Payload
+from schemas.ids import step_id
 from schemas.step import (
     SamplesChosen,
     StepCollectionStarted,
@@ -32,6 +34,7 @@ class StepProjector:
 
 
 def _created(payload: StepCreated, occasion: Occasion) -> Row:
+    check_id(f"step {payload.step}", payload.step_id, step_id(UUID(occasion.owner), payload.generation, payload.step))
     return {
         "id": payload.step_id,
         "training_id": occasion.owner,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from consumers.projectors.projector import Occasion, Operation, Row, Statement, UnappliableError
+from consumers.projectors.projector import Occasion, Operation, Row, Statement, check_id
 from schemas.base import Payload
 from schemas.ids import task_row_id
 from schemas.task import TaskStated, ValidatorStated
@@ -14,10 +14,7 @@ class TaskProjector:
     def project(self, payload: Payload, occasion: Occasion) -> Sequence[Operation]:
         """One row."""
         assert isinstance(payload, TaskStated)  # noqa: S101  # the registry names the class
-        expected = task_row_id(payload.task_id, payload.definition_hash)
-        if payload.id != expected:
-            message = f"expected task {payload.task_id!r} with this definition to be {expected}, found {payload.id}"
-            raise UnappliableError(message)
+        check_id(f"this definition of task {payload.task_id!r}", payload.id, task_row_id(payload.task_id, payload.definition_hash))
         row: Row = {name: getattr(payload, name) for name in TaskStated.model_fields}
         return [Statement("task", row | {"created_at": occasion.time, "updated_at": occasion.time})]
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import assert_never
 
-from consumers.projectors.projector import Change, Insert, Occasion, Operation, Row, UnappliableError, progress_columns
+from consumers.projectors.projector import Change, Insert, Occasion, Operation, Row, check_id, progress_columns
 from schemas.base import Payload
 from schemas.checkpoint import CheckpointSaved
 from schemas.ids import training_id
@@ -52,9 +52,7 @@ def _recipe_columns(recipe: Recipe) -> Row:
 
 
 def _created(payload: TrainingCreated, occasion: Occasion) -> Row:
-    if str(training_id(payload.run_name)) != occasion.owner:
-        message = f"expected training {payload.run_name!r} in its own stream training/{training_id(payload.run_name)}"
-        raise UnappliableError(message)
+    check_id(f"training {payload.run_name!r}", occasion.owner, training_id(payload.run_name))
     return _recipe_columns(payload.recipe) | {
         "id": occasion.owner,
         "run_name": payload.run_name,

@@ -5,10 +5,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from importlib.util import find_spec
 
-START_TIMEOUT_S = 60.0
 CATCH_UP_TIMEOUT_S = 120.0
 
 
@@ -27,7 +27,8 @@ class ConsumingSide:
             )
             return
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "consumers", "up", "--json"],
+            # It ends by itself, caught up, when this process is killed.
+            [sys.executable, "-P", "-m", "consumers", "up", "--json", "--while-pid", str(os.getpid())],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=None,
@@ -36,14 +37,17 @@ class ConsumingSide:
             start_new_session=True,
             env=dict(os.environ),
         )
-        line = self._process.stdout.readline() if self._process.stdout is not None else ""
+        threading.Thread(target=self._announce, args=(self._process,), name="consuming-side", daemon=True).start()
+
+    def _announce(self, process: "subprocess.Popen[str]") -> None:
+        """Say where to look once it is up; until then the training goes on."""
+        line = process.stdout.readline() if process.stdout is not None else ""
         try:
-            places = json.loads(line)
-        except json.JSONDecodeError:
+            monitor = json.loads(line)["monitor"]
+        except (json.JSONDecodeError, KeyError):
             self._report("tables and monitor: cua-project up did not start; training goes on, and cua-project up catches up later")
             return
-        self._report(f"monitor: {places.get('monitor')}")
-        self._report(f"tables:  {places.get('database')}")
+        self._report(f'monitor: {monitor}\ntables:  psql "$(cua-project database)"')
 
     def stop(self) -> None:
         """Let it read to the log's end, then end it."""

@@ -57,8 +57,19 @@ def _setting(namespace: str, key: str, read: Callable[[str], str]) -> Query:
     return Query(_ask(f"settings get {namespace} {key}"), lambda printed: read(printed[0].strip()))
 
 
-def _flag(namespace: str, key: str, off: Sequence[str] = ("0", "null")) -> Query:
-    return _setting(namespace, key, lambda value: str(value not in off))
+def _flag(namespace: str, key: str) -> Query:
+    return _setting(namespace, key, lambda value: str(value not in {"0", "null"}) if value == "null" or value.isdigit() else value)
+
+
+def _one_of(true: str, false: str) -> Reader:
+    """True or False by which pattern the answer holds; neither, as when the command failed, is no answer and matches no expectation."""
+
+    def read(printed: Sequence[str]) -> str:
+        if re.search(true, printed[0], re.MULTILINE):
+            return str(True)
+        return str(False) if re.search(false, printed[0], re.MULTILINE) else ""
+
+    return read
 
 
 def _found(pattern: str, text: str) -> str:
@@ -88,7 +99,7 @@ def _is_home(printed: Sequence[str]) -> str:
 
 
 def _views(printed: str) -> list[ElementTree.Element]:
-    text = printed.partition("UI hierchary")[0].strip()
+    text = printed.rpartition("UI hierchary")[0].strip()
     try:
         return list(ElementTree.fromstring(text).iter("node")) if text else []  # noqa: S314
     except ElementTree.ParseError:
@@ -167,16 +178,16 @@ QUERIES: dict[str, Query] = {
     "auto_rotate_enabled": _flag("system", "accelerometer_rotation"),
     "call_vibration_enabled": _flag("system", "vibrate_when_ringing"),
     "location_enabled": _flag("secure", "location_mode"),
-    "dark_theme_enabled": _setting("secure", "ui_night_mode", lambda value: str(value == "2")),
+    "dark_theme_enabled": Query(_ask("settings get secure ui_night_mode"), _one_of(r"^2$", r"^([01]|null)$")),
     "brightness_level": _setting("system", "screen_brightness", str),
     "screen_timeout": _setting("system", "screen_off_timeout", str),
     "system_language": _setting("system", "system_locales", lambda value: re.split("[-_,]", value)[0]),
     "media_volume": Query(_ask("dumpsys audio"), _volume("STREAM_MUSIC")),
-    "notification_count": Query(_ask("dumpsys notification"), lambda printed: str(printed[0].count("NotificationRecord("))),
-    "wifi_connected": Query(_ask("cmd wifi status"), lambda printed: str("Wifi is connected to" in printed[0])),
-    "wifi_network_forgotten": Query(
-        _ask("cmd wifi list-networks"), lambda printed: str(not re.search(r"^\d+\s", printed[0], re.MULTILINE))
+    "notification_count": Query(
+        _ask("dumpsys notification"), lambda printed: str(printed[0].count("NotificationRecord(")) if "Notification" in printed[0] else ""
     ),
+    "wifi_connected": Query(_ask("cmd wifi status"), _one_of(r"Wifi is connected to", r"Wifi is (not connected|disabled)")),
+    "wifi_network_forgotten": Query(_ask("cmd wifi list-networks"), _one_of(r"^No networks", r"^\d+\s")),
     "chrome_cache_cleared": Query(
         _ask("du -sk /data/data/com.android.chrome/cache"),
         lambda printed: str(0 <= int(_found(r"^(\d+)", printed[0]) or "-1") <= 16),  # noqa: PLR2004
@@ -195,7 +206,7 @@ QUERIES: dict[str, Query] = {
     "last_screenshot_taken": Query(_ask("ls /sdcard/Pictures/Screenshots"), lambda printed: str(".png" in printed[0])),
     "current_media_type": Query(_ask("dumpsys activity activities"), _media_type),
     "test_app_notifications_enabled": Query(
-        _ask("cmd appops get com.example.testapp POST_NOTIFICATION"), lambda printed: str("allow" in printed[0])
+        _ask("cmd appops get com.example.testapp POST_NOTIFICATION"), _one_of(r": allow", r": (ignore|deny)")
     ),
 }
 
@@ -203,7 +214,7 @@ PARAMETRIC: dict[str, Callable[[str], Query]] = {
     "app_running_": lambda package: Query(_ask(f"pidof {package}"), lambda printed: str(bool(printed[0].strip()))),
     "app_installed_": lambda package: Query(
         _ask("pm list packages"),
-        lambda printed: str(f"package:{'com.example.testapp' if package == 'test_app' else package}" in printed[0].splitlines()),
+        _one_of(rf"^package:{re.escape('com.example.testapp' if package == 'test_app' else package)}$", r"^package:"),
     ),
     "setting_": lambda path: Query(_ask(f"settings get {path.replace('/', ' ', 1)}"), lambda printed: printed[0].strip()),
 }

@@ -151,7 +151,7 @@ def test_what_cannot_be_understood_or_done_is_counted_and_costs(emitter: Emitter
 
 @pytest.mark.parametrize("environment", [{"fails_to_open": True}, {"fails_at": 1}])
 def test_a_device_that_dies_is_a_failed_attempt_and_never_a_reward_of_zero(emitter: Emitter, environment: dict[str, bool]) -> None:
-    result = run_one(emitter, click_then_stop, ScriptedEnvironment(Devices(), **environment))  # type: ignore[arg-type]  # one of its flags
+    result = run_one(emitter, click_then_stop, ScriptedEnvironment(Devices(), **environment))
     assert (result.status, result.is_scored, result.error_type) == ("failed", False, "environment")
     assert types_of(emitter, stream("rollout", plan(0).id))[-1] == "rollout.failed"
     assert types_of(emitter, stream("environment", ids.environment_id(plan(0).id)))[-1] == "environment.failed"

@@ -94,3 +94,16 @@ def test_a_reader_gets_every_record_from_its_positions_on_and_no_other_place(tmp
     assert {r.partition for r in read} == {place_a.partition, place_b.partition}
     reader.close()
     log.close()
+
+
+def test_a_topic_that_the_log_gets_later_is_not_read_until_it_is_asked_for(tmp_path: Path) -> None:
+    first = LocalLog(tmp_path / "log.sqlite3", topics=["cua.training"])
+    reader = LocalLogReader(first.path, topic_prefix="cua.")
+    reader.seek(dict.fromkeys(reader.places(), 0))
+    both = LocalLog(tmp_path / "log.sqlite3", topics=TOPICS)
+    both.append([record("rollout/a", b"1")])
+    assert reader.poll(10, 0) == []
+    reader.seek(dict.fromkeys(reader.places(), 0))
+    assert [read.value for read in reader.poll(10, 0)] == [b"1"]
+    for each in (reader, first, both):
+        each.close()

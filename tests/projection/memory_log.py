@@ -43,19 +43,24 @@ class MemoryReader:
 
     @property
     def kind(self) -> str:
+        """`local`."""
         return self._log.kind
 
     @property
     def log_id(self) -> str:
+        """The log's name."""
         return self._log.log_id
 
     def places(self) -> list[Place]:
+        """Every partition with a record."""
         return sorted({Place(record.topic, record.partition) for record in self._log.records})
 
     def beginnings(self, places: Sequence[Place]) -> dict[Place, int]:
+        """As the test set them."""
         return {place: self._log.first_kept.get(place, 0) for place in places}
 
     def ends(self, places: Sequence[Place]) -> dict[Place, int]:
+        """After the last record."""
         found = dict.fromkeys(places, 0)
         for record in self._log.records:
             if (place := Place(record.topic, record.partition)) in found:
@@ -63,6 +68,7 @@ class MemoryReader:
         return found
 
     def offset_at(self, places: Sequence[Place], time: datetime) -> dict[Place, int]:
+        """First record at or after a time."""
         found = self.ends(places)
         for record in reversed(self._log.records):
             if record.appended_at >= time and (place := Place(record.topic, record.partition)) in found:
@@ -70,12 +76,14 @@ class MemoryReader:
         return found
 
     def seek(self, positions: Mapping[Place, int]) -> None:
+        """From here on; never outside of the log."""
         ends = self.ends(list(positions))
         assert all(self._log.first_kept.get(place, 0) <= offset <= ends[place] for place, offset in positions.items()), positions
         self._wanted = dict(positions)
         self._next = 0
 
     def poll(self, max_records: int, timeout_s: float) -> list[LogRecord]:
+        """What there is, at once; never before a seek."""
         assert self._wanted is not None, "poll before seek"
         assert max_records > 0
         assert timeout_s >= 0
@@ -90,4 +98,5 @@ class MemoryReader:
         return found
 
     def close(self) -> None:
+        """Remembered."""
         self.is_closed = True

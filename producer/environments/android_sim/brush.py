@@ -14,6 +14,8 @@ OFF_LIGHT: Color = (190, 194, 202)
 OFF_DARK: Color = (88, 92, 102)
 WHITE: Color = (255, 255, 255)
 BLACK: Color = (20, 22, 26)
+LONGEST_TEXT = 120
+"""Characters; more never fit a screen, and measuring them would take longer than drawing it."""
 BRIGHT_GROUND = 185
 """Luminance (0-255) above which a sign is drawn dark."""
 
@@ -58,8 +60,9 @@ def write(
     picture: Image.Image, at: tuple[float, float], text: str, size_px: int, color: Color, *, width_px: int = 1000, anchor: str = "lm"
 ) -> None:
     """Text at a point; the anchor is Pillow's (`lm`: left, middle)."""
+    line = text[:LONGEST_TEXT].replace("\n", " ")
     pen = ImageDraw.Draw(picture)
-    pen.text(at, fitted(text, size_px, width_px), font=font(size_px), fill=color, anchor=anchor)
+    pen.text(at, fitted(line, size_px, width_px), font=font(size_px), fill=color, anchor=anchor)
 
 
 @lru_cache(maxsize=512)

@@ -1,5 +1,6 @@
 """What a device prints when it is asked about windows, activities, sound, notifications and the view tree."""
 
+import re
 from xml.sax.saxutils import quoteattr
 
 from producer.environments.android_sim.apps import BY_PACKAGE, CONTACTS, GALLERY, LAUNCHER, MESSAGES, SETTINGS
@@ -11,6 +12,7 @@ from producer.environments.android_sim.widget import HEIGHT_PX, WIDTH_PX
 SYSTEM_UI = "com.android.systemui"
 RECENTS_ACTIVITY = f"{LAUNCHER}/com.android.quickstep.RecentsActivity"
 HOME_ACTIVITY = f"{LAUNCHER}/.uioverrides.QuickstepLauncher"
+NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 STREAMS = {"music": "STREAM_MUSIC", "ring": "STREAM_RING", "alarm": "STREAM_ALARM"}
 PAGE_ACTIVITIES: dict[tuple[str, str], str] = {
     (MESSAGES, "compose"): ".ui.conversation.LaunchConversationActivity",
@@ -128,7 +130,7 @@ def view_tree(phone: Phone) -> str:
 
 def _node(text: str, identifier: str, package: str, description: str, bounds: str, extra: str) -> str:
     return (
-        f"<node text={quoteattr(text)} resource-id={quoteattr(identifier)} package={quoteattr(package)}"
+        f"<node text={quoteattr(NOT_IN_XML.sub('.', text))} resource-id={quoteattr(identifier)} package={quoteattr(package)}"
         f' content-desc={quoteattr(description)} bounds="{bounds}"{extra} />'
     )
 

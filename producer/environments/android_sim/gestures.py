@@ -132,7 +132,9 @@ def _scroll(phone: Phone, dy: int) -> None:
 def _pan_overlay(phone: Phone, x: int, y: int, dx: int, dy: int) -> None:
     widget = scene(phone).at(x, y)
     match phone.overlay:
-        case "recents" if dy < 0 and widget is not None and isinstance(widget.effect, Launch):
+        case "recents" if dy != 0:
+            _scroll(phone, dy)
+        case "recents" if dx != 0 and widget is not None and isinstance(widget.effect, Launch):
             phone.recents.remove(widget.effect.package)
             phone.stop(widget.effect.package)
             phone.overlay = "recents"

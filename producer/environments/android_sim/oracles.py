@@ -8,7 +8,7 @@ from random import Random
 
 from producer.agent.codecs.codec import Codec
 from producer.agent.codecs.compact import CompactCodec
-from producer.environments.android_sim.apps import CHROME, CONTACTS, GALLERY, MESSAGES, TEST_APP
+from producer.environments.android_sim.apps import BY_PACKAGE, CHROME, CONTACTS, GALLERY, MESSAGES, TEST_APP
 from producer.environments.android_sim.navigator import BACK, HOME, RECENTS, SWIPES, Navigator, tap_at
 from producer.environments.android_sim.phone import MAX_BRIGHTNESS
 from producer.environments.android_sim.settings_tree import PAGE_OF
@@ -71,8 +71,9 @@ def _wanted(task: Task) -> str:
 
 def _app(nav: Navigator, task: Task) -> Action:
     package = _wanted(task)
-    if VIA_RECENTS in task.tags and nav.phone.overlay is None and package in nav.phone.recents and nav.phone.foreground != package:
-        return RECENTS
+    if VIA_RECENTS in task.tags and package in nav.phone.recents and nav.phone.foreground != package:
+        is_open = nav.phone.overlay == "recents" and not nav.phone.is_asleep
+        return nav.tap_or_scroll(f"{BY_PACKAGE[package].key}_card") if is_open else nav.uncover() or RECENTS
     if VIA_SEARCH in task.tags and nav.uncover() is None:
         if nav.phone.is_drawer_open:
             label = "Chrome" if package == CHROME else package

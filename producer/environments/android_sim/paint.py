@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable
 from functools import lru_cache
 
-from PIL import Image, ImageChops, ImageDraw
+from PIL import Image, ImageDraw
 
 from producer.environments.android_sim import painters_home, painters_list
 from producer.environments.android_sim.apps import Color
@@ -41,11 +41,11 @@ PAINTERS: dict[str, Callable[[Look], Image.Image]] = {
     "shutter": painters_home.shutter,
 }
 ROW_BYTES = WIDTH_PX * 3
-FILTER_UP = b"\x02"
-"""PNG's row filter that stores the difference to the row above: flat screens become runs of zeros, which zlib is quick with."""
+NO_FILTER = b"\x00"
+"""PNG's row filter that stores pixels as they are. On flat screens it is quicker and smaller than differences to the row above."""
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _part(look: Look) -> Image.Image:
     return PAINTERS[look.kind](look)
 
@@ -80,11 +80,9 @@ def png(scene: Scene) -> bytes:
 
 
 def _encode(picture: Image.Image) -> bytes:
-    # Pillow's own encoder tries every row filter on every row, which takes longer than drawing the screen.
-    above = Image.new("RGB", picture.size)
-    above.paste(picture, (0, 1))
-    raw = ImageChops.subtract_modulo(picture, above).tobytes()
-    rows = b"".join(FILTER_UP + raw[start : start + ROW_BYTES] for start in range(0, len(raw), ROW_BYTES))
+    # Pillow's own encoder tries every row filter on every row, which takes longer than all the rest (2.2 ms against 1.2 ms).
+    raw = picture.tobytes()
+    rows = b"".join(NO_FILTER + raw[start : start + ROW_BYTES] for start in range(0, len(raw), ROW_BYTES))
     header = struct.pack(">IIBBBBB", picture.width, picture.height, 8, 2, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", header) + _chunk(b"IDAT", zlib.compress(rows, 1)) + _chunk(b"IEND", b"")
 

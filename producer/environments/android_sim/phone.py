@@ -87,6 +87,8 @@ class Phone:
     @property
     def screen(self) -> str:
         """Names what is visible, for scroll positions."""
+        if self.overlay == "recents":
+            return self.overlay
         if self.foreground == LAUNCHER:
             return "drawer" if self.is_drawer_open else "home"
         return f"{self.foreground}/{self.page}"
@@ -160,6 +162,7 @@ class Phone:
         """The recents button; pressed in recents it leads back."""
         was_open = self.overlay == "recents"
         self.focus = self.menu = None
+        self.scroll_px.pop("recents", None)
         self.overlay = None if was_open else "recents"
 
     def close_drawer(self) -> None:

@@ -83,17 +83,23 @@ LATER_ROWS: tuple[Row, ...] = (
 )
 """The rows below the fold; their order varies by seed. Developer options appear when they are enabled, as on a device."""
 
-TIMEOUTS: tuple[tuple[str, str], ...] = (
-    ("15000", "15 seconds"),
-    ("30000", "30 seconds"),
-    ("60000", "1 minute"),
-    ("120000", "2 minutes"),
-    ("300000", "5 minutes"),
-    ("600000", "10 minutes"),
-    ("1800000", "30 minutes"),
+TIMEOUTS: tuple[tuple[str, str, Color], ...] = (
+    ("15000", "15 seconds", ORANGE),
+    ("30000", "30 seconds", RED),
+    ("60000", "1 minute", GREEN),
+    ("120000", "2 minutes", BLUE),
+    ("300000", "5 minutes", PURPLE),
+    ("600000", "10 minutes", TEAL),
+    ("1800000", "30 minutes", BROWN),
 )
+"""Stored milliseconds, name, colour of the row's sign."""
 
-LANGUAGES: tuple[tuple[str, str], ...] = (("en-US", "English"), ("es-ES", "Spanish"), ("de-DE", "German"), ("fr-FR", "French"))
+LANGUAGES: tuple[tuple[str, str, Color], ...] = (
+    ("en-US", "English", BLUE),
+    ("es-ES", "Spanish", RED),
+    ("de-DE", "German", AMBER),
+    ("fr-FR", "French", INDIGO),
+)
 
 WALLPAPERS: tuple[tuple[str, str, Color], ...] = (
     ("dawn", "Dawn", (236, 112, 99)),
@@ -134,8 +140,8 @@ _PAGES: tuple[Page, ...] = (
         "Screen timeout",
         ".Settings$ScreenTimeoutActivity",
         tuple(
-            Row(f"timeout_{value}", label, "hourglass", ORANGE, "radio", "", "system", "screen_off_timeout", value)
-            for value, label in TIMEOUTS
+            Row(f"timeout_{value}", label, "hourglass", color, "radio", "", "system", "screen_off_timeout", value)
+            for value, label, color in TIMEOUTS
         ),
     ),
     Page(
@@ -189,8 +195,8 @@ _PAGES: tuple[Page, ...] = (
         "Language & input",
         ".Settings$LanguageAndInputSettingsActivity",
         tuple(
-            Row(f"language_{value[:2]}", label, "globe", SLATE, "radio", "", "system", "system_locales", value)
-            for value, label in LANGUAGES
+            Row(f"language_{value[:2]}", label, "globe", color, "radio", "", "system", "system_locales", value)
+            for value, label, color in LANGUAGES
         ),
     ),
     Page(

@@ -7,8 +7,9 @@ from typing import NamedTuple
 from producer.environments.android_sim import dumps
 from producer.environments.android_sim.apps import BY_PACKAGE, SETTINGS
 from producer.environments.android_sim.gestures import perform
-from producer.environments.android_sim.phone import Notification, Phone
+from producer.environments.android_sim.phone import VOLUME_STEPS, Notification, Phone
 from producer.environments.android_sim.settings_tree import PAGES
+from producer.environments.environment import ActionRefusedError
 from schemas.actions import Swipe
 
 NAMESPACES = ("global", "system", "secure")
@@ -125,9 +126,12 @@ def _input(phone: Phone, words: Sequence[str]) -> Printed:
         case ["keyevent", name] if name in keys:
             keys[name]()
             return Printed("")
-        case ["swipe", *points] if len(points) >= 4 and all(point.isdigit() for point in points):  # noqa: PLR2004  # x1 y1 x2 y2
+        case ["swipe", *points] if len(points) >= 4 and all(point.isdecimal() for point in points):  # noqa: PLR2004  # x1 y1 x2 y2
             x, y, to_x, to_y = (int(point) for point in points[:4])
-            perform(phone, Swipe(x=x, y=y, to_x=to_x, to_y=to_y))
+            try:
+                perform(phone, Swipe(x=x, y=y, to_x=to_x, to_y=to_y))
+            except ActionRefusedError as error:
+                return Printed(f"Error: {error}\n", 1)
             return Printed("")
         case ["text", text] if phone.focus is not None:
             phone.fields[phone.focus] = phone.fields.get(phone.focus, "") + text.replace("%s", " ")
@@ -153,7 +157,7 @@ def _cmd(phone: Phone, words: Sequence[str]) -> Printed:  # noqa: PLR0911  # one
         case ["notification", "post", "-t", title, tag, text] if tag:
             phone.notifications.insert(0, Notification("com.android.email", title, text))
             return Printed(f"posting:\n  Notification(tag={tag})\n")
-        case ["media_session", "volume", "--stream", "3", "--set", index] if index.isdigit():
+        case ["media_session", "volume", "--stream", "3", "--set", index] if index.isdecimal() and int(index) <= VOLUME_STEPS:
             phone.put("volume", "music", index)
             return Printed(f"[V] will set volume to index={index}\n")
         case ["statusbar", "collapse"]:

@@ -8,16 +8,14 @@ from PIL import Image
 from producer.environments.android_sim import gestures, paint, shell
 from producer.environments.android_sim.phone import Phone
 from producer.environments.android_sim.screens import scene
-from producer.environments.android_sim.screens.parts import CONTENT_TOP_PX
 from producer.environments.android_sim.variation import fresh_phone
-from producer.environments.android_sim.widget import HEIGHT_PX, NAV_TOP_PX, WIDTH_PX, Element, Scene, Widget
+from producer.environments.android_sim.widget import HEIGHT_PX, WIDTH_PX, Element, Scene, Widget
 from producer.environments.environment import EnvironmentFailedError, Screenshot
 from producer.tasks.task import Task
 from schemas.actions import Action
 
 MIN_SHARE_VISIBLE = 0.4
 """A part that is covered more than this is no element: nobody could tell what it is."""
-LIST_KINDS = {"row", "switch", "main_switch", "slider", "radio"}
 
 
 class AndroidSim:
@@ -115,15 +113,26 @@ class AndroidSim:
 def _element(shown: Scene, index: int, widget: Widget) -> Element | None:
     if not widget.name or widget.effect is None:
         return None
-    look = widget.look
-    top, bottom = widget.y, widget.y + look.height
-    if look.kind in LIST_KINDS or look.state == "drawer":
-        top, bottom = max(top, CONTENT_TOP_PX), min(bottom, NAV_TOP_PX)
+    look, above = widget.look, shown.widgets[index + 1 :]
+    top, bottom = _visible_part(widget, above)
     if (bottom - top) < MIN_SHARE_VISIBLE * look.height:
         return None
     middle = (widget.x + look.width // 2, (top + bottom) // 2)
-    if any(other.contains(*middle) for other in shown.widgets[index + 1 :] if other.look.kind != "status"):
+    if any(other.contains(*middle) for other in above):
         return None
     return Element(
         widget.name, look.label, (widget.x, top, widget.x + look.width, bottom), look.state if look.state not in {"", "drawer"} else None
     )
+
+
+def _visible_part(widget: Widget, above: tuple[Widget, ...]) -> tuple[int, int]:
+    """Top and bottom of what the bars above a list leave of it, and the screen."""
+    top, bottom = max(0, widget.y), min(HEIGHT_PX, widget.y + widget.look.height)
+    for other in above:
+        if other.look.width == WIDTH_PX and other.x == 0:
+            end = other.y + other.look.height
+            if other.y <= top < end:
+                top = end
+            if other.y < bottom <= end:
+                bottom = other.y
+    return top, bottom

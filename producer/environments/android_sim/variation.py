@@ -25,6 +25,16 @@ _NOTES = (
     ("com.android.deskclock", "Alarm at 07:00", "Weekdays"),
     (CAMERA, "Storage almost full", "Free up space"),
 )
+_PHOTO_COLORS = (
+    (38, 166, 154),
+    (66, 165, 245),
+    (171, 71, 188),
+    (239, 83, 80),
+    (255, 167, 38),
+    (156, 204, 101),
+    (120, 144, 156),
+    (236, 64, 122),
+)
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
@@ -82,7 +92,7 @@ def _look(random: Random, networks: tuple[str, ...]) -> Look:
         root_order=(*first, *later),
         tile_order=(*quick, *other),
         networks=networks,
-        photos=tuple((random.randint(30, 230), random.randint(30, 230), random.randint(30, 230)) for _ in range(12)),
+        photos=tuple(random.sample(_PHOTO_COLORS, len(_PHOTO_COLORS))),
         conversations=tuple((name, random.choice(_MESSAGES)) for name in people),
     )
 
@@ -106,10 +116,10 @@ def _settings(random: Random) -> dict[str, dict[str, str]]:
         },
         "system": {
             "screen_brightness": str(random.randint(40, MAX_BRIGHTNESS - 40)),
-            "screen_off_timeout": random.choice([value for value, _ in TIMEOUTS]),
+            "screen_off_timeout": random.choice([value for value, _, _ in TIMEOUTS]),
             "accelerometer_rotation": flag(),
             "vibrate_when_ringing": flag(),
-            "system_locales": random.choice([value for value, _ in LANGUAGES]),
+            "system_locales": random.choice([value for value, _, _ in LANGUAGES]),
             "time_12_24": flag(0.5, "24", "12"),
             "show_touches": "0",
         },

@@ -4,14 +4,16 @@ from producer.environments.android_sim.apps import BY_PACKAGE
 from producer.environments.android_sim.effects import Dismiss, Launch, Press, Slide, Toggle
 from producer.environments.android_sim.painters_list import SLIDER_LEFT, SLIDER_RIGHT
 from producer.environments.android_sim.phone import MAX_BRIGHTNESS, Phone
-from producer.environments.android_sim.screens.parts import WHITE_INK, bars
+from producer.environments.android_sim.screens.parts import WHITE_INK, bars, scrolled
 from producer.environments.android_sim.screens.settings import percent_of
 from producer.environments.android_sim.settings_tree import SWITCHES
-from producer.environments.android_sim.widget import WIDTH_PX, Look, Scene, Widget
+from producer.environments.android_sim.widget import NAV_PX, NAV_TOP_PX, WIDTH_PX, Look, Scene, Widget
 
 SHADE = (26, 28, 34)
 NUM_COMPACT_TILES = 4
-MAX_CARDS = 3
+CARD_PX = 150
+CARDS_TOP_PX, CARDS_BOTTOM_PX = 32, 518
+RECENTS_GROUND = (58, 66, 92)
 SHORT_LABELS = {"wifi": "Wi-Fi", "bluetooth": "Bluetooth", "dnd": "Silent", "auto_rotate": "Rotate", "location": "Location"}
 
 
@@ -57,17 +59,20 @@ def quick_settings(phone: Phone) -> Scene:
 
 def recents(phone: Phone) -> Scene:
     """The apps used last, newest first."""
-    widgets = []
-    for index, package in enumerate(phone.recents[:MAX_CARDS]):
+    cards = []
+    for index, package in enumerate(phone.recents):
         app = BY_PACKAGE[package]
-        look = Look("card", 310, 150, app.label, glyph=app.glyph, color=app.color)
-        widgets.append(Widget(look, 25, 40 + index * 160, f"{app.key}_card", Launch(package)))
+        look = Look("card", 310, CARD_PX, app.label, glyph=app.glyph, color=app.color)
+        cards.append(Widget(look, 25, 6 + index * (CARD_PX + 10), f"{app.key}_card", Launch(package)))
+    widgets, max_scroll = scrolled(phone, cards, CARDS_TOP_PX, CARDS_BOTTOM_PX)
+    widgets.append(Widget(Look("block", WIDTH_PX, CARDS_TOP_PX, color=RECENTS_GROUND), 0, 0))
+    widgets.append(Widget(Look("block", WIDTH_PX, NAV_TOP_PX - CARDS_BOTTOM_PX + NAV_PX, color=RECENTS_GROUND), 0, CARDS_BOTTOM_PX))
     if not phone.recents:
         widgets.append(Widget(Look("text", WIDTH_PX, 60, "No recent apps", color=(210, 215, 225)), 0, 260))
     shot = Look("button", 160, 56, "Screenshot", glyph="shot", color=(255, 255, 255), state="17")
     widgets.append(Widget(shot, 14, 528, "take_screenshot", Press("take_screenshot")))
     widgets.append(Widget(Look("button", 160, 56, "Clear all", color=(255, 214, 64)), 186, 528, "clear_recents", Press("clear_recents")))
-    return Scene((58, 66, 92), (*widgets, *bars(phone, ink=WHITE_INK)), description="overview_panel")
+    return Scene(RECENTS_GROUND, (*widgets, *bars(phone, ink=WHITE_INK)), max_scroll, "overview_panel")
 
 
 def asleep() -> Scene:

@@ -62,7 +62,7 @@ def _widget(phone: Phone, row: Row) -> Widget:
 
 def percent_of(stored: str, highest: int) -> int:
     """A stored level as a per cent that a slider can show, whatever a shell put there."""
-    return round(100 * min(highest, max(0, int(stored))) / highest) if stored.isdigit() else 0
+    return round(100 * min(highest, max(0, int(stored))) / highest) if stored.isdecimal() else 0
 
 
 def _second_line(phone: Phone, row: Row) -> str:

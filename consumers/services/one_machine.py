@@ -1,0 +1,99 @@
+"""Database, projector and monitor in one process, for one machine: what `cua-project up` runs.
+
+The projector has a thread of its own, the monitor one per request; the caller's thread watches over them. On the way out the projector
+goes on to the end that the log has then, so that whoever stopped writing finds everything in the tables.
+"""
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from consumers.database import is_embedded, libpq_url, resolve_database
+from consumers.log.open import open_reader
+from consumers.monitor.server import MonitorServer
+from consumers.monitor.start import open_monitor
+from consumers.projection import Projection
+from consumers.readiness import make_ready
+from schemas.installation import Installation
+
+CATCH_UP_S = 60.0
+"""How long the end of the log is pursued after a stop; a local log of a minute's events takes a second."""
+WATCH_EVERY_S = 1.0
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where to look."""
+
+    monitor: str
+    database: str
+    """As psql takes it, password included."""
+
+
+@dataclass(slots=True)
+class Wishes:
+    """What the outside wants; set from a signal handler or another thread."""
+
+    stop: threading.Event = field(default_factory=threading.Event)
+    """Catch up with the log, then end."""
+    hurry: threading.Event = field(default_factory=threading.Event)
+    """End now."""
+
+
+class OneMachine:
+    """Runs until it is told to stop. `run` is called once."""
+
+    def __init__(self, environ: Mapping[str, str], installation: Installation, say: Say) -> None:
+        self._environ = environ
+        self._installation = installation
+        self._say = say
+        self._error: BaseException | None = None
+
+    def run(self, port: int | None, wishes: Wishes, announce: Callable[[Addresses], None], is_wanted: Callable[[], bool]) -> None:
+        """Start everything, announce where it is, and return when `wishes` or `is_wanted` say so.
+
+        UnreachableError, MismatchError and what else the projector cannot wait out end it; UsageError: the port is taken.
+        """
+        url = resolve_database(self._environ, self._installation)
+        make_ready(url, embedded=is_embedded(self._environ))
+        with open_monitor(self._environ, self._installation, port) as server:
+            serving = threading.Thread(target=server.serve_forever, name="monitor", daemon=True)
+            serving.start()
+            try:
+                self._project_while_wanted(url, server, wishes, announce, is_wanted)
+            finally:
+                server.shutdown()
+                serving.join()
+
+    def _project_while_wanted(
+        self, url: str, server: MonitorServer, wishes: Wishes, announce: Callable[[Addresses], None], is_wanted: Callable[[], bool]
+    ) -> None:
+        projecting = threading.Thread(target=self._project, args=(url, wishes), name="projector")
+        projecting.start()
+        try:
+            announce(Addresses(server.url, libpq_url(url)))
+            while not wishes.stop.wait(WATCH_EVERY_S) and is_wanted() and self._error is None:
+                if is_embedded(self._environ):
+                    # One that was ended from outside comes back on the same port.
+                    resolve_database(self._environ, self._installation)
+        finally:
+            wishes.stop.set()
+            projecting.join(CATCH_UP_S)
+            wishes.hurry.set()
+            projecting.join()
+        if self._error is not None:
+            raise self._error
+
+    def _project(self, url: str, wishes: Wishes) -> None:
+        try:
+            reader = open_reader(self._installation)
+            try:
+                projection = Projection(reader, url, say=self._say)
+                projection.run_forever(wishes.stop)
+                projection.run_once(CATCH_UP_S, wishes.hurry)
+            finally:
+                reader.close()
+        except BaseException as error:  # noqa: BLE001  # the thread's boundary: raised again in the one that waits for it
+            self._error = error

@@ -1,0 +1,108 @@
+"""For any history, however it is disturbed, batched and interrupted, the tables are the reference fold's."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from consumers.connection import Connection, connect
+from consumers.fold import read_record
+from consumers.projected import ProjectedSchema
+from consumers.standing import count_held
+from consumers.tables import ROW_TABLES, STATE_TABLES
+from tests.projection.memory_log import MemoryLog
+from tests.reference_fold.comparison import database_tables, differences, plain_tables
+from tests.reference_fold.disturbances import DISTURBANCES, Disturbance
+from tests.reference_fold.histories import Shape, history, interleaved
+from tests.reference_fold.reference import fold
+
+pytestmark = pytest.mark.services
+
+SHAPES = st.builds(
+    Shape,
+    steps=st.integers(1, 2),
+    groups=st.integers(1, 2),
+    group_size=st.integers(1, 2),
+    turns=st.integers(1, 3),
+    has_trouble=st.booleans(),
+)
+
+
+@pytest.fixture
+def connection(migrated_url: str) -> Iterator[Connection]:
+    with closing(connect(migrated_url, "test")) as opened:
+        yield opened
+
+
+def empty(connection: Connection) -> None:
+    with connection, connection.cursor() as cursor:
+        cursor.execute("".join(f'DELETE FROM cua."{table.__tablename__}";' for table in (*ROW_TABLES, *STATE_TABLES)))
+
+
+def project_in_pieces(connection: Connection, log: MemoryLog, random: Random) -> None:
+    """Batches of any size; now and then the projector is another one, which knows nothing but the tables."""
+    schema = ProjectedSchema(connection, "cua", log.log_id)
+    schema.load()
+    left = list(log.records)
+    while left:
+        size = random.choice([1, 2, 7, 50, 400])
+        schema.apply([read_record(record) for record in left[:size]])
+        del left[:size]
+        if random.random() < 0.2:
+            schema = ProjectedSchema(connection, "cua", log.log_id)
+            schema.load()
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    seeds=st.lists(st.integers(0, 2**32), min_size=1, max_size=2, unique=True),
+    shape=SHAPES,
+    disturbances=st.lists(st.sampled_from(DISTURBANCES), max_size=4),
+    seed=st.integers(0, 2**32),
+    partitions=st.integers(1, 4),
+)
+def test_the_tables_equal_the_reference_fold(
+    migrated_url: str,
+    connection: Connection,
+    seeds: list[int],
+    shape: Shape,
+    disturbances: list[Disturbance],
+    seed: int,
+    partitions: int,
+) -> None:
+    empty(connection)
+    random = Random(seed)
+    said = list(interleaved([history(f"run-{number}", number, shape) for number in seeds], random))
+    for disturb in disturbances:
+        disturb(said, random)
+    log = MemoryLog(num_partitions=partitions)
+    for one in said:
+        log.append(one.subject, one.value)
+
+    project_in_pieces(connection, log, random)
+
+    reference = fold((record.key, record.value) for record in log.records)
+    assert differences(plain_tables(reference.tables), database_tables(migrated_url)) == []
+    with connection, connection.cursor() as cursor:
+        held = count_held(cursor)
+    assert (held.parked, held.duplicates, held.fenced) == tuple(reference.count(name) for name in ("parked", "duplicates", "fenced"))
+    assert held.gaps == sum(bool(stream.waiting) for stream in reference.streams.values())
+
+
+def test_the_comparison_finds_a_single_changed_value(migrated_url: str, connection: Connection) -> None:
+    log = MemoryLog()
+    for one in history("run", 1):
+        log.append(one.subject, one.value)
+    project_in_pieces(connection, log, Random(1))
+    with connection, connection.cursor() as cursor:
+        cursor.execute("UPDATE cua.turn SET reward = 0.25 WHERE id = (SELECT min(id::text)::uuid FROM cua.turn)")
+
+    reference = fold((record.key, record.value) for record in log.records)
+
+    found = differences(plain_tables(reference.tables), database_tables(migrated_url))
+    assert len(found) == 1
+    assert found[0].startswith("turn.reward ")
+    assert found[0].endswith("expected 0.0, found 0.25")

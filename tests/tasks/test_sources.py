@@ -1,0 +1,113 @@
+"""Task sources give the tasks they name, and say which field is wrong when they cannot."""
+
+import json
+from pathlib import Path
+
+import pytest
+from pydantic import JsonValue
+
+from producer.errors import UsageError
+from producer.tasks.sources import load_tasks, parse_sources
+
+QUIET: dict[str, JsonValue] = {"task_id": "quiet", "description": "Mute the media.", "validation_query": "media_volume", "expected": "0"}
+
+
+def ids(source: JsonValue) -> list[str]:
+    return [task.task_id for task in load_tasks(source)]
+
+
+def test_demo_sources_give_the_tasks_that_can_be_judged() -> None:
+    assert len(ids({"source_type": "demo_training"})) == 74
+    assert len(ids({"source_type": "demo_eval"})) == 19
+    assert len(ids({"source_type": "demo_all"})) == 93
+    assert len(load_tasks({"source_type": "demo_all"}, judged_only=False)) == 100
+
+
+def test_a_list_is_its_sources_one_after_the_other() -> None:
+    assert ids(
+        [
+            {"source_type": "ids", "task_ids": ["train_04_open_chrome", "train_01_open_settings"]},
+            {"source_type": "custom", "custom_tasks": [QUIET]},
+        ]
+    ) == [
+        "train_04_open_chrome",
+        "train_01_open_settings",
+        "quiet",
+    ]
+
+
+def test_filters_come_before_the_limit_and_the_seed_decides_which_are_drawn() -> None:
+    easy = ids({"source_type": "demo_training", "difficulty": "easy", "category": "app"})
+    assert easy == [
+        "train_01_open_settings",
+        "train_04_open_chrome",
+        "train_22_open_dialer",
+        "train_23_open_messages",
+        "train_24_open_camera",
+        "train_25_open_gallery",
+        "train_53_open_contacts",
+    ]
+    three: dict[str, JsonValue] = {"source_type": "demo_training", "difficulty": "easy", "category": "app", "limit": 3}
+    drawn = {seed: ids({**three, "seed": seed}) for seed in range(20)}
+    assert ids(three) == ids({**three, "seed": 42}), "42 is the seed of a source that names none"
+    assert all(len(one) == 3 and one == [task_id for task_id in easy if task_id in one] for one in drawn.values())
+    assert len({tuple(one) for one in drawn.values()}) > 5
+    assert ids({**three, "limit": 99}) == easy
+
+
+@pytest.mark.parametrize("text", [json.dumps([QUIET]), json.dumps(QUIET) + "\n\n"], ids=["json", "json lines"])
+def test_a_file_holds_tasks_as_a_custom_source_does(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "tasks.json"
+    path.write_text(text)
+    (task,) = load_tasks({"source_type": "file", "file_path": str(path)})
+    assert (task.task_id, task.name, task.expected_result, task.max_steps, task.source_type) == ("quiet", "quiet", "0", 20, "file")
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ({"source_type": "demo"}, r"tasks\.source_type: .*found \"demo\""),
+        ({"source_type": "demo_all", "limits": 3}, r"tasks\.limits: Extra inputs"),
+        ({"source_type": "demo_all", "limit": 0}, r"tasks\.limit: .*found 0"),
+        ({"source_type": "demo_all", "difficulty": "tricky"}, r"tasks\.difficulty"),
+        ({"source_type": "demo_all", "category": "games"}, r"no task has category 'games'"),
+        ({"source_type": "demo_all", "task_ids": ["x"]}, r"tasks\.task_ids: "),
+        ({"source_type": "ids"}, r"tasks\.task_ids: a source of type ids needs it"),
+        ({"source_type": "ids", "task_ids": ["train_99"]}, r"tasks\.task_ids: .*found train_99"),
+        ({"source_type": "ids", "task_ids": ["train_68_create_app_folder"]}, r"can be judged, found train_68"),
+        ([{"source_type": "demo_all"}, {"source_type": "file", "file_path": "/no/such/file"}], r"tasks\[1\]\.file_path"),
+        (
+            {"source_type": "custom", "custom_tasks": [{**QUIET, "validation_query": "mood"}]},
+            r"custom_tasks\[0\]\.validation_query: .*'mood'",
+        ),
+        ({"source_type": "custom", "custom_tasks": [{**QUIET, "expected": None}]}, r"custom_tasks\[0\]\.expected: "),
+        ({"source_type": "custom", "custom_tasks": [{**QUIET, "max_steps": 0}]}, r"custom_tasks\[0\]\.max_steps"),
+        ({"source_type": "custom", "custom_tasks": [{"task_id": "a"}]}, r"custom_tasks\[0\]\.description"),
+        ({"source_type": "custom", "custom_tasks": [{"task_id": "a", "description": "b"}]}, r"can be judged, found a"),
+        ({"source_type": "database"}, "cannot be read from the database yet"),
+        ([], "at least one source"),
+        ("demo_all", "expected an object"),
+    ],
+)
+def test_whatever_is_wrong_is_a_usage_error_that_names_the_field(source: JsonValue, reason: str) -> None:
+    with pytest.raises(UsageError, match=reason):
+        load_tasks(source)
+
+
+def test_a_file_that_cannot_be_read_as_tasks_says_where(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.jsonl"
+    path.write_text(json.dumps(QUIET) + "\n" + json.dumps({**QUIET, "turns": 3}) + "\n")
+    with pytest.raises(UsageError, match=r"tasks\.jsonl\[1\]\.turns"):
+        load_tasks({"source_type": "file", "file_path": str(path)})
+    path.write_text("{")
+    with pytest.raises(UsageError, match="JSON array or JSON lines"):
+        load_tasks({"source_type": "file", "file_path": str(path)})
+    path.write_text("")
+    with pytest.raises(UsageError, match="at least one task"):
+        load_tasks({"source_type": "file", "file_path": str(path)})
+
+
+def test_a_command_lines_json_is_parsed_or_refused() -> None:
+    assert parse_sources('{"source_type": "demo_all"}') == {"source_type": "demo_all"}
+    with pytest.raises(UsageError, match="expected JSON"):
+        parse_sources("demo_all")

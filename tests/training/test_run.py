@@ -1,0 +1,155 @@
+"""A training from its name to its summary, and everything that can happen in between."""
+
+import fcntl
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from producer.errors import CuaTrainError, UsageError
+from producer.training.run import run
+from producer.training.session import StopRequestedError
+from schemas.installation import Installation
+from tests.chaos.invariants import violations
+from tests.training.conftest import small
+
+ReadLog = Callable[[], list[dict[str, Any]]]
+
+
+def whole(events: list[dict[str, Any]], num_steps: int = 3) -> list[str]:
+    return violations(events, num_steps=num_steps, groups=2, group_size=3)
+
+
+def types(events: list[dict[str, Any]]) -> list[str]:
+    return [event["type"].removeprefix("cua.") for event in events]
+
+
+def test_an_undisturbed_run_leaves_every_stream_whole_and_every_entity_at_its_end(installation: Installation, read_log: ReadLog) -> None:
+    summary = run(small(), installation=installation)
+    assert (summary.status, summary.steps, summary.episodes, summary.generation) == ("completed", 3, 4, 0)
+    assert summary.success_before is not None
+    assert summary.success_after is not None
+    events = read_log()
+    assert whole(events) == []
+    said = types(events)
+    # Two evaluations on schedule (after step 2, after the last), one baseline; three steps of two groups; a checkpoint before, at 2 and 3.
+    assert said.count("evaluation.finished") == 3
+    assert said.count("step.finished") == 3
+    assert said.count("checkpoint.saved") == 3
+    assert said.count("rollout.finished") == 3 * 2 * 3 + 3 * 4
+
+
+def test_a_complete_training_is_left_alone_and_goes_on_when_more_steps_are_asked_for(installation: Installation, read_log: ReadLog) -> None:
+    run(small(), installation=installation)
+    before = read_log()
+    again = run(small(), installation=installation)
+    assert (again.status, again.steps) == ("completed", 3)
+    assert read_log() == before
+    more = run(small(num_steps=4), installation=installation)
+    assert more.steps == 4
+    assert whole(read_log(), num_steps=4) == []
+
+
+def test_other_settings_than_recorded_are_a_usage_error_that_lists_them(installation: Installation) -> None:
+    run(small(num_steps=1), installation=installation)
+    with pytest.raises(UsageError, match=r"group_size: 3 -> 5") as error:
+        run(small(num_steps=1, group_size=5, temperature=0.5), installation=installation)
+    assert "temperature: 1.0 -> 0.5" in str(error.value)
+
+
+def test_what_is_not_said_again_is_taken_from_the_record(installation: Installation) -> None:
+    run(small(num_steps=1), installation=installation)
+    from producer.config import read_config
+
+    summary = run(read_config({"training_name": "small", "num_steps": 2}), installation=installation)
+    assert (summary.status, summary.steps) == ("completed", 2)
+
+
+def test_a_stop_in_the_middle_is_continued_without_losing_or_doubling_a_rollout(installation: Installation, read_log: ReadLog) -> None:
+    stop = threading.Event()
+
+    def watch(line: str) -> None:
+        if line.startswith("step 1/"):
+            stop.set()
+
+    with pytest.raises(StopRequestedError):
+        run(small(), installation=installation, stop=stop, report=watch)
+    assert types(read_log())[-1] == "training.cancelled"
+    summary = run(small(), installation=installation)
+    assert summary.status == "completed"
+    events = read_log()
+    assert whole(events) == []
+    assert types(events).count("training.resumed") == 1
+
+
+def test_steps_trained_again_after_a_lost_state_are_a_new_generation_and_the_old_ones_stay_marked(
+    installation: Installation, read_log: ReadLog
+) -> None:
+    run(small(), installation=installation)
+    shutil.rmtree(installation.runs_dir / "small" / "state" / "generation-0" / "step-000003")
+    summary = run(small(num_steps=4), installation=installation)
+    assert (summary.steps, summary.generation) == (4, 1)
+    events = read_log()
+    superseded = {event["data"]["step_id"] for event in events if event["type"] == "cua.training.step_superseded"}
+    created = {event["data"]["step_id"]: event["data"] for event in events if event["type"] == "cua.step.created"}
+    assert [(created[step]["generation"], created[step]["step"]) for step in superseded] == [(0, 3)]
+    assert [(one["generation"], one["step"]) for one in created.values()] == [(0, 1), (0, 2), (0, 3), (1, 3), (1, 4)]
+
+
+def test_overwriting_begins_a_new_generation_and_deletes_nothing(installation: Installation, read_log: ReadLog) -> None:
+    run(small(), installation=installation)
+    before = read_log()
+    summary = run(small(behavior_if_log_dir_exists="overwrite"), installation=installation)
+    assert (summary.steps, summary.generation) == (3, 1)
+    after = read_log()
+    assert [event for event in after if event in before] == before
+    assert types(after).count("training.step_superseded") == 3
+    assert types(after).count("evaluation.superseded") == 2
+
+
+@pytest.mark.parametrize(("behavior", "raised"), [("raise", UsageError), ("skip", None)])
+def test_a_training_that_exists_can_be_refused_or_skipped(
+    installation: Installation, behavior: str, raised: type[Exception] | None
+) -> None:
+    run(small(num_steps=1), installation=installation)
+    again = small(num_steps=5, behavior_if_log_dir_exists=behavior)
+    if raised is not None:
+        with pytest.raises(raised, match="small"):
+            run(again, installation=installation)
+    else:
+        assert run(again, installation=installation).status == "skipped"
+
+
+def test_a_training_whose_lock_is_held_is_refused_and_the_holder_named(installation: Installation) -> None:
+    folder = installation.runs_dir / "small"
+    folder.mkdir(parents=True)
+    with Path(folder / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.write('{"pid": 4711}')
+        file.flush()
+        with pytest.raises(CuaTrainError, match="4711"):
+            run(small(), installation=installation)
+
+
+def test_a_failure_is_stated_and_the_same_command_continues(installation: Installation, read_log: ReadLog) -> None:
+    run(small(num_steps=1), installation=installation)
+    optimistic = small(num_steps=2)
+    state = installation.runs_dir / "small" / "state" / "generation-0" / "step-000001" / "scripted.json"
+    kept = state.read_text()
+    state.write_text("{")
+    with pytest.raises(ValueError, match="Expecting"):
+        run(optimistic, installation=installation)
+    assert types(read_log())[-1] == "training.failed"
+    state.write_text(kept)
+    assert run(optimistic, installation=installation).steps == 2
+    assert whole(read_log(), num_steps=2) == []
+
+
+def test_the_scripted_run_is_the_same_twice(tmp_path: Path) -> None:
+    from schemas.installation import read_installation
+
+    summaries = [run(small(), installation=read_installation({"CUA_HOME": str(tmp_path / name)})) for name in ("a", "b")]
+    assert (summaries[0].success_before, summaries[0].success_after) == (summaries[1].success_before, summaries[1].success_after)
