@@ -5,6 +5,7 @@ goes on to the end that the log has then, so that whoever stopped writing finds 
 """
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -19,6 +20,8 @@ from schemas.installation import Installation
 CATCH_UP_S = 60.0
 """How long the end of the log is pursued after a stop; a local log of a minute's events takes a second."""
 WATCH_EVERY_S = 1.0
+DATABASE_EVERY_S = 5.0
+"""How often the embedded database is looked after: a connection costs some milliseconds."""
 
 Say = Callable[[str], None]
 
@@ -59,7 +62,7 @@ class OneMachine:
         url = resolve_database(self._environ, self._installation)
         make_ready(url, embedded=is_embedded(self._environ))
         with open_monitor(self._environ, self._installation, port) as server:
-            serving = threading.Thread(target=server.serve_forever, name="monitor", daemon=True)
+            serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, name="monitor", daemon=True)
             serving.start()
             try:
                 self._project_while_wanted(url, server, wishes, announce, is_wanted)
@@ -74,10 +77,12 @@ class OneMachine:
         projecting.start()
         try:
             announce(Addresses(server.url, libpq_url(url)))
+            looked_at = time.monotonic()
             while not wishes.stop.wait(WATCH_EVERY_S) and is_wanted() and self._error is None:
-                if is_embedded(self._environ):
+                if is_embedded(self._environ) and time.monotonic() - looked_at > DATABASE_EVERY_S:
                     # One that was ended from outside comes back on the same port.
                     resolve_database(self._environ, self._installation)
+                    looked_at = time.monotonic()
         finally:
             wishes.stop.set()
             projecting.join(CATCH_UP_S)
