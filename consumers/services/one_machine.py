@@ -7,7 +7,7 @@ goes on to the end that the log has then, so that whoever stopped writing finds 
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from consumers.database import is_embedded, libpq_url, resolve_database
 from consumers.log.open import open_reader
@@ -15,6 +15,7 @@ from consumers.monitor.server import MonitorServer
 from consumers.monitor.start import open_monitor
 from consumers.projection import Projection
 from consumers.readiness import make_ready
+from consumers.services.wishes import Wishes
 from schemas.installation import Installation
 
 CATCH_UP_S = 60.0
@@ -33,16 +34,6 @@ class Addresses:
     monitor: str
     database: str
     """As psql takes it, password included."""
-
-
-@dataclass(slots=True)
-class Wishes:
-    """What the outside wants; set from a signal handler or another thread."""
-
-    stop: threading.Event = field(default_factory=threading.Event)
-    """Catch up with the log, then end."""
-    hurry: threading.Event = field(default_factory=threading.Event)
-    """End now."""
 
 
 class OneMachine:
