@@ -16,13 +16,16 @@ from consumers.tables import Base
 Encoder = Callable[[object], str]
 
 _SPECIAL = re.compile(r"[\\\t\n\r\x00]").search
-_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\x00": "\ufffd"})
 NUL = "\x00"
 
 
 def _text(value: object) -> str:
     text = str(value)
-    return text.translate(_ESCAPES) if _SPECIAL(text) else text
+    if not _SPECIAL(text):
+        return text
+    # One pass per character is several times faster than str.translate.
+    text = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
+    return text.replace(NUL, "\ufffd")
 
 
 def _time(value: object) -> str:

@@ -5,6 +5,7 @@ One record is applied, ignored, held or dropped; nothing else can happen to it. 
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 from consumers.drops import Drops
@@ -18,7 +19,7 @@ from consumers.streams import Stream, jump_over_gap, new_stream
 from schemas.event import Envelope, Event
 from schemas.status import IllegalTransitionError
 from schemas.streams import Verdict
-from schemas.wire import InvalidPayloadError, UnknownSchemaError, UnreadableError, format_time, read_envelope, read_payload
+from schemas.wire import InvalidPayloadError, UnknownSchemaError, UnreadableError, read_envelope, read_payload
 
 Probe = Callable[[Sequence[Operation]], None]
 """Writes one event's operations at once, and raises UnappliableError when the database refuses them."""
@@ -44,13 +45,19 @@ def read_record(record: LogRecord) -> Reading:
     """The envelope, checked against the key; the key alone names the stream of a value that cannot be read."""
     try:
         envelope = read_envelope(record.value)
-        new_stream(envelope.subject)
+        _check_subject(envelope.subject)
     except (UnreadableError, ValueError) as error:
         return Reading(record, _stream_of_key(record.key), None, str(error))
     if record.key is not None and record.key != envelope.subject:
         problem = f"expected the key to be the subject {envelope.subject!r}, found {record.key!r}"
         return Reading(record, _stream_of_key(record.key), None, problem)
     return Reading(record, envelope.subject, envelope, "")
+
+
+@lru_cache(maxsize=50_000)
+def _check_subject(subject: str) -> None:
+    """ValueError when it is no stream of ours. Remembered, as a stream's subject comes with each of its events."""
+    new_stream(subject)
 
 
 def _stream_of_key(key: str | None) -> str | None:
@@ -284,7 +291,7 @@ def check_home(stream: Stream, event: Event) -> None:
 def project(stream: Stream, event: Event, move: Move | None) -> list[Operation]:
     """One event's changes of rows, its entity's history included."""
     envelope, payload = event
-    time = format_time(envelope.time)
+    time = envelope.time.isoformat(timespec="microseconds")
     occasion = Occasion(
         envelope,
         stream.owner,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from consumers.projectors.projector import Change, Insert, Operation, Row, Statement, UnappliableError
+from consumers.projectors.projector import Change, Insert, Operation, Row, UnappliableError
 
 
 class Rows:
@@ -35,13 +35,13 @@ class Rows:
                     raise UnappliableError(message)
                 new.add(name)
         for operation in operations:
-            match operation:
-                case Insert(table, row):
-                    self.inserts.setdefault(table, {})[str(row["id"])] = row
-                case Change(table, key, values):
-                    self._change(table, key, values)
-                case Statement(table, row):
-                    self._state(table, row)
+            if isinstance(operation, Insert):
+                table, row = operation
+                self.inserts.setdefault(table, {})[str(row["id"])] = row
+            elif isinstance(operation, Change):
+                self._change(*operation)
+            else:
+                self._state(*operation)
 
     def _change(self, table: str, key: str, values: Row) -> None:
         new = self.inserts.get(table)

@@ -61,3 +61,20 @@ def kafka_log_id(cluster_id: str, topic_ids: Mapping[str, str]) -> str:
     """A log's identity: its cluster and its topics (a topic that was deleted and made again is another log)."""
     topics = "\n".join(f"{topic}={topic_ids[topic]}" for topic in sorted(topic_ids))
     return f"kafka-{cluster_id}-{hashlib.sha256(topics.encode()).hexdigest()[:12]}"
+
+
+def server_addresses(bootstrap_servers: str) -> list[tuple[str, int]]:
+    """`a:9092,[::1]:9093,b` -> (host, port) of each; 9092 where no port is given. ValueError for a port that is none."""
+    addresses: list[tuple[str, int]] = []
+    for server in filter(None, (part.strip() for part in bootstrap_servers.split(","))):
+        host, colon, port = server.rpartition(":")
+        if not colon or server.endswith("]"):
+            host, port = server, "9092"
+        if not port.isdecimal():
+            message = f"expected host:port in KAFKA_BOOTSTRAP_SERVERS, found {server!r}"
+            raise ValueError(message)
+        addresses.append((host.strip("[]"), int(port)))
+    if not addresses:
+        message = f"expected host:port in KAFKA_BOOTSTRAP_SERVERS, found {bootstrap_servers!r}"
+        raise ValueError(message)
+    return addresses

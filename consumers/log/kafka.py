@@ -5,6 +5,7 @@ No consumer group: positions are the caller's, so nothing is committed here and 
 
 import logging
 import math
+import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -19,12 +20,14 @@ from consumers.log.reader import LogRecord, Place
 from schemas.catalogue import TOPIC_NAMES
 from schemas.ids import EPOCH_START
 from schemas.installation import Installation
-from schemas.kafka_log import client_settings, kafka_log_id
+from schemas.kafka_log import client_settings, kafka_log_id, server_addresses
 
 ANSWER_TIMEOUT_MS = 10_000
 STALL_S = 10.0
 """Silence after which the ends are asked for: when they are further on, the consumer is stuck and is replaced."""
 MILLISECOND = timedelta(milliseconds=1)
+
+KNOCK_TIMEOUT_S = 3.0
 
 # A broker that is away is ours to report; kafka-python would print a line for every attempt.
 logging.getLogger("kafka").addHandler(logging.NullHandler())
@@ -44,6 +47,7 @@ class KafkaLogReader:
         self._servers = installation.kafka_bootstrap_servers
         self._topics = [installation.topic_prefix + name for name in TOPIC_NAMES]
         try:
+            self._addresses = server_addresses(self._servers)
             self._settings: dict[str, Any] = {
                 "bootstrap_servers": self._servers.split(","),
                 "bootstrap_timeout_ms": ANSWER_TIMEOUT_MS,
@@ -207,6 +211,7 @@ class KafkaLogReader:
 
     def _client(self, make: Callable[..., Any], **settings: object) -> Any:  # noqa: ANN401  # kafka-python has no types
         """A client of kafka-python; when it cannot connect, what it has started is stopped (it leaves a thread and a socket behind)."""
+        self._knock()
         started: list[KafkaNetClient] = []
 
         def remember(**configs: object) -> Any:  # noqa: ANN401  # kafka-python has no types
@@ -220,6 +225,18 @@ class KafkaLogReader:
                 client.close()
                 client._net.stop()  # close() of the half-made client does nothing
             raise self._unreachable(error, "cannot be reached") from error
+
+    def _knock(self) -> None:
+        """UnreachableError at once when no server takes a connection; kafka-python would try for ten seconds, and leave sockets open."""
+        failure: OSError | None = None
+        for address in self._addresses:
+            try:
+                with socket.create_connection(address, KNOCK_TIMEOUT_S):
+                    return
+            except OSError as error:
+                failure = error
+        assert failure is not None  # noqa: S101  # there is at least one address
+        raise self._unreachable(failure, "cannot be reached") from failure
 
     def _unreachable(self, error: BaseException, what: str) -> UnreachableError:
         message = f"Kafka at {self._servers} {what}: {error}. Is it running, and is KAFKA_BOOTSTRAP_SERVERS right?"

@@ -5,7 +5,7 @@ Owns topics, an idempotent producer and reading streams back. Does not know the 
 
 import contextlib
 import logging
-import threading
+import socket
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -18,7 +18,7 @@ from producer.errors import MismatchError, UnreachableError, UsageError
 from producer.log.writer import Coordinates, Place, Record
 from schemas.catalogue import NUM_PARTITIONS
 from schemas.installation import Installation
-from schemas.kafka_log import MAX_MESSAGE_BYTES, TOPIC_SETTINGS, client_settings, kafka_log_id
+from schemas.kafka_log import MAX_MESSAGE_BYTES, TOPIC_SETTINGS, client_settings, kafka_log_id, server_addresses
 from schemas.local_log import partition_of
 from schemas.wire import CONTENT_TYPE
 
@@ -34,6 +34,8 @@ Answer = TypeVar("Answer")
 
 # More headers cost a third of the throughput in kafka-python; CloudEvents needs only this one in structured mode.
 HEADERS = [("content-type", CONTENT_TYPE.encode())]
+
+KNOCK_TIMEOUT_S = 3.0
 
 # A broker that is away is our caller's to report, once; kafka-python would print a line for every attempt.
 logging.getLogger("kafka").addHandler(logging.NullHandler())
@@ -52,6 +54,7 @@ class KafkaLog:
         assert installation.kafka_bootstrap_servers is not None  # noqa: S101  # the caller's decision
         self._servers = installation.kafka_bootstrap_servers
         try:
+            self._addresses = server_addresses(self._servers)
             self._settings: dict[str, Any] = {
                 "bootstrap_servers": self._servers.split(","),
                 "bootstrap_timeout_ms": int(connect_timeout_s * 1000),
@@ -63,8 +66,6 @@ class KafkaLog:
         self._topics = sorted(topics)
         self._num_partitions: dict[str, int] = {}
         self._producer: Any = None
-        self._read_lock = threading.Lock()
-        self._consumer: Any = None
         self._closed = False
         self._log_id = self._prepare()
 
@@ -125,8 +126,7 @@ class KafkaLog:
     def ends(self) -> dict[Place, int]:
         """Offset after the last record of every partition. UnreachableError."""
         partitions = [TopicPartition(topic, partition) for topic, count in self._num_partitions.items() for partition in range(count)]
-        with self._read_lock:
-            found = self._ask(lambda consumer: consumer.end_offsets(partitions, timeout_ms=int(CONNECT_TIMEOUT_S * 1000)))
+        found = self._ask(lambda consumer: consumer.end_offsets(partitions, timeout_ms=int(CONNECT_TIMEOUT_S * 1000)))
         return {Place(at.topic, at.partition): int(end) for at, end in found.items()}
 
     def read_stream(self, topic: str, key: str, since: Mapping[Place, int]) -> Iterator[bytes]:
@@ -139,14 +139,12 @@ class KafkaLog:
         wanted = {key.encode(): key for key in keys}
         numbers = sorted({partition_of(key, self._num_partitions[topic]) for key in keys})
         partitions = [TopicPartition(topic, number) for number in numbers]
-        with self._read_lock:
-            yield from self._ask(lambda consumer: self._read(consumer, partitions, wanted, since))
+        yield from self._ask(lambda consumer: self._read(consumer, partitions, wanted, since))
 
     def read_topic(self, topic: str, since: Mapping[Place, int]) -> Iterator[tuple[str, bytes]]:
         """(key, value) of every record of a topic, each partition in order, from `since` to the end at call. UnreachableError."""
         partitions = [TopicPartition(topic, number) for number in range(self._num_partitions[topic])]
-        with self._read_lock:
-            yield from self._ask(lambda consumer: self._read(consumer, partitions, None, since))
+        yield from self._ask(lambda consumer: self._read(consumer, partitions, None, since))
 
     def _read(
         self,
@@ -190,24 +188,22 @@ class KafkaLog:
         return found
 
     def _ask(self, question: Callable[[Any], Answer]) -> Answer:
-        """Ask the consumer, with the reading lock held; a consumer that failed is not used again."""
+        """Ask a consumer made for this question: one that is kept would try to reconnect all through an outage."""
+        consumer = self._client(
+            KafkaConsumer,
+            group_id=None,
+            enable_auto_commit=False,
+            auto_offset_reset="none",
+            allow_auto_create_topics=False,
+            metrics_enabled=False,
+            max_partition_fetch_bytes=4 << 20,
+        )
         try:
-            if self._consumer is None:
-                self._consumer = self._client(
-                    KafkaConsumer,
-                    group_id=None,
-                    enable_auto_commit=False,
-                    auto_offset_reset="none",
-                    allow_auto_create_topics=False,
-                    metrics_enabled=False,
-                    max_partition_fetch_bytes=4 << 20,
-                )
-            return question(self._consumer)
+            return question(consumer)
         except KafkaError as error:
-            consumer, self._consumer = self._consumer, None
-            if consumer is not None:
-                consumer.close(autocommit=False, timeout_ms=0)
             raise self._unreachable(error, "did not answer") from error
+        finally:
+            consumer.close(autocommit=False, timeout_ms=0)
 
     def _open_producer(self) -> Any:  # noqa: ANN401  # kafka-python has no types
         if self._closed:
@@ -238,6 +234,7 @@ class KafkaLog:
 
     def _client(self, make: Callable[..., Any], **settings: object) -> Any:  # noqa: ANN401  # kafka-python has no types
         """A client of kafka-python; when it cannot connect, what it has started is stopped (it leaves a thread and a socket behind)."""
+        self._knock()
         started: list[KafkaNetClient] = []
 
         def remember(**configs: object) -> Any:  # noqa: ANN401  # kafka-python has no types
@@ -252,6 +249,18 @@ class KafkaLog:
                 client._net.stop()  # close() of the half-made client does nothing
             raise self._unreachable(error, "cannot be reached") from error
 
+    def _knock(self) -> None:
+        """UnreachableError at once when no server takes a connection; kafka-python would try for ten seconds, and leave sockets open."""
+        failure: OSError | None = None
+        for address in self._addresses:
+            try:
+                with socket.create_connection(address, KNOCK_TIMEOUT_S):
+                    return
+            except OSError as error:
+                failure = error
+        assert failure is not None  # noqa: S101  # there is at least one address
+        raise self._unreachable(failure, "cannot be reached") from failure
+
     def _unreachable(self, error: BaseException, what: str) -> UnreachableError:
         message = f"Kafka at {self._servers} {what}: {error}. Is it running, and is KAFKA_BOOTSTRAP_SERVERS right?"
         return UnreachableError(message)
@@ -260,6 +269,3 @@ class KafkaLog:
         """Give sockets and threads back; an `append` under way fails. Twice is once."""
         self._closed = True
         self._drop_producer()
-        consumer, self._consumer = self._consumer, None
-        if consumer is not None:
-            consumer.close(autocommit=False, timeout_ms=0)

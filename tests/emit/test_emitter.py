@@ -4,8 +4,6 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from consumers.log.local import LocalLogReader
-from consumers.log.reader import LogRecord
 from producer.emit import Emitter
 from producer.errors import LogBrokenError
 from schemas.environment import EnvironmentCreationStarted, EnvironmentRequested, EnvironmentStarted, EnvironmentTerminated
@@ -14,29 +12,18 @@ from schemas.installation import Installation
 from schemas.status import IllegalTransitionError
 from schemas.streams import StreamPosition
 from schemas.wire import decode
+from tests.emit.reading import installation_at, read_all
 
 AT = datetime(2026, 11, 21, 3, 14, 15, 926535, tzinfo=UTC)
 
 
 @pytest.fixture
 def installation(tmp_path: Path) -> Installation:
-    return Installation(
-        home=tmp_path, topic_prefix="cua.", kafka_bootstrap_servers=None, kafka_options=(), blobs_url=str(tmp_path / "blobs")
-    )
+    return installation_at(tmp_path)
 
 
 def requested(subject: str) -> Fact:
     return Fact(subject, EnvironmentRequested(env_type="android_sim", box_type="android", config={}))
-
-
-def read_all(installation: Installation) -> list[LogRecord]:
-    reader = LocalLogReader(installation.local_log_path, topic_prefix=installation.topic_prefix)
-    reader.seek(dict.fromkeys(reader.places(), 0))
-    records: list[LogRecord] = []
-    while batch := reader.poll(1000, 0):
-        records += batch
-    reader.close()
-    return records
 
 
 def events(installation: Installation) -> list[Event]:

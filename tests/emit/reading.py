@@ -1,0 +1,23 @@
+"""An installation in a folder, and everything in its local log."""
+
+from pathlib import Path
+
+from consumers.log.local import LocalLogReader
+from consumers.log.reader import LogRecord
+from schemas.installation import Installation
+
+
+def installation_at(home: Path) -> Installation:
+    """A local log and blobs below `home`."""
+    return Installation(home=home, topic_prefix="cua.", kafka_bootstrap_servers=None, kafka_options=(), blobs_url=str(home / "blobs"))
+
+
+def read_all(installation: Installation) -> list[LogRecord]:
+    """Every record of the local log, in the order of appending."""
+    reader = LocalLogReader(installation.local_log_path, topic_prefix=installation.topic_prefix)
+    reader.seek(dict.fromkeys(reader.places(), 0))
+    records: list[LogRecord] = []
+    while batch := reader.poll(1000, 0):
+        records += batch
+    reader.close()
+    return records
