@@ -2,9 +2,10 @@
 
 import json
 import os
-import signal
 
 import click
+
+from consumers.services.wishes import wishes_from_signals
 
 
 @click.command()
@@ -18,16 +19,9 @@ def command(*, port: int | None, as_json: bool, while_pid: int | None) -> None:
 
     Ctrl-C or SIGTERM ends it once the tables have everything that the log has then; a second one ends it at once.
     """
-    from consumers.services.one_machine import Addresses, OneMachine, Wishes
+    wishes = wishes_from_signals()
+    from consumers.services.one_machine import Addresses, OneMachine
     from schemas.installation import read_installation
-
-    wishes = Wishes()
-
-    def on_signal(_number: int, _frame: object) -> None:
-        (wishes.hurry if wishes.stop.is_set() else wishes.stop).set()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, on_signal)
 
     def announce(addresses: Addresses) -> None:
         if as_json:

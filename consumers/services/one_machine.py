@@ -5,8 +5,9 @@ goes on to the end that the log has then, so that whoever stopped writing finds 
 """
 
 import threading
+import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from consumers.database import is_embedded, libpq_url, resolve_database
 from consumers.log.open import open_reader
@@ -14,11 +15,14 @@ from consumers.monitor.server import MonitorServer
 from consumers.monitor.start import open_monitor
 from consumers.projection import Projection
 from consumers.readiness import make_ready
+from consumers.services.wishes import Wishes
 from schemas.installation import Installation
 
 CATCH_UP_S = 60.0
 """How long the end of the log is pursued after a stop; a local log of a minute's events takes a second."""
 WATCH_EVERY_S = 1.0
+DATABASE_EVERY_S = 5.0
+"""How often the embedded database is looked after: a connection costs some milliseconds."""
 
 Say = Callable[[str], None]
 
@@ -30,16 +34,6 @@ class Addresses:
     monitor: str
     database: str
     """As psql takes it, password included."""
-
-
-@dataclass(slots=True)
-class Wishes:
-    """What the outside wants; set from a signal handler or another thread."""
-
-    stop: threading.Event = field(default_factory=threading.Event)
-    """Catch up with the log, then end."""
-    hurry: threading.Event = field(default_factory=threading.Event)
-    """End now."""
 
 
 class OneMachine:
@@ -59,7 +53,7 @@ class OneMachine:
         url = resolve_database(self._environ, self._installation)
         make_ready(url, embedded=is_embedded(self._environ))
         with open_monitor(self._environ, self._installation, port) as server:
-            serving = threading.Thread(target=server.serve_forever, name="monitor", daemon=True)
+            serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, name="monitor", daemon=True)
             serving.start()
             try:
                 self._project_while_wanted(url, server, wishes, announce, is_wanted)
@@ -74,10 +68,12 @@ class OneMachine:
         projecting.start()
         try:
             announce(Addresses(server.url, libpq_url(url)))
+            looked_at = time.monotonic()
             while not wishes.stop.wait(WATCH_EVERY_S) and is_wanted() and self._error is None:
-                if is_embedded(self._environ):
+                if is_embedded(self._environ) and time.monotonic() - looked_at > DATABASE_EVERY_S:
                     # One that was ended from outside comes back on the same port.
                     resolve_database(self._environ, self._installation)
+                    looked_at = time.monotonic()
         finally:
             wishes.stop.set()
             projecting.join(CATCH_UP_S)

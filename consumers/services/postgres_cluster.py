@@ -85,7 +85,8 @@ class Cluster:
         output = done.communicate()[0]
         told.unlink()
         if done.returncode:
-            message = f"expected initdb to make a database in {self.folder}, found exit {done.returncode}: {output.decode().strip()}"
+            message = f"expected initdb to make a database in {self.folder}, found exit {done.returncode}: {output.decode().strip()}; "
+            message += "set DATABASE_URL to a server of yours if this cannot be mended"
             raise UnreachableError(message)
         unfinished.rename(self.data)
 

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from importlib.util import find_spec
 
 CATCH_UP_TIMEOUT_S = 120.0
+START_TIMEOUT_S = 60.0
+"""A process that has not announced itself may not hear signals yet: a SIGTERM would end it with the tables behind."""
 
 
 class ConsumingSide:
@@ -18,6 +20,7 @@ class ConsumingSide:
     def __init__(self, report: Callable[[str], None]) -> None:
         self._report = report
         self._process: subprocess.Popen[str] | None = None
+        self._announcing: threading.Thread | None = None
 
     def start(self) -> None:
         """Start it and say where the tables and the monitor are; without the extra `project` say how to have them."""
@@ -37,7 +40,8 @@ class ConsumingSide:
             start_new_session=True,
             env=dict(os.environ),
         )
-        threading.Thread(target=self._announce, args=(self._process,), name="consuming-side", daemon=True).start()
+        self._announcing = threading.Thread(target=self._announce, args=(self._process,), name="consuming-side", daemon=True)
+        self._announcing.start()
 
     def _announce(self, process: "subprocess.Popen[str]") -> None:
         """Say where to look once it is up; until then the training goes on."""
@@ -52,8 +56,9 @@ class ConsumingSide:
     def stop(self) -> None:
         """Let it read to the log's end, then end it."""
         process = self._process
-        if process is None or process.poll() is not None:
+        if process is None or self._announcing is None or process.poll() is not None:
             return
+        self._announcing.join(START_TIMEOUT_S)
         process.send_signal(signal.SIGTERM)
         try:
             process.wait(CATCH_UP_TIMEOUT_S)
