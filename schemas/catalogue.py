@@ -1,5 +1,6 @@
 """Every payload there is, by type and version; which topic its streams lie in; which entity it is about."""
 
+from functools import lru_cache
 from uuid import UUID
 
 from schemas import checkpoint, environment, evaluation, group, rollout, step, task, training, turn, validation
@@ -91,8 +92,9 @@ def stream_kind(subject: str) -> str:
     return kind
 
 
+@lru_cache(maxsize=4096)
 def stream_owner(subject: str) -> UUID:
-    """`rollout/<uuid>` -> the uuid."""
+    """`rollout/<uuid>` -> the uuid. Remembered, because every event of a stream asks."""
     return UUID(subject.partition("/")[2])
 
 

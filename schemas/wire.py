@@ -33,13 +33,14 @@ class InvalidPayloadError(Exception):
 
 def format_time(time: datetime) -> str:
     """RFC 3339 in UTC with microseconds: `2026-11-21T03:14:15.926535Z`."""
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f") + "Z"
+    # isoformat costs a third of strftime; it ends in +00:00.
+    return (time if time.tzinfo is UTC else time.astimezone(UTC)).isoformat(timespec="microseconds")[:26] + "Z"
 
 
 def encode(
     payload: Payload,
     *,
-    id: UUID,  # noqa: A002  # CloudEvents' own name
+    id: UUID | str,  # noqa: A002  # CloudEvents' own name
     source: str,
     time: datetime,
     subject: str,

@@ -20,7 +20,7 @@ from producer.log.writer import LogWriter, Place, Record
 from schemas.blobs import blob_ref
 from schemas.catalogue import TOPIC_NAMES, topic_of
 from schemas.event import Fact
-from schemas.ids import uuid7
+from schemas.ids import uuid7_text
 from schemas.installation import Installation, read_installation
 from schemas.streams import StreamPosition
 from schemas.wire import encode
@@ -160,7 +160,7 @@ class Emitter:
             now = self._clock()
             value = encode(
                 payload,
-                id=uuid7(now),
+                id=uuid7_text(now),
                 source=self._source,
                 time=now,
                 subject=subject,

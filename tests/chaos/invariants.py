@@ -16,10 +16,16 @@ ENDS = {
 
 
 def accepted(events: list[dict[str, Any]]) -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
-    """Each stream's events in order of the log, and every break of the order within a stream."""
+    """Each stream's events in order of the log, and every break of the order within a stream.
+
+    A record that the log has twice (sent again after an answer got lost) is the same event and counts once.
+    """
     streams: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    seen: set[str] = set()
     for event in sorted(events, key=lambda one: (one["topic"], one["partition"], one["offset"])):
-        streams[event["subject"]].append(event)
+        if event["id"] not in seen:
+            seen.add(event["id"])
+            streams[event["subject"]].append(event)
     wrong = []
     for subject, records in streams.items():
         epoch, sequence, source = 0, 0, ""

@@ -9,6 +9,7 @@ import pytest
 from consumers.errors import MismatchError
 from consumers.log.open import open_reader
 from consumers.log.reader import LogReader, LogRecord, Place
+from consumers.tail.reading import read_bounded
 from producer.log.kafka import KafkaLog
 from producer.log.local import LocalLog
 from producer.log.writer import LogWriter, Record
@@ -136,3 +137,18 @@ def test_a_reader_that_waits_gets_what_comes(open_log: Callable[[], Pair]) -> No
     assert reader.poll(10, 0.05) == []
     writer.append([Record(topic, "rollout/7", b"late")])
     assert [record.value for record in read(reader, 1)] == [b"late"]
+
+
+def test_a_bounded_reading_merges_partitions_by_append_time_and_stops_where_told(open_log: Callable[[], Pair]) -> None:
+    writer, reader = open_log()
+    topic = rollouts(reader)
+    for number in range(4):
+        writer.append([Record(topic, key, f"{key}:{number}".encode()) for key in KEYS])
+    ends = reader.ends(reader.places())
+    writer.append([Record(topic, KEYS[0], b"later")])
+    starts = {place: min(1, end) for place, end in ends.items()}
+    found = list(read_bounded(reader, starts, ends))
+    assert [record.appended_at for record in found] == sorted(record.appended_at for record in found)
+    assert {(r.topic, r.partition, r.offset) for r in found} == {
+        (*place, offset) for place, end in ends.items() for offset in range(starts[place], end)
+    }

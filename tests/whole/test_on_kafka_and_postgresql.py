@@ -1,0 +1,155 @@
+"""The whole system on a real Kafka and a real PostgreSQL, through its two commands alone (the scripted policy acts)."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg2
+import pytest
+
+from consumers.database import libpq_url
+from tests.chaos.invariants import violations
+from tests.kafka_service import KafkaService
+from tests.postgres_service import PostgresServer
+
+TABLES = (
+    *("training", "baseline", "eval", "task", "validator", "step", "group", "rollout", "turn", "action", "obs", "validation"),
+    *("environment", "sample", "status_history"),
+)
+STEP_COLUMNS = (
+    *("loss", "kl_divergence", "policy_gradient_norm", "reward_mean", "reward_std", "num_tokens", "num_trajectories", "start_time"),
+    *("end_time", "rollout_start_time", "rollout_end_time", "training_start_time", "training_end_time", "learning_rate", "model_path"),
+)
+ENDS = ("completed", "failed", "cancelled", "terminated", "error")
+RUN = (
+    *("run", "--training-name", "whole", "--model-name", "oracle", "--num-steps", "3", "--group-size", "3", "--groups-per-batch", "2"),
+    *("--eval-episodes", "6", "--eval-every", "2", "--max-concurrent-rollouts", "6", "--no-monitor", "--json"),
+)
+
+
+def cua(package: str, *arguments: str, environ: dict[str, str], code: int = 0) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", package, *arguments], env=environ, capture_output=True, text=True, check=False, timeout=240
+    )
+    assert done.returncode == code, f"{package} {arguments}: exit {done.returncode}\n{done.stderr[-3000:]}"
+    return done.stdout
+
+
+def project_json(*arguments: str, environ: dict[str, str], code: int = 0) -> dict[str, Any]:
+    report = json.loads(cua("consumers", *arguments, "--json", environ=environ, code=code).splitlines()[-1])
+    assert isinstance(report, dict)
+    return report
+
+
+def hashes(environ: dict[str, str]) -> dict[str, str]:
+    report = project_json("verify", environ=environ)
+    assert report["equal"], report["differences"][:5]
+    return {table: found["hash"] for table, found in report["tables"].items()}
+
+
+def query(url: str, statement: str) -> list[tuple[Any, ...]]:
+    connection = psycopg2.connect(libpq_url(url))
+    try:
+        with connection, connection.cursor() as cursor:
+            cursor.execute(statement)
+            return cursor.fetchall() if cursor.description else []
+    finally:
+        connection.close()
+
+
+@contextmanager
+def projector(environ: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen([sys.executable, "-m", "consumers", "run"], env=environ, stderr=subprocess.DEVNULL) as process:
+        try:
+            yield process
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(60)
+
+
+@pytest.fixture
+def database(postgres: PostgresServer) -> Iterator[str]:
+    name = postgres.create()
+    yield postgres.url(name)
+    postgres.drop(name)
+
+
+@pytest.fixture
+def environ(tmp_path: Path, database: str) -> dict[str, str]:
+    return {**os.environ, "CUA_HOME": str(tmp_path / "home"), "CUA_TOPIC_PREFIX": f"{tmp_path.name}.", "DATABASE_URL": database}
+
+
+@pytest.mark.services
+def test_a_run_fills_every_table_and_all_of_it_is_rebuilt_from_kafka_alone(
+    kafka: KafkaService, postgres: PostgresServer, environ: dict[str, str], database: str, tmp_path: Path
+) -> None:
+    environ["KAFKA_BOOTSTRAP_SERVERS"] = kafka.bootstrap_servers
+    with projector(environ):
+        cua("producer", *RUN, environ=environ)
+    cua("consumers", "run", "--once", environ=environ)
+    for table in TABLES:
+        assert query(database, f'SELECT count(*) FROM cua."{table}"')[0][0], f"{table} is empty"
+    nulls = " + ".join(f'count(*) FILTER (WHERE "{column}" IS NULL)' for column in STEP_COLUMNS)
+    assert query(database, f"SELECT {nulls} FROM cua.step")[0][0] == 0
+    unfinished = "SELECT entity_type, new_status FROM (SELECT DISTINCT ON (entity_type, entity_id) entity_type, new_status"
+    unfinished += " FROM cua.status_history ORDER BY entity_type, entity_id, epoch DESC, sequence DESC) AS last WHERE new_status NOT IN %s"
+    assert query(database, unfinished % (ENDS,)) == []
+    lacking = """SELECT rollout_id FROM cua.rollout AS r WHERE status = 'completed' AND (
+        (SELECT count(*) FROM cua.turn WHERE rollout_id = r.id) <> r.num_turns
+        OR NOT EXISTS (SELECT FROM cua.validation WHERE rollout_id = r.id)
+        OR EXISTS (SELECT FROM cua.turn AS t WHERE t.rollout_id = r.id AND (
+            NOT EXISTS (SELECT FROM cua.action WHERE turn_id = t.id)
+            OR NOT EXISTS (SELECT FROM cua.obs WHERE turn_id = t.id AND obs_type = 'screenshot_before' AND screenshot_uri IS NOT NULL))))"""
+    assert query(database, lacking) == []
+    unborn = """SELECT rollout_id FROM cua.rollout AS r WHERE NOT EXISTS (
+        SELECT FROM cua.status_history WHERE entity_id = r.id AND old_status IS NULL)"""
+    assert query(database, unborn) == []
+    live = hashes(environ)
+
+    # Database dropped, home gone: the log on Kafka is all there is.
+    other = postgres.create()
+    shutil.rmtree(tmp_path / "home")
+    anew = {**environ, "DATABASE_URL": postgres.url(other), "CUA_HOME": str(tmp_path / "another-home")}
+    report = project_json("rebuild", environ=anew)
+    assert report["swapped"]
+    assert hashes(anew) == live
+
+    # A row changed and a row deleted by hand are named, and healed.
+    query(postgres.url(other), "UPDATE cua.rollout SET reward = reward + 1 WHERE id = (SELECT min(id::text)::uuid FROM cua.rollout)")
+    query(postgres.url(other), "DELETE FROM cua.validation WHERE id = (SELECT min(id::text)::uuid FROM cua.validation)")
+    found = project_json("verify", environ=anew, code=4)
+    assert {(one["table"], one["column"]) for one in found["differences"]} >= {("rollout", "reward")}
+    assert {one["table"] for one in found["differences"]} == {"rollout", "validation"}
+    assert project_json("rebuild", environ=anew)["equal"] is False
+    assert hashes(anew) == live
+    postgres.drop(other)
+
+
+@pytest.mark.services
+def test_training_does_not_notice_that_kafka_is_away_and_nothing_is_lost(environ: dict[str, str]) -> None:
+    with KafkaService() as own:
+        environ["KAFKA_BOOTSTRAP_SERVERS"] = own.bootstrap_servers
+        steps = [*RUN]
+        steps[steps.index("--num-steps") + 1] = "12"
+        with subprocess.Popen([sys.executable, "-m", "producer", *steps], env=environ, stderr=subprocess.PIPE, text=True) as training:
+            assert training.stderr is not None
+            for line in training.stderr:
+                if line.startswith("step 1/"):
+                    own.kill()
+                    break
+            said = [line for line in training.stderr if line.startswith("step ")]
+            own.start()
+            assert training.wait(120) == 0
+        assert len(said) == 11
+        cua("producer", *steps, environ=environ)  # complete already: ships what was left, and says so
+        cua("consumers", "run", "--once", environ=environ)
+        hashes(environ)
+        lines = cua("consumers", "tail", "--json", "--offset", "start", "--training", "whole", environ=environ).splitlines()
+        assert violations([json.loads(line) for line in lines], num_steps=12, groups=2, group_size=3) == []
