@@ -28,6 +28,7 @@ from consumers.tables import OPS_SCHEMA, SCHEMA, Base
 SCHEMA_LOCK = 0x6375612D74726169
 """Advisory lock of whoever changes the schema: "cua-trai"."""
 LOCK_TIMEOUT_S = 15
+"""How long another migration or rebuild is waited for."""
 
 
 def _scripts() -> Path:
@@ -48,24 +49,20 @@ def _config(connection: sa.Connection) -> Config:
 
 
 @contextmanager
-def schema_connection(url: str) -> Iterator[sa.Connection]:
+def schema_connection(url: str, wait_s: int = LOCK_TIMEOUT_S) -> Iterator[sa.Connection]:
     """A transaction that nobody else migrates or rebuilds beside; CuaProjectError when somebody does."""
     engine = schema_engine(url)
     try:
         with engine.begin() as connection:
-            if not connection.scalar(sa.text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": SCHEMA_LOCK}):
-                message = (
-                    "expected to be alone in changing the schema, found another migration or rebuild at work; try again when it is done"
-                )
-                raise CuaProjectError(message)
+            _lock(connection, wait_s)
             connection.execute(sa.text("SET LOCAL search_path TO public"))
             yield connection
     except OperationalError as error:
         raise unreachable(url, error) from None
 
 
-def _lock(connection: sa.Connection) -> None:
-    connection.execute(sa.text(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT_S}s'"))
+def _lock(connection: sa.Connection, wait_s: int) -> None:
+    connection.execute(sa.text(f"SET LOCAL lock_timeout = '{wait_s}s'"))
     try:
         connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": SCHEMA_LOCK})
     except OperationalError as error:
@@ -89,12 +86,12 @@ def newest_revision() -> str:
     return head
 
 
-def migrate(url: str, to: str = "head") -> tuple[str | None, str | None]:
+def migrate(url: str, to: str = "head", *, wait_s: int = LOCK_TIMEOUT_S) -> tuple[str | None, str | None]:
     """Upgrade or downgrade to a revision (`head`, `base`, a name, `-1`); the revisions before and after.
 
     CuaProjectError while an older projector works on the tables; NotFoundError for a revision that there is none of.
     """
-    with schema_connection(url) as connection:
+    with schema_connection(url, wait_s) as connection:
         before = current_revision(connection)
         if before == newest_revision() and to == "head":
             _set_search_path(connection)

@@ -1,0 +1,72 @@
+"""Migrations make what the tables are defined as, from nothing, and can be taken back."""
+
+import psycopg2
+import pytest
+
+from consumers.connection import connected
+from consumers.database import libpq_url
+from consumers.errors import CuaProjectError, NotFoundError
+from consumers.lease import acquire
+from consumers.migrate import SCHEMA_LOCK, ensure_current, migrate, newest_revision, schema_differences
+
+pytestmark = pytest.mark.services
+
+
+def test_autogenerate_finds_no_difference_after_the_last_migration(database_url: str) -> None:
+    assert migrate(database_url) == (None, newest_revision())
+    assert schema_differences(database_url) == []
+
+
+def test_a_missing_column_and_an_extra_index_are_differences(migrated_url: str) -> None:
+    with connected(migrated_url, "test") as connection, connection, connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE cua.turn DROP COLUMN reward; CREATE INDEX mine ON cua.obs (created_at)")
+
+    found = schema_differences(migrated_url)
+
+    assert sorted(difference.split(":")[0] for difference in found) == ["add_column", "remove_index"]
+
+
+def test_down_and_up_again_ends_where_it_began(migrated_url: str) -> None:
+    assert migrate(migrated_url, "base") == (newest_revision(), None)
+    with connected(migrated_url, "test") as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_tables WHERE schemaname IN ('cua', 'cua_ops') AND tablename <> 'alembic_version'")
+        assert cursor.fetchone() == (0,)
+    with pytest.raises(CuaProjectError, match="found no tables; run `cua-project migrate`"):
+        ensure_current(migrated_url)
+    assert migrate(migrated_url) == (None, newest_revision())
+    assert schema_differences(migrated_url) == []
+
+
+def test_migrating_twice_changes_nothing(migrated_url: str) -> None:
+    assert migrate(migrated_url) == (newest_revision(), newest_revision())
+
+
+def test_an_unknown_revision_is_named_with_the_known_ones(migrated_url: str) -> None:
+    with pytest.raises(NotFoundError, match=r"expected one of the revisions .*0001.*, found 'nonsense'"):
+        migrate(migrated_url, "nonsense")
+
+
+def test_plain_psql_finds_the_tables_without_naming_their_schema(migrated_url: str) -> None:
+    connection = psycopg2.connect(libpq_url(migrated_url))
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute('SELECT count(*) FROM "group", status_history')
+            assert cursor.fetchone() == (0,)
+    finally:
+        connection.close()
+
+
+def test_a_migration_waits_for_nobody_who_changes_the_schema_for_long(migrated_url: str) -> None:
+    with connected(migrated_url, "rebuild") as other, other, other.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(%s)", (SCHEMA_LOCK,))
+        with pytest.raises(CuaProjectError, match="another migration or rebuild at work"):
+            migrate(migrated_url, "base", wait_s=1)
+
+
+def test_no_migration_beside_an_older_projector(migrated_url: str) -> None:
+    with connected(migrated_url, "older projector") as older:
+        with older, older.cursor() as cursor:
+            acquire(cursor, "old")
+            cursor.execute("UPDATE cua_ops.lease SET projection_version = 0")
+        with pytest.raises(CuaProjectError, match="expected no older projector at work, found old of version 0"):
+            migrate(migrated_url, "base")
