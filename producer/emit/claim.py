@@ -47,3 +47,22 @@ def check_holder(emitter: Emitter, history: StreamHistory) -> None:
     """ClaimLostError unless this emitter is the stream's last writer in `history` (read back a moment ago)."""
     if history.position.source != emitter.source:
         raise ClaimLostError(history.subject, history.position.source, history.position.epoch)
+
+
+class HolderWatch:
+    """Looks, now and then, whether a claimed stream is still ours, reading only what was added since the last look. For one thread."""
+
+    def __init__(self, emitter: Emitter, history: StreamHistory, ends: Mapping[Place, int]) -> None:
+        """`history`: as `claim` returned it; `ends`: the log's, from before that reading (`emitter.lower_bounds()`)."""
+        self._emitter = emitter
+        self._history = history
+        self._since = dict(ends)
+
+    def check(self) -> None:
+        """ClaimLostError when another writer has validly taken the stream over. UnreachableError: not known now; look again later."""
+        ends = self._emitter.log.ends()
+        self._emitter.read_into(self._history, self._since)
+        # What was asked for before the reading is a bound that nothing unread lies before.
+        self._since = ends
+        self._history.events.clear()
+        check_holder(self._emitter, self._history)

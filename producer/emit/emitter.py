@@ -3,6 +3,7 @@
 Owns the order of streams as their one writer. Knows no partition, no socket and no file; those are the log's.
 """
 
+import contextlib
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -13,7 +14,8 @@ from typing import Self
 from producer.emit.committer import Blob, BlobSink, Committer
 from producer.emit.source import draw_source
 from producer.emit.stream import Entity, OpenStream
-from producer.log.history import StreamHistory, read_back
+from producer.errors import CuaTrainError
+from producer.log.history import StreamHistory, read_back, read_into
 from producer.log.local import LocalLog
 from producer.log.outlet import Outlet, open_outlet, staging_blobs
 from producer.log.writer import LogWriter, Place, Record
@@ -138,6 +140,10 @@ class Emitter:
         """A stream as it is in the log that others read; see `producer.log.history.read_back`."""
         return read_back(self.open_log(timeout_s), subject, since, topic_prefix=self._topic_prefix)
 
+    def read_into(self, history: StreamHistory, since: Mapping[Place, int]) -> None:
+        """Go on reading a stream, from bounds at or before its last record read; what was read before counts as repetition."""
+        read_into(self.log, history, since, topic_prefix=self._topic_prefix)
+
     def lower_bounds(self) -> dict[Place, int]:
         """Offsets that nothing emitted from now on lies before, for a manifest; a place not named: the beginning.
 
@@ -252,7 +258,9 @@ class Emitter:
         return self
 
     def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None) -> None:
-        self.close()
+        # What went wrong inside is what its caller has to know; that the log broke too is behind it, or the same.
+        with contextlib.suppress(*([CuaTrainError, TimeoutError] if exc is not None else [])):
+            self.close()
 
     def _open_stream(self, subject: str) -> OpenStream:
         if hash(subject) in self._forgotten:

@@ -83,6 +83,12 @@ def read_back(log: LogWriter, subject: str, since: Mapping[Place, int], *, topic
     return read_back_many(log, [subject], since, topic_prefix=topic_prefix)[subject]
 
 
+def read_into(log: LogWriter, history: StreamHistory, since: Mapping[Place, int], *, topic_prefix: str = "cua.") -> None:
+    """Go on with a history: what the log holds from `since` on. MismatchError as `read_back`."""
+    topic = topic_of(history.subject, topic_prefix)
+    _fold({history.subject: history}, log.read_streams(topic, [history.subject], since))
+
+
 def read_back_many(
     log: LogWriter, subjects: Collection[str], since: Mapping[Place, int], *, topic_prefix: str = "cua."
 ) -> dict[str, StreamHistory]:

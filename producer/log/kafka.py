@@ -8,7 +8,7 @@ import logging
 import socket
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError, TopicAlreadyExistsError
@@ -29,8 +29,6 @@ LINGER_MS = 20
 BATCH_BYTES = 256 << 10
 READ_TIMEOUT_S = 30.0
 """Without a single record, while the end is further on: Kafka does not answer."""
-
-Answer = TypeVar("Answer")
 
 # More headers cost a third of the throughput in kafka-python; CloudEvents needs only this one in structured mode.
 HEADERS = [("content-type", CONTENT_TYPE.encode())]
@@ -126,7 +124,8 @@ class KafkaLog:
     def ends(self) -> dict[Place, int]:
         """Offset after the last record of every partition. UnreachableError."""
         partitions = [TopicPartition(topic, partition) for topic, count in self._num_partitions.items() for partition in range(count)]
-        found = self._ask(lambda consumer: consumer.end_offsets(partitions, timeout_ms=int(CONNECT_TIMEOUT_S * 1000)))
+        with self._consumer() as consumer:
+            found = consumer.end_offsets(partitions, timeout_ms=int(CONNECT_TIMEOUT_S * 1000))
         return {Place(at.topic, at.partition): int(end) for at, end in found.items()}
 
     def read_stream(self, topic: str, key: str, since: Mapping[Place, int]) -> Iterator[bytes]:
@@ -136,27 +135,43 @@ class KafkaLog:
 
     def read_streams(self, topic: str, keys: Collection[str], since: Mapping[Place, int]) -> Iterator[tuple[str, bytes]]:
         """(key, value) of several streams, each in order, from `since` to the end at call; one pass over their partitions."""
-        wanted = {key.encode(): key for key in keys}
         numbers = sorted({partition_of(key, self._num_partitions[topic]) for key in keys})
         partitions = [TopicPartition(topic, number) for number in numbers]
-        yield from self._ask(lambda consumer: self._read(consumer, partitions, wanted, since))
+        yield from self._read(partitions, {key.encode() for key in keys}, since)
 
     def read_topic(self, topic: str, since: Mapping[Place, int]) -> Iterator[tuple[str, bytes]]:
         """(key, value) of every record of a topic, each partition in order, from `since` to the end at call. UnreachableError."""
         partitions = [TopicPartition(topic, number) for number in range(self._num_partitions[topic])]
-        yield from self._ask(lambda consumer: self._read(consumer, partitions, None, since))
+        yield from self._read(partitions, None, since)
 
-    def _read(
-        self,
-        consumer: Any,  # noqa: ANN401  # kafka-python has no types
-        partitions: Sequence[Any],
-        wanted: Mapping[bytes, str] | None,
-        since: Mapping[Place, int],
-    ) -> list[tuple[str, bytes]]:
+    def _read(self, partitions: Sequence[Any], wanted: Collection[bytes] | None, since: Mapping[Place, int]) -> Iterator[tuple[str, bytes]]:
+        """Records with these keys (None: all), a fetch at a time in memory."""
+        with self._consumer() as consumer:
+            left = self._spans(consumer, partitions, since)
+            consumer.assign(list(left))
+            for at, span in left.items():
+                consumer.seek(at, span.start)
+            deadline = time.monotonic() + READ_TIMEOUT_S
+            while left:
+                for at, records in consumer.poll(timeout_ms=500, max_records=5000).items():
+                    deadline = time.monotonic() + READ_TIMEOUT_S
+                    span = left.get(at, range(0))
+                    for record in records:
+                        if record.offset in span and (wanted is None or record.key in wanted):
+                            yield (record.key or b"").decode(errors="replace"), record.value
+                    if records[-1].offset + 1 >= span.stop:
+                        left.pop(at, None)
+                        consumer.pause(at)
+                if time.monotonic() > deadline:
+                    message = f"Kafka at {self._servers} sent nothing for {READ_TIMEOUT_S} s although its log goes on; is it overloaded?"
+                    raise UnreachableError(message)
+
+    def _spans(self, consumer: Any, partitions: Sequence[Any], since: Mapping[Place, int]) -> dict[Any, range]:  # noqa: ANN401  # kafka-python has no types
+        """Offsets to read of each partition that has any, up to its end now. MismatchError for a bound that this log cannot have."""
         timeout_ms = int(CONNECT_TIMEOUT_S * 1000)
         ends = consumer.end_offsets(list(partitions), timeout_ms=timeout_ms)
         beginnings = consumer.beginning_offsets(list(partitions), timeout_ms=timeout_ms)
-        left: dict[Any, int] = {}
+        spans: dict[Any, range] = {}
         for at in partitions:
             start = since.get(Place(at.topic, at.partition), beginnings[at])
             if not beginnings[at] <= start <= ends[at]:
@@ -166,29 +181,12 @@ class KafkaLog:
                 )
                 raise MismatchError(message)
             if start < ends[at]:
-                left[at] = start
-        consumer.assign(list(left))
-        for at, start in left.items():
-            consumer.seek(at, start)
-        found: list[tuple[str, bytes]] = []
-        deadline = time.monotonic() + READ_TIMEOUT_S
-        while left:
-            for at, records in consumer.poll(timeout_ms=500, max_records=5000).items():
-                deadline = time.monotonic() + READ_TIMEOUT_S
-                found.extend(
-                    ((r.key or b"").decode(errors="replace"), r.value)
-                    for r in records
-                    if (wanted is None or r.key in wanted) and r.offset < ends[at]
-                )
-                if records[-1].offset + 1 >= ends[at]:
-                    left.pop(at, None)
-            if time.monotonic() > deadline:
-                message = f"Kafka at {self._servers} sent nothing for {READ_TIMEOUT_S} s although its log goes on; is it overloaded?"
-                raise UnreachableError(message)
-        return found
+                spans[at] = range(start, ends[at])
+        return spans
 
-    def _ask(self, question: Callable[[Any], Answer]) -> Answer:
-        """Ask a consumer made for this question: one that is kept would try to reconnect all through an outage."""
+    @contextlib.contextmanager
+    def _consumer(self) -> Iterator[Any]:
+        """A consumer for one question: one that is kept would try to reconnect all through an outage."""
         consumer = self._client(
             KafkaConsumer,
             group_id=None,
@@ -199,7 +197,7 @@ class KafkaLog:
             max_partition_fetch_bytes=4 << 20,
         )
         try:
-            return question(consumer)
+            yield consumer
         except KafkaError as error:
             raise self._unreachable(error, "did not answer") from error
         finally:

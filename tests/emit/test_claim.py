@@ -4,7 +4,7 @@ from uuid import uuid4
 import pytest
 
 from producer.emit import Emitter
-from producer.emit.claim import ClaimLostError, check_holder, claim
+from producer.emit.claim import ClaimLostError, HolderWatch, check_holder, claim
 from producer.log.history import StreamHistory
 from schemas.environment import EnvironmentCreationStarted, EnvironmentRequested, EnvironmentTerminated
 from schemas.event import Fact, StreamPoint
@@ -74,3 +74,22 @@ def test_a_fresh_name_is_refused_once_other_streams_were_written_under_the_old_o
         emitter.emit(Fact(f"environment/{uuid4()}", REQUESTED))
         with pytest.raises(ValueError, match="nothing said but the claim"):
             emitter.renew_source(f"environment/{uuid4()}")
+
+
+def test_a_watch_sees_a_takeover_and_nothing_else(tmp_path: Path) -> None:
+    subject = f"environment/{uuid4()}"
+    with Emitter.open(installation_at(tmp_path)) as old, Emitter.open(installation_at(tmp_path)) as new:
+        before = old.lower_bounds()
+        watch = HolderWatch(old, claim(old, Fact(subject, REQUESTED), StreamHistory(subject), {}), before)
+        watch.check()
+        old.emit(Fact(subject, EnvironmentCreationStarted())).wait(10)
+        watch.check()
+        stale = new.read_back(subject, {})
+        old.emit(Fact(subject, EnvironmentCreationStarted())).wait(10)
+        with pytest.raises(ClaimLostError):
+            claim(new, Fact(subject, EnvironmentCreationStarted()), stale, {})
+        watch.check()
+        new.renew_source(subject)
+        claim(new, Fact(subject, EnvironmentCreationStarted()), new.read_back(subject, {}), {})
+        with pytest.raises(ClaimLostError, match=new.source):
+            watch.check()

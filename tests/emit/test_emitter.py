@@ -1,13 +1,23 @@
-from datetime import UTC, datetime
+import os
+import threading
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from uuid import UUID, uuid4
+from uuid import RFC_4122, UUID, uuid4
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from producer.blobs import FolderBlobs
 from producer.emit import Emitter
 from producer.errors import LogBrokenError
+from producer.log.local import LocalLog
+from producer.log.writer import Coordinates, Record
 from schemas.environment import EnvironmentCreationStarted, EnvironmentRequested, EnvironmentStarted, EnvironmentTerminated
 from schemas.event import Event, Fact, StreamPoint
+from schemas.ids import EPOCH_START, uuid7, uuid7_text
 from schemas.installation import Installation
 from schemas.status import IllegalTransitionError
 from schemas.streams import StreamPosition
@@ -97,3 +107,104 @@ def test_a_closed_emitter_refuses_facts_and_closing_twice_is_once(installation: 
     emitter.close()
     with pytest.raises(LogBrokenError, match="closed"):
         emitter.emit(requested(f"environment/{UUID(int=1)}"))
+
+
+def test_threads_share_a_stream_without_gap_or_repetition(installation: Installation) -> None:
+    subject = f"environment/{uuid4()}"
+    with Emitter.open(installation) as emitter:
+        emitter.emit(requested(subject))
+        threads = [
+            threading.Thread(target=lambda: [emitter.emit(Fact(subject, EnvironmentCreationStarted())) for _ in range(300)])
+            for _ in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert [event.envelope.point.sequence for event in events(installation)] == list(range(1, 1202))
+
+
+class HeldLog(LocalLog):
+    """Appends only while it is let."""
+
+    may_append = threading.Event()
+
+    def append(self, records: Sequence[Record]) -> list[Coordinates]:
+        assert self.may_append.wait(20)
+        return super().append(records)
+
+
+def test_a_full_buffer_makes_emit_wait_and_says_so_once_and_memory_stays_bounded(installation: Installation) -> None:
+    said: list[str] = []
+    log = HeldLog(installation.local_log_path)
+    log.may_append.clear()
+    emitter = Emitter(log, FolderBlobs(installation.home / "blobs"), topic_prefix="cua.", buffer_bytes=100_000, say=said.append)
+    num_emitted = 0
+
+    def emit_for_ever() -> None:
+        nonlocal num_emitted
+        for number in range(60):
+            emitter.put_blob(b"%d" % number * 5000)
+            emitter.emit(requested(f"environment/{uuid4()}"))
+            num_emitted += 1
+
+    thread = threading.Thread(target=emit_for_ever)
+    thread.start()
+    deadline = time.monotonic() + 10
+    while not said and time.monotonic() < deadline:
+        time.sleep(0.01)
+    # Some 5,600 or 10,600 bytes a round into 100,000: the first batch, then what the buffer holds.
+    assert 5 <= num_emitted <= 45
+    assert thread.is_alive()
+    log.may_append.set()
+    thread.join(20)
+    emitter.close()
+    assert num_emitted == 60
+    assert len(said) == 1
+    assert "emit waits" in said[0]
+    assert len(events(installation)) == 60
+
+
+def test_a_forked_child_may_not_use_its_parents_emitter(installation: Installation) -> None:
+    with Emitter.open(installation) as emitter:
+        emitter.emit(requested(f"environment/{uuid4()}")).wait(10)
+        child = os.fork()
+        if child == 0:
+            try:
+                emitter.emit(requested(f"environment/{uuid4()}"))
+            except RuntimeError:
+                os._exit(7)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert len(events(installation)) == 1
+
+
+def fail_inside_a_broken_log(installation: Installation) -> None:
+    with Emitter.open(installation) as emitter:
+        emitter._local._connection.execute("PRAGMA max_page_count = 1")
+        emitter.emit(Fact(f"environment/{uuid4()}", EnvironmentRequested(env_type="a", box_type="b", config={"x": "x" * 500_000})))
+        raise KeyError
+
+
+def test_what_goes_wrong_inside_is_not_hidden_by_a_log_that_cannot_be_closed(installation: Installation) -> None:
+    with pytest.raises(KeyError):
+        fail_inside_a_broken_log(installation)
+
+
+def test_event_ids_are_unique_and_ordered_by_time(installation: Installation) -> None:
+    ticks = iter(AT + timedelta(milliseconds=number) for number in range(10))
+    emitter = Emitter.open(installation, clock=lambda: next(ticks))
+    for _ in range(9):
+        emitter.emit(requested(f"environment/{uuid4()}"))
+    emitter.close()
+    ids = [event.envelope.id for event in events(installation)]
+    assert ids == sorted(set(ids))
+    assert {(one.version, one.variant) for one in ids} == {(7, RFC_4122)}
+    assert ids[0].int >> 80 == 1795230855927
+
+
+@given(st.timedeltas(min_value=timedelta(0), max_value=timedelta(days=80_000)))
+def test_the_quick_way_to_an_id_gives_what_the_plain_one_gives(since_1970: timedelta) -> None:
+    now = EPOCH_START + since_1970
+    quick, plain = UUID(uuid7_text(now)), uuid7(now)
+    assert (quick.int >> 76, quick.variant) == (plain.int >> 76, plain.variant)

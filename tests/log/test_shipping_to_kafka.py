@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import subprocess
 import sys
 import time
@@ -10,7 +11,10 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from kafka.admin import ConfigResource, KafkaAdminClient
 
+from consumers.log.open import open_reader
+from consumers.log.reader import LogRecord
 from producer.emit import Emitter
 from producer.emit.claim import ClaimLostError, claim
 from producer.errors import UnreachableError
@@ -46,9 +50,13 @@ def test_kafka_killed_while_facts_are_emitted_loses_none_and_keeps_their_order(t
     with KafkaService() as service:
         emitter = Emitter.open(installation_on(service.bootstrap_servers, tmp_path), say=said.append)
         emitter.open_log(30)
+        reader = open_reader(installation_on(service.bootstrap_servers, tmp_path))
+        reader.seek(dict.fromkeys(reader.places(), 0))
+        read: list[LogRecord] = []
         longest_s = 0.0
         for number in range(400):
             if number == 150:
+                read += reader.poll(5000, 1)
                 service.kill()
             for subject in subjects:
                 began = time.perf_counter()
@@ -65,6 +73,11 @@ def test_kafka_killed_while_facts_are_emitted_loses_none_and_keeps_their_order(t
             assert len(history.events) == 400
             assert not history.waiting
         assert emitter.close() == 0
+        deadline = time.monotonic() + 60
+        while len({record.value for record in read}) < 2000 and time.monotonic() < deadline:
+            read += reader.poll(5000, 1)
+        assert len({record.value for record in read}) == 2000
+        reader.close()
     assert len([line for line in said if "Nothing is lost" in line]) <= 1
 
 
@@ -121,3 +134,34 @@ def test_without_kafka_emitting_goes_on_and_what_needs_the_log_says_what_to_do(t
         emitter.wait_shipped(0.1)
     assert emitter.close(timeout_s=0.2) == 1
     assert any("1 events were not sent" in line for line in said)
+
+
+def test_topics_that_exist_are_used_as_they_are(tmp_path: Path, kafka: KafkaService) -> None:
+    prefix = f"t{uuid4().hex}."
+    admin = KafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers)
+    admin.create_topics({f"{prefix}rollouts": {"num_partitions": 3}, f"{prefix}training": {"num_partitions": 1}}, wait_for_metadata=True)
+    admin.close()
+    installation = installation_on(kafka.bootstrap_servers, tmp_path, prefix)
+    subjects = [f"environment/{uuid4()}" for _ in range(20)]
+    with Emitter.open(installation) as emitter:
+        for subject in subjects:
+            emitter.emit(Fact(subject, REQUESTED))
+        emitter.wait_shipped(30)
+        assert all(emitter.read_back(subject, {}).exists for subject in subjects)
+    reader = open_reader(installation)
+    assert [place.partition for place in reader.places()] == [0, 1, 2, 0]
+    assert sum(reader.ends(reader.places()).values()) == 20
+    reader.close()
+
+
+def test_topics_that_we_make_keep_everything_and_are_stamped_by_the_broker(tmp_path: Path, kafka: KafkaService) -> None:
+    prefix = f"t{uuid4().hex}."
+    with Emitter.open(installation_on(kafka.bootstrap_servers, tmp_path, prefix)) as emitter:
+        emitter.open_log(30)
+    admin = KafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers)
+    (described,) = admin.describe_topics([f"{prefix}rollouts"])
+    settings = str(admin.describe_configs([ConfigResource("TOPIC", f"{prefix}rollouts")]))
+    admin.close()
+    assert len(described["partitions"]) == 12
+    assert "LogAppendTime" in settings
+    assert re.search(r"'retention.ms': \{'value': '-1'", settings), settings

@@ -265,3 +265,11 @@ def test_every_array_of_the_schemas_is_known_to_the_human_view() -> None:
 
 def test_nothing_that_a_terminal_obeys_survives() -> None:
     assert plain("ok é 漢\x00\x1b[0m\x9b31m\u200b\u2066\ud800end") == "ok é 漢\ufffd\ufffd[0m\ufffd31m\ufffd\ufffd\ufffdend"
+
+
+def test_a_kafka_that_is_not_there_is_exit_5_at_once_with_what_to_do(environ: dict[str, str]) -> None:
+    unreachable = {**environ, "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1"}
+    done = subprocess.run(command(), cwd=ROOT, env=unreachable, capture_output=True, text=True, timeout=8, check=False)
+    assert done.returncode == 5
+    assert "KAFKA_BOOTSTRAP_SERVERS" in done.stderr
+    assert "Traceback" not in done.stderr
