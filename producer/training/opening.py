@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from producer.config import RunConfig, differences, read_config
 from producer.emit import Emitter
-from producer.emit.claim import claim
+from producer.emit.claim import HolderWatch, claim
 from producer.errors import CuaTrainError, UsageError
 from producer.log.history import StreamHistory
 from producer.training import state
@@ -45,6 +45,8 @@ class Opened:
     """Where to load the learner from; None: begin with a fresh one."""
     speaker: StreamSpeaker
     recollection: Recollection
+    watch: HolderWatch
+    """Whether the training is still ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,8 @@ def open_training(
     speaker = StreamSpeaker(subject, training_id, emitter)
     if history is None or not history.events:
         manifest = Manifest(run_name, 0, 0, 0, emitter.log.log_id, log_start, log_start, (), (), 0.0)
-        claim(
+        ends = emitter.lower_bounds()
+        ours = claim(
             emitter,
             Fact(
                 subject,
@@ -114,7 +117,7 @@ def open_training(
         )
         speaker.statuses[("training", training_id)] = "pending"
         speaker.say(TrainingInitializing())
-        return Opened(asked, 0, manifest, None, speaker, recollection)
+        return Opened(asked, 0, manifest, None, speaker, recollection, HolderWatch(emitter, ours, ends))
     if newest is not None and newest.log_id != emitter.log.log_id:
         # The installation changed its log: offsets of the old one say nothing, the new one is read from its beginning.
         states = [(replace(manifest, log_id=emitter.log.log_id, log_start={}, since={}), folder) for manifest, folder in states]
@@ -136,7 +139,8 @@ def open_training(
         evaluations = tuple(one for one in manifest.evaluations if one.step <= kept_step) if kept_step else ()
         manifest = replace(manifest, generation=generation, step=kept_step, evaluations=evaluations, pending=(), log_id=emitter.log.log_id)
         report(f"generation {generation} begins after step {kept_step}; the steps after it stay, marked superseded")
-    claim(
+    ends = emitter.lower_bounds()
+    ours = claim(
         emitter,
         Fact(
             subject,
@@ -165,7 +169,7 @@ def open_training(
         payload = BY_TYPE[(str(pending["type"]), int(str(pending["version"])))].model_validate(pending["data"])
         if _is_missing(payload, speaker, history.events):
             speaker.say(payload)
-    return Opened(config, generation, manifest, folder, speaker, recollection)
+    return Opened(config, generation, manifest, folder, speaker, recollection, HolderWatch(emitter, ours, ends))
 
 
 def _is_missing(payload: object, speaker: StreamSpeaker, events: Sequence[Event]) -> bool:

@@ -12,13 +12,14 @@ from time import monotonic
 from producer.blobs import open_blobs
 from producer.config import RunConfig
 from producer.emit import Emitter
+from producer.emit.claim import ClaimLostError
 from producer.errors import LogBrokenError, UsageError
 from producer.tasks.sources import load_tasks
 from producer.tasks.statements import task_facts
 from producer.tasks.task import Task
 from producer.training import state
 from producer.training.groups import StatedTask
-from producer.training.heartbeat import heartbeat
+from producer.training.heartbeat import HEARTBEAT_S, heartbeat
 from producer.training.lock import training_lock
 from producer.training.loop import TrainingLoop, save_checkpoint, success_before_and_after
 from producer.training.opening import AlreadyComplete, Opened, open_training
@@ -74,6 +75,7 @@ def run(
     report: Callable[[str], None] = lambda line: None,  # noqa: ARG005  # silence is the default
     on_open: Callable[[str, Path], None] = lambda name, folder: None,  # noqa: ARG005  # nobody else needs to know
     takeover: bool = False,
+    heartbeat_s: float = HEARTBEAT_S,
 ) -> Summary:
     """Train to the end of `config`, or continue the training of its name. Blocks. Errors are `producer.errors`.
 
@@ -110,8 +112,15 @@ def run(
             report(f"training {name!r} is complete after step {opened.manifest.step}; ask for more with --num-steps")
             return _summary(name, "completed", opened.manifest, 0.0, folder)
         state.write_config(folder, opened.config.recorded())
-        with heartbeat(emitter, ids.training_id(name)):
-            manifest = _train(opened, emitter, name, folder, installation, clock, stop or threading.Event(), report)
+        stop = stop or threading.Event()
+        lost: list[ClaimLostError] = []
+
+        def on_lost(error: ClaimLostError) -> None:
+            lost.append(error)
+            stop.set()
+
+        with heartbeat(emitter, ids.training_id(name), opened.watch, on_lost, heartbeat_s):
+            manifest = _train(opened, emitter, name, folder, installation, clock, stop, report, lost)
         return _summary(name, "completed", manifest, monotonic() - begun_s, folder)
 
 
@@ -124,6 +133,7 @@ def _train(
     clock: Callable[[], datetime],
     stop: threading.Event,
     report: Callable[[str], None],
+    lost: Sequence[ClaimLostError],
 ) -> Manifest:
     """Everything between the claim and the training's end, which is always stated unless the log is broken."""
     speaker = opened.speaker
@@ -135,6 +145,9 @@ def _train(
         speaker.say(TrainingCompleted(current_step=loop.manifest.step, progress=session.tracker.finished(), ended_at=clock()))
         emitter.flush()
     except StopRequestedError:
+        if lost:
+            # Whatever this process said of the training now would be refused by every reader.
+            raise lost[0] from None
         speaker.say(TrainingCancelled(status_message="stopped on request; the same command continues it", ended_at=clock()))
         raise
     except LogBrokenError:

@@ -9,10 +9,16 @@ from typing import Any
 
 import pytest
 
+from producer.emit import Emitter
+from producer.emit.claim import ClaimLostError, claim
 from producer.errors import CuaTrainError, UsageError
 from producer.training.run import run
 from producer.training.session import StopRequestedError
+from schemas.catalogue import stream
+from schemas.event import Fact
+from schemas.ids import training_id
 from schemas.installation import Installation
+from schemas.training import TrainingCreated, TrainingResumed
 from tests.chaos.invariants import violations
 from tests.training.conftest import small
 
@@ -153,3 +159,34 @@ def test_the_scripted_run_is_the_same_twice(tmp_path: Path) -> None:
 
     summaries = [run(small(), installation=read_installation({"CUA_HOME": str(tmp_path / name)})) for name in ("a", "b")]
     assert (summaries[0].success_before, summaries[0].success_after) == (summaries[1].success_before, summaries[1].success_after)
+
+
+def test_a_process_whose_training_was_taken_over_stops_and_says_who_has_it(installation: Installation, read_log: ReadLog) -> None:
+    """The second writer claims the stream behind the first one's back, as one on another host would with --takeover."""
+    taken = False
+
+    def watch(line: str) -> None:
+        nonlocal taken
+        if line.startswith("step 1/") and not taken:
+            taken = True
+            subject = stream("training", training_id("small"))
+            with Emitter.open(installation) as other:
+                history = other.read_back(subject, {})
+                resumed = history.events[0].payload
+                assert isinstance(resumed, TrainingCreated)
+                fact = TrainingResumed(generation=0, current_step=0, total_steps=3, recipe=resumed.recipe, config=resumed.config)
+                # The first process may speak in between: then the claim is stale, and is made anew under another name.
+                while True:
+                    try:
+                        claim(other, Fact(subject, fact, training_id("small")), history, {})
+                    except ClaimLostError:
+                        other.renew_source(subject)
+                        history = other.read_back(subject, {})
+                    else:
+                        return
+
+    with pytest.raises(ClaimLostError, match="//"):
+        run(small(num_steps=200), installation=installation, report=watch, heartbeat_s=0.05)
+    holders = [event["source"] for event in read_log() if event["type"] == "cua.training.resumed"]
+    assert len(holders) >= 1
+    assert "training.cancelled" not in types(read_log())
