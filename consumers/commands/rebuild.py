@@ -22,6 +22,7 @@ def command(*, check: bool, rollback: bool, run_name: str | None, until: str | N
     """
     from consumers.database import resolve_database
     from consumers.errors import MismatchError, UsageError
+    from consumers.garbage import collect_seldom
     from consumers.log.open import open_reader
     from consumers.rebuild import format_positions, parse_until, rebuild, rebuild_into, undo
     from schemas.installation import read_installation
@@ -34,6 +35,7 @@ def command(*, check: bool, rollback: bool, run_name: str | None, until: str | N
     def say(text: str) -> None:
         click.echo(text, err=True)
 
+    collect_seldom()
     url = resolve_database(os.environ)
     if rollback:
         undo(url, say)

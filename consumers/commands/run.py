@@ -18,6 +18,7 @@ def command(*, once: bool, adopt_log: bool, as_json: bool) -> None:
     Several may run: one works, the others wait for its place.
     """
     from consumers.database import is_embedded, resolve_database
+    from consumers.garbage import collect_seldom
     from consumers.log.open import open_reader
     from consumers.projection import Projection
     from consumers.readiness import make_ready
@@ -25,6 +26,7 @@ def command(*, once: bool, adopt_log: bool, as_json: bool) -> None:
 
     url = resolve_database(os.environ)
     make_ready(url, embedded=is_embedded(os.environ))
+    collect_seldom()
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
