@@ -1,6 +1,6 @@
 """What projecting costs: events of a recorded run into all tables, live and as a rebuild, beside plain COPY of the same rows.
 
-Run: `python -m tests.bench.projection [--json] [--kafka]`. PostgreSQL is a real one with its defaults (every commit is synced).
+Run: `python -m tests.bench.projection [--json] [--kafka] [--large]`; with --large also what several processes are worth. PostgreSQL is a real one with its defaults (every commit is synced).
 CPU is this process's and the server's; a rate depends on what else the machine does, CPU per row hardly.
 """
 
@@ -25,11 +25,12 @@ from consumers.log.local import LocalLogReader
 from consumers.log.open import open_reader
 from consumers.log.reader import LogReader
 from consumers.migrate import migrate
+from consumers.parallel import Parallel
 from consumers.projection import Projection
 from consumers.rebuild import rebuild
 from consumers.services.postgres_cluster import Cluster, stop
 from consumers.services.postgres_keeper import free_port
-from consumers.side_schema import drop_schema, make_tables
+from consumers.side_schema import drop_schema, finish_tables, make_tables
 from consumers.verify import verify
 from producer.log.kafka import KafkaLog
 from producer.log.local import LocalLog
@@ -41,6 +42,7 @@ from tests.reference_fold.histories import Said, Shape, history, interleaved
 
 SHAPE = Shape(steps=25, groups=5, group_size=8, turns=6, response_chars=150, prompt_tokens=300, completion_tokens=40, has_trouble=False)
 NUM_TRAININGS = 3
+NUM_TRAININGS_LARGE = 15
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 START_TIMEOUT_S = 60
 
@@ -96,9 +98,15 @@ def cpu_s(pid: int) -> float:
 def measured(server: int) -> Iterator[list[float]]:
     """Appends seconds on the clock, CPU-seconds of this process and of the server."""
     figures: list[float] = []
-    began, client, other = time.perf_counter(), time.process_time(), cpu_s(server)
+    began, client, other = time.perf_counter(), _own_cpu_s(), cpu_s(server)
     yield figures
-    figures += [time.perf_counter() - began, time.process_time() - client, cpu_s(server) - other]
+    figures += [time.perf_counter() - began, _own_cpu_s() - client, cpu_s(server) - other]
+
+
+def _own_cpu_s() -> float:
+    """Of this process and those that it started and that ended."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
 def cost(rows: int, figures: list[float]) -> Cost:
@@ -107,9 +115,9 @@ def cost(rows: int, figures: list[float]) -> Cost:
     return Cost(rows, rows / seconds, client / rows * 1e6, server / rows * 1e6)
 
 
-def recorded_run() -> list[Said]:
-    """Several trainings at once: 68,000 events of 1.4 kB."""
-    return list(interleaved([history(f"bench-{number}", number, SHAPE) for number in range(NUM_TRAININGS)], Random(1)))
+def recorded_run(num_trainings: int) -> list[Said]:
+    """Several trainings at once, 23,000 events of 1.4 kB each."""
+    return list(interleaved([history(f"bench-{number}", number, SHAPE) for number in range(num_trainings)], Random(1)))
 
 
 def read_rows(url: str) -> tuple[dict[str, str], int]:
@@ -122,6 +130,14 @@ def read_rows(url: str) -> tuple[dict[str, str], int]:
             texts[name] = text.getvalue()
             rows += cursor.rowcount
     return texts, rows
+
+
+def make_plain_tables(url: str) -> None:
+    """Empty tables with every index of the live ones."""
+    with connected(url, "bench") as connection:
+        drop_schema(connection, "plain")
+    make_tables(url, "plain")
+    finish_tables(url, "plain")
 
 
 def copy_rows(url: str, texts: dict[str, str]) -> None:
@@ -141,37 +157,39 @@ def read_and_parse(reader: LogReader, count: int) -> None:
         count -= len(records)
 
 
-def project(reader: LogReader, url: str, server: int, expected: int) -> tuple[list[float], Cost]:
-    """Into empty tables; the figures and the cost."""
+def project(reader: LogReader, url: str, server: int, expected: int, parallel: Parallel | None = None) -> Cost:
+    """Into empty tables."""
     migrate(url, "base")
     migrate(url)
     with measured(server) as figures:
-        report = Projection(reader, url).run_once()
+        report = Projection(reader, url, parallel=parallel).run_once()
     assert report.events == expected, report
-    return figures, cost(read_rows(url)[1], figures)
+    return cost(read_rows(url)[1], figures)
 
 
-def run(*, with_kafka: bool) -> dict[str, Cost]:
+def run(*, with_kafka: bool, large: bool) -> dict[str, Cost]:
     """Every figure."""
-    said = recorded_run()
+    said = recorded_run(NUM_TRAININGS_LARGE if large else NUM_TRAININGS)
     records = [Record(topic_of(one.subject, "cua."), one.subject, one.value) for one in said]
     costs: dict[str, Cost] = {}
     with tempfile.TemporaryDirectory() as folder, database() as (url, server):
-        path = Path(folder) / "log.sqlite3"
+        installation = Installation(Path(folder), "cua.", None, (), folder)
+        parallel = Parallel(installation, 2) if large else None
+        path = installation.local_log_path
         with closing(LocalLog(path)) as log:
             for start in range(0, len(records), 1_000):
                 log.append(records[start : start + 1_000])
         collect_seldom()
         with closing(LocalLogReader(path, topic_prefix="cua.")) as reader:
-            costs["live, local log"] = project(reader, url, server, len(said))[1]
+            costs["live, local log"] = project(reader, url, server, len(said))
+            if parallel is not None:
+                costs["live, local log, 2 processes"] = project(reader, url, server, len(said), parallel)
             texts, rows = read_rows(url)
-            make_tables(url, "plain")
+            make_plain_tables(url)
             with measured(server) as figures:
                 copy_rows(url, texts)
             costs["plain COPY of the same rows"] = cost(rows, figures)
-            with connected(url, "bench") as connection:
-                drop_schema(connection, "plain")
-            make_tables(url, "plain")
+            make_plain_tables(url)
             with measured(server) as figures:
                 read_and_parse(reader, len(said))
                 copy_rows(url, texts)
@@ -179,10 +197,14 @@ def run(*, with_kafka: bool) -> dict[str, Cost]:
             with measured(server) as figures:
                 rebuild(reader, url, check=False, say=lambda _: None)
             costs["rebuild, compare and swap"] = cost(rows, figures)
+            if parallel is not None:
+                with measured(server) as figures:
+                    rebuild(reader, url, check=False, say=lambda _: None, parallel=parallel)
+                costs["rebuild, 2 processes"] = cost(rows, figures)
             assert verify(reader, url).equal
         with kafka_reader(records) if with_kafka else nullcontext() as kafka:
             if kafka is not None:
-                costs["live, Kafka"] = project(kafka, url, server, len(said))[1]
+                costs["live, Kafka"] = project(kafka, url, server, len(said))
                 with measured(server) as figures:
                     rebuild(kafka, url, check=False, say=lambda _: None)
                 costs["rebuild, Kafka"] = cost(rows, figures)
@@ -208,7 +230,7 @@ def kafka_reader(records: list[Record]) -> Iterator[LogReader]:
 
 def main() -> None:
     """One line per way on stdout; --json: one object."""
-    costs = run(with_kafka="--kafka" in sys.argv)
+    costs = run(with_kafka="--kafka" in sys.argv, large="--large" in sys.argv)
     if "--json" in sys.argv:
         report = {name: one._asdict() | {"cpu_s_per_1000": one.cpu_s_per_1000} for name, one in costs.items()}
         sys.stdout.write(json.dumps(report) + "\n")
