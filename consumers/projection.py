@@ -16,6 +16,7 @@ from consumers.errors import MismatchError, UnreachableError
 from consumers.fold import read_record
 from consumers.lease import RENEW_EVERY_S, acquire, current_holder, new_holder, release
 from consumers.log.reader import LogReader, Place
+from consumers.parallel import Parallel, UnfinishedError
 from consumers.parked import redrive_if_newer
 from consumers.positions import SupersededError, adopt_log, check_log, start_positions
 from consumers.projected import ProjectedSchema
@@ -80,14 +81,16 @@ class Projection:
         say: Say = lambda _: None,
         batch_records: int = BATCH_RECORDS,
         adopt: bool = False,
+        parallel: Parallel | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`adopt`: start on another log than the tables were made of."""
+        """`adopt`: start on another log than the tables were made of; `parallel`: how a long way is caught up by several processes."""
         self._reader = reader
         self._url = url
         self._say = say
         self._batch_records = batch_records
         self._adopt = adopt
+        self._parallel = parallel
         self._clock = clock
         self._holder = new_holder()
         self._renewed_at = float("-inf")
@@ -146,6 +149,7 @@ class Projection:
                     return
                 raise
             self._prepare(schema)
+            self._catch_up(schema, run)
             self._follow(schema, run)
         finally:
             self._leave(connection)
@@ -163,6 +167,24 @@ class Projection:
         check_log(schema.state, self._reader)
         if redrive_if_newer(schema):
             schema.load()
+
+    def _catch_up(self, schema: ProjectedSchema, run: _Run) -> None:
+        """A long way, by several processes."""
+        until = self._reader.ends(self._reader.places())
+        start = start_positions(schema.positions, self._reader)
+        if self._parallel is None or not self._parallel.is_worthwhile(sum(until.values()) - sum(start.values())):
+            return
+
+        def go_on() -> bool:
+            self._hold_lease(schema.connection)
+            return not run.stop.is_set()
+
+        try:
+            run.events += self._parallel.fill(self._url, schema.schema, start, until, go_on)
+        except UnfinishedError as error:
+            self._say(f"{error}; going on alone")
+        schema.load()
+        self._note(run, schema)
 
     def _follow(self, schema: ProjectedSchema, run: _Run) -> None:
         self._seek(schema)

@@ -16,9 +16,10 @@ from consumers.fold import EVERYTHING, Selection
 from consumers.hashing import NAMES, TableHash, hash_tables
 from consumers.log.reader import LogReader, Place
 from consumers.migrate import SCHEMA_LOCK, current_revision, ensure_current, migrate
+from consumers.parallel import Parallel
 from consumers.positions import Positions, ProjectionState, load_positions, read_state
 from consumers.replay import Replay, check_beginning, of_training
-from consumers.side_schema import make_tables, side_schema
+from consumers.side_schema import finish_tables, make_tables, side_schema
 from consumers.swapping import covers, roll_back, swap
 from consumers.tables import SCHEMA
 from schemas.ids import training_id
@@ -48,14 +49,46 @@ class Rebuilt(NamedTuple):
     positions: Positions
 
 
-def rebuild(reader: LogReader, url: str, *, check: bool, say: Say) -> Rebuilt:
-    """From the whole log into the live tables' place; with `check` only compared. CuaProjectError when the log lacks its beginning."""
+class Filling:
+    """A side schema being filled, by this process or, where that is worthwhile, by several."""
+
+    def __init__(self, url: str, replay: Replay, schema: str, parallel: Parallel | None) -> None:
+        self._url = url
+        self._replay = replay
+        self._schema = schema
+        self._parallel = parallel
+        self.num_events = 0
+
+    @property
+    def positions(self) -> Positions:
+        """Up to where it is filled."""
+        return self._replay.positions
+
+    def lag(self, until: Positions) -> int:
+        """Records between here and there."""
+        return self._replay.lag(until)
+
+    def advance(self, until: Positions) -> None:
+        """Apply everything before these positions and nothing after."""
+        if self._parallel is not None and self._parallel.is_worthwhile(self._replay.lag(until)):
+            self.num_events += self._parallel.fill(self._url, self._schema, self._replay.positions, until)
+            self._replay.refresh()
+        before = self._replay.num_events
+        self._replay.advance(until)
+        self.num_events += self._replay.num_events - before
+
+
+def rebuild(reader: LogReader, url: str, *, check: bool, say: Say, parallel: Parallel | None = None) -> Rebuilt:
+    """From the whole log into the live tables' place; with `check` only compared. CuaProjectError when the log lacks its beginning.
+
+    With `parallel` a long log is replayed by several processes.
+    """
     began = time.monotonic()
     _make_or_check(url)
     check_beginning(reader)
     with _alone(url), side_schema(url, "cua_rebuild_") as schema, connected(url, "rebuild") as connection:
         state, positions, before = _live(url)
-        replay = Replay(reader, connection, schema)
+        replay = Filling(url, Replay(reader, connection, schema), schema, parallel)
         comparable = state.log_id in {None, reader.log_id}
         if not comparable:
             say(f"the tables are of another log ({state.log_id}), and so were not compared")
@@ -68,11 +101,10 @@ def rebuild(reader: LogReader, url: str, *, check: bool, say: Say) -> Rebuilt:
             say(f"the tables differed from the log in {', '.join(different)}")
         if not check:
             _catch_up(replay, reader)
-            _analyze(connection, schema)
-            after = _hash(connection, schema)
+            finish_tables(url, schema)
             with connected(url, "rebuild swap") as swapper:
                 swap(swapper, schema, lambda live: _reach(replay, live, comparable=comparable), say)
-        rows = {name: table.rows for name, table in after.items()}
+        rows = _count(connection, schema if check else SCHEMA)
         seconds = time.monotonic() - began
         where = schema if check else SCHEMA
         equal = comparable and not different
@@ -97,8 +129,8 @@ def rebuild_into(reader: LogReader, url: str, schema: str, *, run_name: str | No
         make_tables(url, schema)
         replay = Replay(reader, connection, schema, selection)
         replay.advance(end)
-        _analyze(connection, schema)
-        tables = {name: table.rows for name, table in _hash(connection, schema).items()}
+        finish_tables(url, schema)
+        tables = _count(connection, schema)
     return Rebuilt(
         replay.num_events, time.monotonic() - began, equal=True, swapped=False, tables=tables, different=[], schema=schema, positions=end
     )
@@ -187,7 +219,7 @@ def _check_ends(positions: Positions, reader: LogReader) -> None:
         raise MismatchError(message)
 
 
-def _catch_up(replay: Replay, reader: LogReader) -> None:
+def _catch_up(replay: Filling, reader: LogReader) -> None:
     for _ in range(CATCH_UPS):
         ends = reader.ends(reader.places())
         if replay.lag(ends) <= NEAR_RECORDS and replay.positions:
@@ -195,7 +227,7 @@ def _catch_up(replay: Replay, reader: LogReader) -> None:
         replay.advance(ends)
 
 
-def _reach(replay: Replay, live: Positions, *, comparable: bool) -> None:
+def _reach(replay: Filling, live: Positions, *, comparable: bool) -> None:
     if comparable and not covers(replay.positions, live):
         replay.advance(live)
 
@@ -205,8 +237,11 @@ def _hash(connection: Connection, schema: str) -> dict[str, TableHash]:
         return hash_tables(cursor, schema)
 
 
-def _analyze(connection: Connection, schema: str) -> None:
-    """So that the first queries after the swap are planned as well as the last before it."""
+def _count(connection: Connection, schema: str) -> dict[str, int]:
+    """Rows of every table."""
+    rows = {}
     with connection, connection.cursor() as cursor:
         for name in NAMES:
-            cursor.execute(f'ANALYZE "{schema}"."{name}"')
+            cursor.execute(f'SELECT count(*) FROM "{schema}"."{name}"')
+            rows[name] = int((cursor.fetchone() or (0,))[0])
+    return rows

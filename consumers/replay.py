@@ -41,6 +41,10 @@ class Replay:
         """Rows written so far."""
         return self._target.num_rows
 
+    def refresh(self) -> None:
+        """Somebody else has filled it further."""
+        self._target.load()
+
     def lag(self, until: Mapping[Place, int]) -> int:
         """Records between here and there."""
         return sum(max(0, end - self.positions.get(place, 0)) for place, end in until.items())

@@ -14,15 +14,18 @@ import click
     "--until", metavar="T", help="Only what was appended before a time, or the positions topic/partition=offset,..., into its own schema."
 )
 @click.option("--into", "schema", metavar="SCHEMA", help="Name of that schema.")
+@click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, help="Processes that replay a long log.")
 @click.option("--json", "as_json", is_flag=True, help='Report {"events", "seconds", "equal", "swapped", "tables"}.')
-def command(*, check: bool, rollback: bool, run_name: str | None, until: str | None, schema: str | None, as_json: bool) -> None:
+def command(*, check: bool, rollback: bool, run_name: str | None, until: str | None, schema: str | None, jobs: int, as_json: bool) -> None:
     """Build every table from the log beside the live ones, compare, and swap. Readers and a running projector need not stop.
 
     The replaced tables stay as schema cua_previous until the next rebuild.
     """
     from consumers.database import resolve_database
     from consumers.errors import MismatchError, UsageError
+    from consumers.garbage import collect_seldom
     from consumers.log.open import open_reader
+    from consumers.parallel import Parallel
     from consumers.rebuild import format_positions, parse_until, rebuild, rebuild_into, undo
     from schemas.installation import read_installation
 
@@ -34,6 +37,7 @@ def command(*, check: bool, rollback: bool, run_name: str | None, until: str | N
     def say(text: str) -> None:
         click.echo(text, err=True)
 
+    collect_seldom()
     url = resolve_database(os.environ)
     if rollback:
         undo(url, say)
@@ -42,14 +46,15 @@ def command(*, check: bool, rollback: bool, run_name: str | None, until: str | N
         else:
             say("the tables are those of before the last rebuild; a projector brings them up to date")
         return
-    reader = open_reader(read_installation(os.environ))
+    installation = read_installation(os.environ)
+    reader = open_reader(installation)
     try:
         if is_partial:
             end = None if until is None else parse_until(until, reader)
             name = schema or "cua_" + "_".join(word for word in ("run" if run_name else "", "until" if until else "") if word)
             result = rebuild_into(reader, url, name, run_name=run_name, until=end)
         else:
-            result = rebuild(reader, url, check=check, say=say)
+            result = rebuild(reader, url, check=check, say=say, parallel=Parallel(installation, jobs))
     finally:
         reader.close()
     if as_json:

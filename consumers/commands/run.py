@@ -11,26 +11,32 @@ import click
 @click.command()
 @click.option("--once", is_flag=True, help="Stop at the end that the log has now.")
 @click.option("--adopt-log", is_flag=True, help="Go on with another log that contains the old one's history (after a move to Kafka).")
+@click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, help="Processes that catch up when the way is long.")
 @click.option("--json", "as_json", is_flag=True, help='Report {"events", "seconds", "positions"} at the end.')
-def command(*, once: bool, adopt_log: bool, as_json: bool) -> None:
+def command(*, once: bool, adopt_log: bool, jobs: int, as_json: bool) -> None:
     """Read the log and write the tables, exactly once, until interrupted.
 
     Several may run: one works, the others wait for its place.
     """
     from consumers.database import is_embedded, resolve_database
+    from consumers.garbage import collect_seldom
     from consumers.log.open import open_reader
+    from consumers.parallel import Parallel
     from consumers.projection import Projection
     from consumers.readiness import make_ready
     from schemas.installation import read_installation
 
     url = resolve_database(os.environ)
     make_ready(url, embedded=is_embedded(os.environ))
+    collect_seldom()
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    reader = open_reader(read_installation(os.environ))
+    installation = read_installation(os.environ)
+    reader = open_reader(installation)
     try:
-        projection = Projection(reader, url, say=lambda text: click.echo(text, err=True), adopt=adopt_log)
+        parallel = Parallel(installation, jobs)
+        projection = Projection(reader, url, say=lambda text: click.echo(text, err=True), adopt=adopt_log, parallel=parallel)
         report = projection.run_once(stop=stop) if once else projection.run_forever(stop)
     finally:
         reader.close()

@@ -15,6 +15,7 @@ def command(*, as_json: bool) -> None:
     """
     from consumers.database import is_embedded, resolve_database
     from consumers.errors import MismatchError
+    from consumers.garbage import collect_seldom
     from consumers.log.open import open_reader
     from consumers.readiness import make_ready
     from consumers.verify import verify
@@ -22,6 +23,7 @@ def command(*, as_json: bool) -> None:
 
     url = resolve_database(os.environ)
     make_ready(url, embedded=is_embedded(os.environ))
+    collect_seldom()
     reader = open_reader(read_installation(os.environ))
     try:
         result = verify(reader, url)
