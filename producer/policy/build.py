@@ -42,6 +42,9 @@ class PolicySize:
     """Side of a patch of the resized screen; one image token each."""
     screen_pixels: int = 128 * 128
     """Area that the processor resizes to, keeping the aspect: 360 x 640 becomes 96 x 160, 60 patches."""
+    initializer_range: float = 0.1
+    """Standard deviation of fresh weights: about 1 / sqrt(dim). The architecture's own 0.02 suits thousands of dimensions; with it this
+    policy has hardly begun to see (21 instead of 91 % of places named) after the same 150 steps."""
     position_grid: int = 10
     """Learned positions per side, resampled to the patches of an image."""
 
@@ -67,6 +70,7 @@ def _configuration(size: PolicySize, tokenizer: PreTrainedTokenizerFast) -> Qwen
         text_config={
             "vocab_size": len(tokenizer),
             "hidden_size": size.text_dim,
+            "initializer_range": size.initializer_range,
             "intermediate_size": size.text_ffn,
             "num_hidden_layers": size.text_layers,
             "num_attention_heads": size.text_heads,
@@ -86,6 +90,7 @@ def _configuration(size: PolicySize, tokenizer: PreTrainedTokenizerFast) -> Qwen
         vision_config={
             "depth": size.vision_layers,
             "hidden_size": size.vision_dim,
+            "initializer_range": size.initializer_range,
             "intermediate_size": size.vision_ffn,
             "num_heads": size.vision_heads,
             "patch_size": size.patch_px,

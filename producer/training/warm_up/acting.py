@@ -1,0 +1,142 @@
+"""Stage two: the language model learns to act as the demonstrations do, and to point at whatever a screen shows.
+
+The vision tower is frozen by now, so every screen is encoded once. Half of what makes a step of an episode is pointing, so batches hold
+single screens with a dozen elements to point at too: many more coordinates per token than an episode has.
+Axes: B rows, T tokens, D dimensions, N patches.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from producer.policy.render import Positions, Renderer, rope_positions
+from producer.training.warm_up.examples import Example
+from producer.training.warm_up.schedule import share_of_rate
+from producer.training.warm_up.seeing import MAX_GRADIENT_NORM, encode_screens
+
+POINTINGS_PER_SCREEN = 12
+ROWS_PER_PASS = 16
+POINTING_PROMPT = "find"
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One sequence to imitate."""
+
+    tokens: Sequence[int]
+    is_imitated: Sequence[bool]
+    positions_3T: Positions
+    features_ND: Tensor
+    """Of all its screens, one after the other."""
+
+
+class _Pointer:
+    """Makes rows of pointing."""
+
+    def __init__(self, processor: Any, image_token: int) -> None:  # noqa: ANN401  # transformers
+        self._tokenizer = processor.tokenizer
+        self._image_token = image_token
+        self._renderer = Renderer(processor, image_token)
+
+    def row(self, example: Example, features_IND: Tensor, rng: random.Random) -> _Row:  # axes
+        """Up to a dozen elements of one screen of the example, each named and then pointed at."""
+        screen = rng.randrange(len(example.pointings))
+        elements = example.pointings[screen]
+        tokens = list(self._renderer.first_turn(POINTING_PROMPT, example.grid))
+        imitated = [False] * len(tokens)
+        for element in rng.sample(elements, min(POINTINGS_PER_SCREEN, len(elements))):
+            call = self._tokenizer(f"click({element.x},{element.y})", add_special_tokens=False)["input_ids"]
+            tokens += [*element.name, *call]
+            # click ( x , y ): the two numbers.
+            imitated += [False] * len(element.name) + [False, False, True, False, True, False]
+        positions, _ = rope_positions(tokens, self._image_token, [example.grid], 0)
+        return _Row(tokens, imitated, positions, features_IND[screen])
+
+
+def learn_to_act(
+    network: Any,  # noqa: ANN401  # transformers
+    processor: Any,  # noqa: ANN401  # transformers
+    examples: Sequence[Example],
+    *,
+    num_steps: int,
+    learning_rate: float,
+    episodes_per_batch: int,
+    pointings_per_batch: int,
+    seed: int,
+    on_step: Callable[[int, float], None],
+) -> None:
+    """Train the language model's layers in place (embeddings and vision stay); `on_step` gets (steps done, loss per imitated token)."""
+    with torch.no_grad():
+        grid = examples[0].grid
+        features = [encode_screens(network.model.visual, example.patches_INC, grid.rows, grid.columns) for example in examples]
+    network.requires_grad_(requires_grad=False)
+    parameters = _begin_by_likeness(network)
+    optimizer = torch.optim.AdamW(parameters, lr=learning_rate, betas=(0.9, 0.98), weight_decay=0.01)
+    rng = random.Random(seed)  # noqa: S311  # variety, not secrets
+    pointer = _Pointer(processor, int(network.config.image_token_id))
+    order: list[int] = []
+    network.train()
+    for step in range(num_steps):
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate * share_of_rate(step, num_steps)
+        if len(order) < episodes_per_batch:
+            order = rng.sample(range(len(examples)), len(examples))
+        episodes = [_episode(examples[index], features[index]) for index in (order.pop() for _ in range(episodes_per_batch))]
+        screens = [rng.randrange(len(examples)) for _ in range(pointings_per_batch)]
+        rows = sorted(episodes, key=lambda row: len(row.tokens)) + [pointer.row(examples[index], features[index], rng) for index in screens]
+        loss = _backward(network, rows)
+        torch.nn.utils.clip_grad_norm_(parameters, MAX_GRADIENT_NORM)
+        optimizer.step()
+        optimizer.zero_grad()
+        on_step(step + 1, loss)
+
+
+def _begin_by_likeness(network: Any) -> list[torch.nn.Parameter]:  # noqa: ANN401  # transformers
+    """The layers' parameters, to be trained. Keys begin as queries do, so that attention begins as a search for what is alike."""
+    language_model = network.model.language_model
+    for layer in language_model.layers:
+        layer.self_attn.k_proj.weight.data.copy_(layer.self_attn.q_proj.weight.data)
+    parameters = [parameter for name, parameter in language_model.named_parameters() if not name.startswith("embed_tokens")]
+    for parameter in parameters:
+        parameter.requires_grad_(requires_grad=True)
+    return parameters
+
+
+def _episode(example: Example, features_IND: Tensor) -> _Row:  # axes
+    return _Row(example.tokens, example.is_imitated, example.positions_3T, features_IND.flatten(0, 1))
+
+
+def _backward(network: Any, rows: Sequence[_Row]) -> float:  # noqa: ANN401  # transformers
+    """Gradients of the mean loss over all imitated tokens; that loss."""
+    num_imitated = sum(sum(row.is_imitated) for row in rows)
+    total = 0.0
+    for start in range(0, len(rows), ROWS_PER_PASS):
+        loss = _imitation_loss(network, rows[start : start + ROWS_PER_PASS]) / num_imitated
+        loss.backward()  # type: ignore[no-untyped-call]  # torch ships it so
+        total += float(loss.detach())
+    return total
+
+
+def _imitation_loss(network: Any, rows: Sequence[_Row]) -> Tensor:  # noqa: ANN401  # transformers
+    """Sum of the cross-entropies of the rows' imitated tokens."""
+    length = max(len(row.tokens) for row in rows)
+    tokens_BT = torch.zeros((len(rows), length), dtype=torch.long)
+    positions_3BT = torch.zeros((3, len(rows), length), dtype=torch.long)
+    imitated_BT = torch.zeros((len(rows), length), dtype=torch.bool)
+    for index, row in enumerate(rows):
+        own = len(row.tokens)
+        tokens_BT[index, :own] = torch.tensor(row.tokens)
+        positions_3BT[:, index, :own] = torch.from_numpy(np.ascontiguousarray(row.positions_3T))
+        imitated_BT[index, :own] = torch.tensor(row.is_imitated)
+    embedded_BTD = network.get_input_embeddings()(tokens_BT)
+    is_image_BT1 = (tokens_BT == network.config.image_token_id)[..., None]
+    embedded_BTD = embedded_BTD.masked_scatter(is_image_BT1, torch.cat([row.features_ND for row in rows]))
+    hidden_BTD = network.model.language_model(inputs_embeds=embedded_BTD, position_ids=positions_3BT, use_cache=False).last_hidden_state
+    batch, at = torch.nonzero(imitated_BT, as_tuple=True)
+    return functional.cross_entropy(network.lm_head(hidden_BTD[batch, at - 1]), tokens_BT[batch, at], reduction="sum")

@@ -1,0 +1,150 @@
+"""Demonstrations as numbers: an episode's tokens with which of them are to be imitated, and what every patch of its screens shows.
+
+Axes: I screens of an episode, N image tokens of a screen, T tokens, K words of a name.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from producer.environments.android_sim import Element
+from producer.environments.android_sim.widget import HEIGHT_PX, WIDTH_PX
+from producer.policy.render import Grid, Positions, Renderer, rope_positions
+from producer.policy.vocabulary import NUM_NUMBERS, pieces
+from producer.training.demonstrations import Demonstration
+
+MAX_NAME_WORDS = 5
+MIN_SHARE = 0.2
+"""Of a patch that an element must cover to be what the patch shows."""
+NOTHING = -1
+CHUNK = 8
+"""Episodes preprocessed at once."""
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Pointing:
+    """An element as something to point at."""
+
+    name: tuple[int, ...]
+    """Tokens of its label."""
+    x: int
+    """Middle, in hundredths of the width (0-99)."""
+    y: int
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One episode."""
+
+    tokens: tuple[int, ...]
+    is_imitated: tuple[bool, ...]
+    """Per token: whether the policy is to say it."""
+    positions_3T: Positions
+    patches_INC: Tensor
+    """uint8; the processor's output scaled from [-1, 1] to 0-255."""
+    names_INK: Tensor
+    """Words of what each patch shows; NOTHING where there are fewer, or nothing."""
+    places_IN2: Tensor
+    """Its middle in hundredths; NOTHING for nothing."""
+    pointings: tuple[tuple[Pointing, ...], ...]
+    """Per screen."""
+    grid: Grid
+
+
+def encode_demonstrations(demonstrations: Sequence[Demonstration], processor: Any, image_token: int) -> list[Example]:  # noqa: ANN401  # transformers
+    """Every episode, with the policy's own prompts around its turns."""
+    renderer = Renderer(processor, image_token)
+    examples = []
+    for start in range(0, len(demonstrations), CHUNK):
+        chunk = demonstrations[start : start + CHUNK]
+        pixels = processor.image_processor(images=[turn.screen for one in chunk for turn in one.turns], return_tensors="pt")
+        rows, columns = pixels["image_grid_thw"][0].tolist()[1:]
+        grid = Grid(rows, columns)
+        patches = ((pixels["pixel_values"] + 1) * 127.5).round().to(torch.uint8).view(-1, grid.num_tokens, pixels["pixel_values"].shape[1])
+        sizes = [len(one.turns) for one in chunk]
+        examples += [
+            _encode(one, renderer, processor.tokenizer, image_token, grid, own)
+            for one, own in zip(chunk, patches.split(sizes), strict=True)
+        ]
+    return examples
+
+
+def _encode(
+    demonstration: Demonstration,
+    renderer: Renderer,
+    tokenizer: Any,  # noqa: ANN401  # transformers
+    image_token: int,
+    grid: Grid,
+    patches_INC: Tensor,  # axes
+) -> Example:
+    tokens: list[int] = []
+    imitated: list[bool] = []
+    names, places, pointings = [], [], []
+    for index, turn in enumerate(demonstration.turns):
+        prompt = renderer.next_turn(grid, stopped=True) if index else renderer.first_turn(demonstration.task.description, grid)
+        said = [*tokenizer(turn.text, add_special_tokens=False)["input_ids"], tokenizer.eos_token_id]
+        tokens += [*prompt, *said]
+        imitated += [False] * len(prompt) + [not turn.is_noise] * len(said)
+        shown, where = _what_patches_show(turn.elements, grid, tokenizer)
+        names.append(shown)
+        places.append(where)
+        pointings.append(tuple(_pointing(element, tokenizer) for element in turn.elements))
+    positions, _ = rope_positions(tokens, image_token, [grid] * len(demonstration.turns), 0)
+    return Example(
+        tuple(tokens),
+        tuple(imitated),
+        positions,
+        patches_INC.clone(),
+        torch.from_numpy(np.stack(names)),
+        torch.from_numpy(np.stack(places)),
+        tuple(pointings),
+        grid,
+    )
+
+
+def _middle(element: Element) -> tuple[int, int]:
+    left, top, right, bottom = element.box
+    last = NUM_NUMBERS - 1
+    return (
+        min(last, (left + right) // 2 * NUM_NUMBERS // WIDTH_PX),
+        min(last, (top + bottom) // 2 * NUM_NUMBERS // HEIGHT_PX),
+    )
+
+
+def _pointing(element: Element, tokenizer: Any) -> Pointing:  # noqa: ANN401  # transformers
+    label = element.label or element.name.replace("_", " ")
+    x, y = _middle(element)
+    return Pointing(tuple(tokenizer(label, add_special_tokens=False)["input_ids"]), x, y)
+
+
+def _what_patches_show(elements: Sequence[Element], grid: Grid, tokenizer: Any) -> tuple[Integers, Integers]:  # noqa: ANN401  # transformers
+    """(names [N, K], places [N, 2]): of each patch the element that covers most of it."""
+    names = np.full((grid.num_tokens, MAX_NAME_WORDS), NOTHING, dtype=np.int64)
+    places = np.full((grid.num_tokens, 2), NOTHING, dtype=np.int64)
+    width, height = WIDTH_PX / grid.columns, HEIGHT_PX / grid.rows
+    covered = np.zeros((grid.rows, grid.columns))
+    vocabulary = tokenizer.get_vocab()
+    for element in elements:
+        left, top, right, bottom = element.box
+        words = [vocabulary[piece] for piece in pieces(element.label or element.name) if piece in vocabulary][: MAX_NAME_WORDS - 1]
+        if element.state in {"on", "off", "selected"}:
+            words.append(vocabulary[element.state])
+        # A list's row is known by its icon and the beginning of its words; its rest shows a switch or nothing.
+        last_column = 2 if right - left > WIDTH_PX // 2 else grid.columns
+        for row in range(max(0, int(top // height)), min(grid.rows, int(-(-bottom // height)))):
+            high = min(bottom, (row + 1) * height) - max(top, row * height)
+            for column in range(max(0, int(left // width)), min(last_column, int(-(-right // width)))):
+                wide = min(right, (column + 1) * width) - max(left, column * width)
+                if wide * high > max(covered[row, column], MIN_SHARE * width * height):
+                    covered[row, column] = wide * high
+                    patch = row * grid.columns + column
+                    names[patch] = NOTHING
+                    names[patch, : len(words)] = words
+                    places[patch] = _middle(element)
+    return names, places
