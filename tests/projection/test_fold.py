@@ -68,6 +68,16 @@ def test_a_change_goes_into_the_insert_of_the_same_batch() -> None:
     assert rows.count == 2
 
 
+def test_a_change_that_comes_before_its_row_changes_nothing() -> None:
+    rows = Rows()
+
+    rows.add([Change("step", "1", {"loss": 2.0})])
+    rows.add([Insert("step", {"id": "1", "loss": None})])
+
+    assert rows.inserts == {"step": {"1": {"id": "1", "loss": None}}}
+    assert rows.changes == {"step": {}}
+
+
 def test_an_event_that_makes_a_row_twice_changes_nothing() -> None:
     rows = Rows()
     rows.add([Insert("step", {"id": "1"})])
