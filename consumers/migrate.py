@@ -23,7 +23,7 @@ from consumers.database import unreachable
 from consumers.errors import CuaProjectError, NotFoundError
 from consumers.lease import current_holder
 from consumers.projectors.registry import PROJECTION_VERSION
-from consumers.tables import OPS_SCHEMA, SCHEMA, Base
+from consumers.tables import OPS_SCHEMA, PREVIOUS_SCHEMA, SCHEMA, Base
 
 SCHEMA_LOCK = 0x6375612D74726169
 """Advisory lock of whoever changes the schema: "cua-trai"."""
@@ -110,6 +110,8 @@ def migrate(url: str, to: str = "head", *, wait_s: int = LOCK_TIMEOUT_S) -> tupl
                 f"expected one of the revisions {', '.join(sorted(s.revision for s in script.walk_revisions()))}, found {to!r}: {error}"
             )
             raise NotFoundError(message) from None
+        # The tables of before the last rebuild would have no migration that leads from them to here.
+        connection.execute(sa.text(f"DROP SCHEMA IF EXISTS {PREVIOUS_SCHEMA} CASCADE"))
         after = current_revision(connection)
         _set_search_path(connection)
         return before, after

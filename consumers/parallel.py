@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 
-from consumers.connection import connected
 from consumers.errors import CuaProjectError
 from consumers.garbage import collect_seldom
 from consumers.log.open import open_reader
@@ -102,8 +101,7 @@ def _fill(installation: Installation, url: str, schema: str, until: Positions, a
     collect_seldom()
     try:
         reader = open_reader(installation)
-        with connected(url, f"fill {schema}") as connection:
-            replay = Replay(reader, connection, schema)
+        with Replay(reader, url, schema) as replay:
             replay.advance(until)
         reader.close()
         answer.send(replay.num_events)

@@ -21,7 +21,7 @@ from consumers.positions import read_state
 from consumers.projected import ProjectedSchema, is_refused, load_held, load_streams, probe_with
 from consumers.projectors.registry import catalogue_hash
 from consumers.streams import Stream
-from consumers.writing import write_batch
+from consumers.writing import batch_commands, execute
 
 Work = Callable[[Cursor, Probe | None], "Redriven"]
 
@@ -127,7 +127,7 @@ class Operator:
             fold = self._fold(cursor, {stream_name: stream}, probe)
             tally = PartitionTally(0, None)
             fold.release(stream, tally)
-            write_batch(cursor, self._schema, fold.batch)
+            execute(cursor, batch_commands(self._schema, fold.batch))
             return Redriven(1, tally.num_events, sum(held.held_as == "parked" for held in fold.batch.held.values()))
 
         return self._decide(work)
@@ -165,7 +165,7 @@ class Operator:
         tally = PartitionTally(0, None)
         for held in records:
             fold.retry(held, tally)
-        write_batch(cursor, self._schema, fold.batch)
+        execute(cursor, batch_commands(self._schema, fold.batch))
         return Redriven(len(parked), tally.num_events, sum(held.held_as == "parked" for held in fold.batch.held.values()))
 
     def _fold(self, cursor: Cursor, streams: dict[str, Stream], probe: Probe | None) -> Fold:

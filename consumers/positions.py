@@ -65,7 +65,7 @@ def check_log(state: ProjectionState, reader: LogReader) -> None:
     """MismatchError when the positions are of another log."""
     if state.log_id is not None and state.log_id != reader.log_id:
         message = (
-            f"expected the log {state.log_id} that the tables were made of, found {reader.log_id}; "
+            f"expected the log {state.log_id} that the tables were made of, found {reader.log_id or 'no log yet'}; "
             "to go on with the new one (its history must contain the old one's), run `cua-project run --adopt-log`"
         )
         raise MismatchError(message)

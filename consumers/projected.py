@@ -3,21 +3,22 @@
 Serves the live schema and those that a rebuild fills. Knows no loop and no lease.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import psycopg2
 from psycopg2.extensions import cursor as Cursor  # noqa: N812  # psycopg2 names its class in lower case
 
 from consumers.connection import Connection
 from consumers.drops import Drops
-from consumers.fold import EVERYTHING, Batch, DatabaseRefusedError, Fold, Probe, Reading, Selection, stored_subjects
+from consumers.fold import EVERYTHING, Batch, DatabaseRefusedError, Fold, PartitionTally, Probe, Reading, Selection, stored_subjects
 from consumers.held import Held, record_of
 from consumers.log.reader import Place
 from consumers.operator_drops import load_drops
 from consumers.positions import Positions, ProjectionState, advance, load_positions, load_state
 from consumers.projectors.projector import Operation
 from consumers.streams import Stream, stored_stream
-from consumers.writing import write_batch, write_operations
+from consumers.writing import Command, batch_commands, execute, operation_commands
 from schemas.wire import read_envelope
 
 MAX_STREAMS = 20_000
@@ -28,10 +29,23 @@ REFUSED_CLASSES = ("22", "23", "54")
 """SQLSTATE classes that name the data, not the server: data exception, integrity constraint, program limit."""
 
 
-class ProjectedSchema:
-    """A schema, its positions and its streams. Not thread-safe; one connection, which the caller owns.
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A batch that is ready to be committed: nothing of it is changed any more, whatever is folded after it."""
 
-    After any exception but those of bad records, `load` must come before the next `apply`: what is in memory may be ahead of the tables.
+    readings: Sequence[Reading]
+    base: Positions
+    """Where its partitions must stand."""
+    tallies: Mapping[tuple[str, int], PartitionTally]
+    commands: Sequence[Command]
+    num_events: int
+    num_rows: int
+
+
+class ProjectedSchema:
+    """A schema, its positions and its streams. Not thread-safe, but for `commit`, which touches the connection alone.
+
+    After any exception but those of bad records, `load` must come before anything else: what is in memory may be ahead of the tables.
     """
 
     def __init__(self, connection: Connection, schema: str, log_id: str, selection: Selection = EVERYTHING) -> None:
@@ -39,11 +53,15 @@ class ProjectedSchema:
         self.schema = schema
         self.log_id = log_id
         self.positions: Positions = {}
-        """The next offset to read, of every partition that was read."""
+        """The next offset to read, of every partition that was read; committed."""
         self.state = ProjectionState("", 0, "", None)
+        self.num_events = 0
+        """Applied since the beginning."""
         self.num_rows = 0
-        """Rows written since the beginning."""
+        """Written since the beginning."""
         self._streams: dict[str, Stream] = {}
+        self._ahead: Positions = {}
+        """`positions` with everything that is folded, committed or not."""
         self._drops = Drops()
         self._selection = selection
 
@@ -54,63 +72,80 @@ class ProjectedSchema:
             self.state = load_state(cursor, self.schema)
             self.positions = load_positions(cursor, self.schema)
             self._drops = load_drops(cursor)
-        self._streams.clear()
+        self._forget()
 
-    def apply(self, readings: Sequence[Reading]) -> int:
-        """Fold records and commit them with their positions; the number of events applied. SupersededError: `load` again."""
+    @property
+    def ahead(self) -> Positions:
+        """Up to where records are folded, committed or not."""
+        return self._ahead
+
+    def _forget(self) -> None:
+        self._streams.clear()
+        self._ahead = dict(self.positions)
+
+    def apply(self, readings: Sequence[Reading]) -> None:
+        """Fold records and commit them with their positions. SupersededError: `load` again."""
         try:
-            batch = self._fold(readings)
-            self._commit(batch)
+            prepared = self.fold(readings, self.connection)
+            self.commit(prepared)
         except psycopg2.Error as error:
-            self.connection.rollback()
             if not is_refused(error):
                 raise
-            return self._apply_halves(readings)
-        self._settle(batch)
-        return batch.num_events
+            self.apply_in_parts(readings)
+        else:
+            self.settle(prepared)
 
-    def _apply_halves(self, readings: Sequence[Reading]) -> int:
-        """Find the records that the database refuses, so that they alone are parked."""
-        self._streams.clear()
-        if len(readings) <= ONE_BY_ONE:
-            return self._apply_singly(readings)
-        middle = len(readings) // 2
-        return self.apply(readings[:middle]) + self.apply(readings[middle:])
-
-    def _apply_singly(self, readings: Sequence[Reading]) -> int:
-        with self.connection.cursor() as cursor:
+    def fold(self, readings: Sequence[Reading], connection: Connection) -> Prepared:
+        """Records as what must be written after everything that was folded before; `connection` looks streams up."""
+        with connection.cursor() as cursor:
             self._look_up(cursor, readings)
-            fold = Fold(self._streams, self._drops, self.log_id, probe=probe_with(cursor, self.schema), selection=self._selection)
-            batch = fold.take_all(readings)
-        self._commit(batch)
-        self._settle(batch)
-        return batch.num_events
-
-    def _fold(self, readings: Sequence[Reading]) -> Batch:
-        with self.connection.cursor() as cursor:
-            self._look_up(cursor, readings)
-        return Fold(self._streams, self._drops, self.log_id, selection=self._selection).take_all(readings)
+        return self._prepare(readings, Fold(self._streams, self._drops, self.log_id, selection=self._selection).take_all(readings))
 
     def _look_up(self, cursor: Cursor, readings: Sequence[Reading]) -> None:
         subjects = stored_subjects(readings, self._streams)
         if subjects:
             self._streams.update(load_streams(cursor, self.schema, subjects))
 
-    def _commit(self, batch: Batch) -> None:
-        with self.connection, self.connection.cursor() as cursor:
-            base = {Place(*place): self.positions.get(Place(*place), 0) for place in batch.tallies}
-            advance(cursor, self.schema, self.state, self.log_id, base, batch.tallies)
-            write_batch(cursor, self.schema, batch)
-
-    def _settle(self, batch: Batch) -> None:
-        """What was written is what is known."""
+    def _prepare(self, readings: Sequence[Reading], batch: Batch) -> Prepared:
+        base = {Place(*place): self._ahead.get(Place(*place), 0) for place in batch.tallies}
+        commands = batch_commands(self.schema, batch)
         for stream in batch.streams.values():
             stream.is_stored = True
         for (topic, partition), tally in batch.tallies.items():
-            self.positions[Place(topic, partition)] = tally.next_offset
-        self.num_rows += batch.rows.count
+            self._ahead[Place(topic, partition)] = tally.next_offset
         if len(self._streams) > MAX_STREAMS:
-            self._streams.clear()
+            # The batch before this one may not be committed yet when the next is folded; this one cannot be.
+            self._streams = dict(batch.streams)
+        return Prepared(readings, base, batch.tallies, commands, batch.num_events, batch.rows.count)
+
+    def commit(self, prepared: Prepared) -> None:
+        """One transaction. psycopg2's errors and SupersededError leave nothing behind."""
+        with self.connection, self.connection.cursor() as cursor:
+            advance(cursor, self.schema, self.state, self.log_id, prepared.base, prepared.tallies)
+            execute(cursor, prepared.commands)
+
+    def settle(self, prepared: Prepared) -> None:
+        """It is committed."""
+        for (topic, partition), tally in prepared.tallies.items():
+            self.positions[Place(topic, partition)] = tally.next_offset
+        self.num_events += prepared.num_events
+        self.num_rows += prepared.num_rows
+
+    def apply_in_parts(self, readings: Sequence[Reading]) -> None:
+        """Find the records that the database refuses, so that they alone are parked. What was folded after them must be folded again."""
+        self.connection.rollback()
+        self._forget()
+        if len(readings) > ONE_BY_ONE:
+            middle = len(readings) // 2
+            self.apply(readings[:middle])
+            self.apply(readings[middle:])
+            return
+        with self.connection.cursor() as cursor:
+            self._look_up(cursor, readings)
+            fold = Fold(self._streams, self._drops, self.log_id, probe=probe_with(cursor, self.schema), selection=self._selection)
+            prepared = self._prepare(readings, fold.take_all(readings))
+        self.commit(prepared)
+        self.settle(prepared)
 
 
 def probe_with(cursor: Cursor, schema: str) -> Probe:
@@ -119,7 +154,7 @@ def probe_with(cursor: Cursor, schema: str) -> Probe:
     def probe(operations: Sequence[Operation]) -> None:
         cursor.execute("SAVEPOINT event")
         try:
-            write_operations(cursor, schema, operations)
+            execute(cursor, operation_commands(schema, operations))
         except psycopg2.Error as error:
             if not is_refused(error):
                 raise

@@ -18,6 +18,7 @@ from consumers.lease import RENEW_EVERY_S, acquire, current_holder, new_holder, 
 from consumers.log.reader import LogReader, Place
 from consumers.parallel import Parallel, UnfinishedError
 from consumers.parked import redrive_if_newer
+from consumers.pipeline import Pipeline
 from consumers.positions import SupersededError, adopt_log, check_log, start_positions
 from consumers.projected import ProjectedSchema
 from consumers.projectors.registry import PROJECTION_VERSION
@@ -59,6 +60,8 @@ class _Run:
     ends: dict[Place, int] | None
     """Where to stop; None: nowhere."""
     events: int = 0
+    events_before: int = 0
+    """Of earlier connections and other processes."""
     positions: dict[Place, int] = field(default_factory=dict)
     moved_at: float = float("-inf")
     """When the positions were last seen to move."""
@@ -134,25 +137,33 @@ class Projection:
                 return
 
     def _session(self, run: _Run) -> None:
-        """As long as one connection holds."""
+        """As long as two connections hold: one commits, the other keeps the lease and looks streams up meanwhile."""
+        run.events_before = run.events
         connection = connect(self._url, "run")
+        try:
+            keeper = connect(self._url, "run, lease")
+        except UnreachableError:
+            connection.close()
+            raise
+        keeper.autocommit = True
         try:
             self._renewed_at = float("-inf")
             schema = ProjectedSchema(connection, SCHEMA, self._reader.log_id)
             schema.load()
             self._note(run, schema)
             try:
-                self._hold_lease(connection)
+                self._hold_lease(keeper)
             except _LeaseTakenError:
                 if run.is_done():
                     # The other projector has applied what was asked for.
                     return
                 raise
             self._prepare(schema)
-            self._catch_up(schema, run)
-            self._follow(schema, run)
+            self._catch_up(schema, keeper, run)
+            self._follow(schema, keeper, run)
         finally:
-            self._leave(connection)
+            connection.close()
+            self._leave(keeper)
 
     def _prepare(self, schema: ProjectedSchema) -> None:
         """Check that tables, code and log belong together."""
@@ -168,7 +179,7 @@ class Projection:
         if redrive_if_newer(schema):
             schema.load()
 
-    def _catch_up(self, schema: ProjectedSchema, run: _Run) -> None:
+    def _catch_up(self, schema: ProjectedSchema, keeper: Connection, run: _Run) -> None:
         """A long way, by several processes."""
         until = self._reader.ends(self._reader.places())
         start = start_positions(schema.positions, self._reader)
@@ -176,37 +187,44 @@ class Projection:
             return
 
         def go_on() -> bool:
-            self._hold_lease(schema.connection)
+            self._hold_lease(keeper)
             return not run.stop.is_set()
 
         try:
-            run.events += self._parallel.fill(self._url, schema.schema, start, until, go_on)
+            run.events_before += self._parallel.fill(self._url, schema.schema, start, until, go_on)
         except UnfinishedError as error:
             self._say(f"{error}; going on alone")
         schema.load()
         self._note(run, schema)
 
-    def _follow(self, schema: ProjectedSchema, run: _Run) -> None:
+    def _follow(self, schema: ProjectedSchema, keeper: Connection, run: _Run) -> None:
         self._seek(schema)
         looked_at = self._clock()
-        while not run.is_done():
-            self._hold_lease(schema.connection)
-            records = self._reader.poll(self._batch_records, POLL_S)
-            if not records:
-                if self._clock() - looked_at > PLACES_EVERY_S:
+        with Pipeline(schema, keeper) as pipeline:
+            while not run.is_done():
+                self._hold_lease(keeper)
+                records = self._reader.poll(self._batch_records, POLL_S)
+                try:
+                    if records:
+                        pipeline.send([read_record(record) for record in records])
+                    if len(records) < self._batch_records:
+                        # Nothing more to read yet: nothing to fold meanwhile.
+                        pipeline.settle()
+                except SupersededError as error:
+                    self._say(f"{error}: reading where the tables stand")
+                    pipeline.abandon()
+                    schema.load()
+                    self._renewed_at = float("-inf")
+                    self._seek(schema)
+                if not records and self._clock() - looked_at > PLACES_EVERY_S:
                     self._seek(schema)
                     looked_at = self._clock()
-                continue
-            try:
-                run.events += schema.apply([read_record(record) for record in records])
-            except SupersededError as error:
-                self._say(f"{error}: reading where the tables stand")
-                schema.load()
-                self._renewed_at = float("-inf")
-                self._seek(schema)
+                self._note(run, schema)
+            pipeline.settle()
             self._note(run, schema)
 
     def _note(self, run: _Run, schema: ProjectedSchema) -> None:
+        run.events = run.events_before + schema.num_events
         if run.positions != schema.positions:
             run.positions = dict(schema.positions)
             run.moved_at = self._clock()
@@ -221,7 +239,7 @@ class Projection:
         now = self._clock()
         if now - self._renewed_at < RENEW_EVERY_S:
             return
-        with connection, connection.cursor() as cursor:
+        with connection.cursor() as cursor:
             if not acquire(cursor, self._holder):
                 holder = current_holder(cursor)
                 message = f"another projector works ({'it just left' if holder is None else holder[0]}); waiting for its place"
@@ -230,8 +248,7 @@ class Projection:
 
     def _leave(self, connection: Connection) -> None:
         try:
-            connection.rollback()
-            with connection, connection.cursor() as cursor:
+            with connection.cursor() as cursor:
                 release(cursor, self._holder)
         except psycopg2.Error:
             # The server is away, and the lease ends with the session.

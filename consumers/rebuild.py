@@ -86,9 +86,14 @@ def rebuild(reader: LogReader, url: str, *, check: bool, say: Say, parallel: Par
     began = time.monotonic()
     _make_or_check(url)
     check_beginning(reader)
-    with _alone(url), side_schema(url, "cua_rebuild_") as schema, connected(url, "rebuild") as connection:
+    with (
+        _alone(url),
+        side_schema(url, "cua_rebuild_") as schema,
+        connected(url, "rebuild") as connection,
+        Replay(reader, url, schema) as one_process,
+    ):
         state, positions, before = _live(url)
-        replay = Filling(url, Replay(reader, connection, schema), schema, parallel)
+        replay = Filling(url, one_process, schema, parallel)
         comparable = state.log_id in {None, reader.log_id}
         if not comparable:
             say(f"the tables are of another log ({state.log_id}), and so were not compared")
@@ -127,8 +132,8 @@ def rebuild_into(reader: LogReader, url: str, schema: str, *, run_name: str | No
             message = f"expected a new schema's name, found {schema}, which exists; drop it or give another one with --into"
             raise UsageError(message)
         make_tables(url, schema)
-        replay = Replay(reader, connection, schema, selection)
-        replay.advance(end)
+        with Replay(reader, url, schema, selection) as replay:
+            replay.advance(end)
         finish_tables(url, schema)
         tables = _count(connection, schema)
     return Rebuilt(

@@ -1,12 +1,15 @@
 """Fills a side schema from the log, to exact positions: the live projection's own code, with larger batches and no lease."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
 from uuid import UUID
 
-from consumers.connection import Connection
+from consumers.connection import connect
 from consumers.errors import CuaProjectError, UnreachableError
 from consumers.fold import EVERYTHING, Selection, read_record
-from consumers.log.reader import LogReader, LogRecord, Place
+from consumers.log.reader import LogReader, Place
+from consumers.pipeline import Pipeline
 from consumers.positions import Positions, start_positions
 from consumers.projected import ProjectedSchema
 
@@ -22,14 +25,24 @@ def of_training(training: UUID) -> Selection:
 
 
 class Replay:
-    """One side schema being filled. Not thread-safe."""
+    """One side schema being filled. Not thread-safe; use as a context manager, or `close`."""
 
-    def __init__(self, reader: LogReader, connection: Connection, schema: str, selection: Selection = EVERYTHING) -> None:
+    def __init__(self, reader: LogReader, url: str, schema: str, selection: Selection = EVERYTHING) -> None:
         """The schema exists; it may be filled in part already."""
         self._reader = reader
-        self._target = ProjectedSchema(connection, schema, reader.log_id, selection)
+        self._connection = connect(url, f"fill {schema}")
+        self._lookups = connect(url, f"fill {schema}, lookups")
+        self._lookups.autocommit = True
+        self._target = ProjectedSchema(self._connection, schema, reader.log_id, selection)
         self._target.load()
-        self.num_events = 0
+
+    def __enter__(self) -> Self:
+        """Itself."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Close."""
+        self.close()
 
     @property
     def positions(self) -> Positions:
@@ -37,9 +50,9 @@ class Replay:
         return self._target.positions
 
     @property
-    def num_rows(self) -> int:
-        """Rows written so far."""
-        return self._target.num_rows
+    def num_events(self) -> int:
+        """Events applied so far."""
+        return self._target.num_events
 
     def refresh(self) -> None:
         """Somebody else has filled it further."""
@@ -47,7 +60,7 @@ class Replay:
 
     def lag(self, until: Mapping[Place, int]) -> int:
         """Records between here and there."""
-        return sum(max(0, end - self.positions.get(place, 0)) for place, end in until.items())
+        return _lag(self.positions, until)
 
     def advance(self, until: Mapping[Place, int]) -> None:
         """Apply everything before these positions and nothing after; CuaProjectError when the log lacks its beginning."""
@@ -57,17 +70,26 @@ class Replay:
             return
         self._reader.seek(behind)
         silence_s = 0.0
-        while self.lag(until) > 0:
-            records = self._reader.poll(BATCH_RECORDS, POLL_S)
-            silence_s = 0.0 if records else silence_s + POLL_S
-            if silence_s > SILENCE_LIMIT_S:
-                message = f"expected {self.lag(until)} more records, found none for {SILENCE_LIMIT_S:.0f} s; is the log reachable?"
-                raise UnreachableError(message)
-            self._apply([record for record in records if record.offset < until[Place(record.topic, record.partition)]])
+        with Pipeline(self._target, self._lookups) as pipeline:
+            while (left := _lag(self._target.ahead, until)) > 0:
+                records = self._reader.poll(BATCH_RECORDS, POLL_S)
+                silence_s = 0.0 if records else silence_s + POLL_S
+                if silence_s > SILENCE_LIMIT_S:
+                    message = f"expected {left} more records, found none for {SILENCE_LIMIT_S:.0f} s; is the log reachable?"
+                    raise UnreachableError(message)
+                wanted = [record for record in records if record.offset < until[Place(record.topic, record.partition)]]
+                if wanted:
+                    pipeline.send([read_record(record) for record in wanted])
+            pipeline.settle()
 
-    def _apply(self, records: Sequence[LogRecord]) -> None:
-        if records:
-            self.num_events += self._target.apply([read_record(record) for record in records])
+    def close(self) -> None:
+        """Close its connections; twice is once."""
+        self._connection.close()
+        self._lookups.close()
+
+
+def _lag(positions: Mapping[Place, int], until: Mapping[Place, int]) -> int:
+    return sum(max(0, end - positions.get(place, 0)) for place, end in until.items())
 
 
 def check_beginning(reader: LogReader) -> None:

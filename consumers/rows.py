@@ -37,7 +37,11 @@ class Rows:
         for operation in operations:
             if isinstance(operation, Insert):
                 table, row = operation
-                self.inserts.setdefault(table, {})[str(row["id"])] = row
+                key = str(row["id"])
+                self.inserts.setdefault(table, {})[key] = row
+                if table in self.changes:
+                    # Said before the row was there, and so of nothing: in another batch it would have changed nothing either.
+                    self.changes[table].pop(key, None)
             elif isinstance(operation, Change):
                 self._change(*operation)
             else:

@@ -16,9 +16,9 @@ from consumers.connection import Connection
 from consumers.errors import CuaProjectError, NotFoundError
 from consumers.log.reader import Place
 from consumers.positions import Positions, load_positions
+from consumers.tables import PREVIOUS_SCHEMA as PREVIOUS
 from consumers.tables import ROW_TABLES, SCHEMA, STATE_TABLES
 
-PREVIOUS = "cua_previous"
 LOCK_TIMEOUT_MS = 50
 """The longest that we queue for all the locks together, and so the longest that a reader waits behind us."""
 ATTEMPTS = 400

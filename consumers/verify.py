@@ -92,8 +92,8 @@ def verify(reader: LogReader, url: str) -> Verification:
         check_log(snapshot.state, reader)
         check_beginning(reader)
         with side_schema(url, "cua_verify_") as schema, connected(url, "verify replay") as connection:
-            replay = Replay(reader, connection, schema, snapshot.selection)
-            replay.advance(snapshot.positions)
+            with Replay(reader, url, schema, snapshot.selection) as replay:
+                replay.advance(snapshot.positions)
             with connection, connection.cursor() as cursor:
                 replayed = hash_tables(cursor, schema)
             found = [

@@ -14,6 +14,8 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 SCHEMA = "cua"
 """Everything that is a fold of the log; a rebuild replaces it whole."""
+PREVIOUS_SCHEMA = "cua_previous"
+"""What the last rebuild replaced."""
 OPS_SCHEMA = "cua_ops"
 """What must survive a rebuild: leases, operators' drops, the migrations' revision."""
 

@@ -1,6 +1,7 @@
 """What projecting costs: events of a recorded run into all tables, live and as a rebuild, beside plain COPY of the same rows.
 
-Run: `python -m tests.bench.projection [--json] [--kafka] [--large]`; with --large also what several processes are worth. PostgreSQL is a real one with its defaults (every commit is synced).
+Run: `python -m tests.bench.projection [--json] [--kafka] [--large]`; with --large also what several processes are worth.
+PostgreSQL is a real one with its defaults (every commit is synced).
 CPU is this process's and the server's; a rate depends on what else the machine does, CPU per row hardly.
 """
 

@@ -13,7 +13,7 @@ from consumers.connection import connect, connected
 from consumers.database import libpq_url
 from consumers.errors import CuaProjectError, NotFoundError, UsageError
 from consumers.log.reader import Place
-from consumers.migrate import schema_differences
+from consumers.migrate import migrate, schema_differences
 from consumers.projection import Projection
 from consumers.rebuild import Rebuilt, format_positions, parse_until, rebuild, rebuild_into, undo
 from consumers.verify import verify
@@ -122,6 +122,15 @@ def test_a_rebuild_can_be_undone_and_the_projector_goes_on_from_there(migrated_u
     undo(migrated_url, ignore)
     project(log, migrated_url)
     assert verify(MemoryReader(log), migrated_url).equal
+
+
+def test_a_migration_leaves_nothing_to_undo(migrated_url: str, said: list[Said]) -> None:
+    run(memory_log(said), migrated_url)
+    migrate(migrated_url, "base")
+    migrate(migrated_url)
+
+    with pytest.raises(NotFoundError, match="nothing to go back to"):
+        undo(migrated_url, ignore)
 
 
 def test_there_is_nothing_to_undo_before_the_first_rebuild(migrated_url: str) -> None:
