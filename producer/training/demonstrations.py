@@ -14,8 +14,12 @@ from producer.environments.android_sim import AndroidSim, Element
 from producer.environments.android_sim.oracles import oracle_action, random_action
 from producer.environments.android_sim.widget import HEIGHT_PX, WIDTH_PX
 from producer.environments.environment import ActionRefusedError
+from producer.policy.vocabulary import pieces
 from producer.seeds import derived_seed
 from producer.tasks.task import Task
+from schemas.actions import Action, Click
+
+MAX_NAME_WORDS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,7 @@ def demonstrate(task: Task, seed: int, *, noise: float, max_turns: int) -> Demon
         is_noise = random.random() < noise
         action = random_action(random, sim) if is_noise else oracle_action(task, sim, codec)[1]
         text = codec.encode(action, WIDTH_PX, HEIGHT_PX)
-        turns.append(DemonstratedTurn(screen, elements, text, is_noise))
+        turns.append(DemonstratedTurn(screen, elements, _naming(text, action, elements), is_noise))
         if action.type == "terminate":
             break
         try:
@@ -62,6 +66,24 @@ def demonstrate(task: Task, seed: int, *, noise: float, max_turns: int) -> Demon
             continue
     sim.close()
     return Demonstration(task, tuple(turns))
+
+
+def spoken_name(element: Element) -> str:
+    """An element's name as the policy says it: the words of its label, numbers left out (they would run into the coordinates)."""
+    label = element.label or element.name.replace("_", " ")
+    words = [piece for piece in pieces(label) if piece[0].isalpha()]
+    return " ".join(words[:MAX_NAME_WORDS])
+
+
+def _naming(text: str, action: Action, elements: Sequence[Element]) -> str:
+    """The call with the name of what it touches before the place: `click(chrome 31,52)`."""
+    if not isinstance(action, Click):
+        return text
+    touched = [one for one in elements if one.box[0] <= action.x < one.box[2] and one.box[1] <= action.y < one.box[3] and spoken_name(one)]
+    if not touched:
+        return text
+    smallest = min(touched, key=lambda one: (one.box[2] - one.box[0]) * (one.box[3] - one.box[1]))
+    return text.replace("(", f"({spoken_name(smallest)} ", 1)
 
 
 def spread(tasks: Sequence[Task], num: int) -> list[tuple[Task, int]]:

@@ -51,10 +51,9 @@ class _Pointer:
         tokens = list(self._renderer.first_turn(POINTING_PROMPT, example.grid))
         imitated = [False] * len(tokens)
         for element in rng.sample(elements, min(POINTINGS_PER_SCREEN, len(elements))):
-            call = self._tokenizer(f"click({element.x},{element.y})", add_special_tokens=False)["input_ids"]
-            tokens += [*element.name, *call]
-            # click ( x , y ): the two numbers.
-            imitated += [False] * len(element.name) + [False, False, True, False, True, False]
+            click, opens, x, comma, y, closes = self._tokenizer(f"click({element.x},{element.y})", add_special_tokens=False)["input_ids"]
+            tokens += [click, opens, *element.name, x, comma, y, closes]
+            imitated += [False, False, *[False] * len(element.name), True, False, True, False]
         positions, _ = rope_positions(tokens, self._image_token, [example.grid], 0)
         return _Row(tokens, imitated, positions, features_IND[screen])
 

@@ -16,7 +16,7 @@ from producer.environments.android_sim import Element
 from producer.environments.android_sim.widget import HEIGHT_PX, WIDTH_PX
 from producer.policy.render import Grid, Positions, Renderer, rope_positions
 from producer.policy.vocabulary import NUM_NUMBERS, pieces
-from producer.training.demonstrations import Demonstration
+from producer.training.demonstrations import Demonstration, spoken_name
 
 MAX_NAME_WORDS = 5
 MIN_SHARE = 0.2
@@ -118,9 +118,8 @@ def _middle(element: Element) -> tuple[int, int]:
 
 
 def _pointing(element: Element, tokenizer: Any) -> Pointing:  # noqa: ANN401  # transformers
-    label = element.label or element.name.replace("_", " ")
     x, y = _middle(element)
-    return Pointing(tuple(tokenizer(label, add_special_tokens=False)["input_ids"]), x, y)
+    return Pointing(tuple(tokenizer(spoken_name(element), add_special_tokens=False)["input_ids"]), x, y)
 
 
 def _what_patches_show(elements: Sequence[Element], grid: Grid, tokenizer: Any) -> tuple[Integers, Integers]:  # noqa: ANN401  # transformers
