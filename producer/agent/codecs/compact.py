@@ -1,7 +1,7 @@
 """The small policy's own language: one short call per turn, coordinates as whole hundredths of the screen (0-99).
 
-    click(31,52)  click(chrome 31,52)  double_click(31,52)  long_press(31,52)  swipe(up)  swipe(50,1,50,60)  type(word)  button(home)  press(enter)
-    open(com.android.chrome)  wait()  screenshot()  answer(word)  terminate(success)
+    click(31,52)  click(chrome 31,52)  double_click(31,52)  long_press(31,52)  swipe(up)  swipe(50,1,50,60)  type(word)  button(home)
+    press(enter)  open(com.android.chrome)  wait()  screenshot()  answer(word)  terminate(success)
 
 What is touched may be named before where it is: the policy says the name first and finds the place by it. The name is a thought, the
 coordinates alone count. A hundredth stands for the pixel in its middle. `swipe(up)` is a finger that moves up the middle of the screen.
