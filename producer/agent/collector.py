@@ -71,7 +71,8 @@ class Collector:
                 self._sample()
         finally:
             for rollout in self._active:
-                rollout.cancel("the run was stopped")
+                if rollout.phase != "over":
+                    rollout.cancel("the run was stopped")
                 self._policy.forget(rollout.plan.id)
             self._active.clear()
             self._pending.clear()

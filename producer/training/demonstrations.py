@@ -20,6 +20,7 @@ from producer.tasks.task import Task
 from schemas.actions import Action, Click
 
 MAX_NAME_WORDS = 3
+KINDS = frozenset({"icon", "switch", "row", "tile", "slider", "button", "field", "tab", "use"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +70,12 @@ def demonstrate(task: Task, seed: int, *, noise: float, max_turns: int) -> Demon
 
 
 def spoken_name(element: Element) -> str:
-    """An element's name as the policy says it: the words of its label, numbers left out (they would run into the coordinates)."""
+    """An element's name as the policy says it: the words of its label, without numbers (they would run into the coordinates) and kinds.
+
+    A kind says nothing of which: with `settings icon` the last word, which the place is found by, was the same for every icon.
+    """
     label = element.label or element.name.replace("_", " ")
-    words = [piece for piece in pieces(label) if piece[0].isalpha()]
+    words = [piece for piece in pieces(label) if piece[0].isalpha() and piece not in KINDS]
     return " ".join(words[:MAX_NAME_WORDS])
 
 

@@ -42,6 +42,9 @@ class TrainingLoop:
             self._evaluate(plan, baseline)
         if config.baseline_only:
             return self.manifest.evaluations
+        if self.manifest.step in evaluations:
+            # A process that died between a step and the end of its evaluation left that to do.
+            self._evaluate_step(self.manifest.step, evaluations[self.manifest.step])
         for step in range(self.manifest.step + 1, config.num_steps + 1):
             session.check_stop()
             begun_s = monotonic()
@@ -51,10 +54,6 @@ class TrainingLoop:
             session.report(_line(step, config.num_steps, finished, monotonic() - begun_s))
             if step in evaluations:
                 self._evaluate_step(step, evaluations[step])
-        # A process that died between the last step and its evaluation left only that to do.
-        last = self.manifest.step
-        if last in evaluations and last:
-            self._evaluate_step(last, evaluations[last])
         return self.manifest.evaluations
 
     @property

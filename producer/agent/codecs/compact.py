@@ -25,7 +25,7 @@ SWIPES: dict[str, tuple[int, int, int, int]] = {
     "right": (20, 50, 80, 50),
 }
 """Direction -> where the finger starts and ends, in hundredths."""
-NAMED_POINT = re.compile(r"[^0-9]*[^0-9,\s]\s*([0-9]{1,2},[0-9]{1,2})")
+NAMED_POINT = re.compile(r"[A-Za-z][A-Za-z -]*?\s*([0-9]{1,2},[0-9]{1,2})")
 """A name without digits, then the place; decoders that drop blanks write them together."""
 CALL = re.compile(r"\s*([A-Za-z_]+)\((.*)\)\s*", re.DOTALL)
 
