@@ -19,6 +19,7 @@ from pydantic import (
 )
 
 from producer.errors import UsageError
+from producer.tasks.preset import PRESET_TASK_IDS
 
 DEMO_POLICY = "demo"
 """`model_name` of the small policy that is built and warmed on this machine."""
@@ -31,18 +32,19 @@ DEMO_PRESET: dict[str, JsonValue] = {
     "max_turns": 6,
     "group_size": 8,
     "groups_per_batch": 16,
-    "num_steps": 40,
+    "num_steps": 30,
     "learning_rate": 1e-3,
-    "max_tokens": 12,
+    "max_tokens": 14,
     "num_substeps": 2,
     "advantage_by_std": True,
     "turn_cost": 0.02,
     "parse_error_cost": 0.1,
     "max_concurrent_rollouts": 128,
-    "eval_every": 20,
+    "eval_every": 10,
     "eval_episodes": 256,
-    "save_every": 20,
-    "tasks": {"source_type": "demo_training"},
+    "save_every": 10,
+    "tasks": {"source_type": "ids", "task_ids": list(PRESET_TASK_IDS)},
+    "eval_temperature": 1.0,
 }
 """What the preset changes: a policy of 1 M parameters wants other settings than one of 30 B."""
 

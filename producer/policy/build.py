@@ -79,7 +79,7 @@ def _configuration(size: PolicySize, tokenizer: PreTrainedTokenizerFast) -> Qwen
             "max_position_embeddings": 4096,
             "rope_parameters": {
                 "rope_type": "default",
-                "rope_theta": 10000.0,
+                "rope_theta": 1e6,
                 "mrope_section": [head_dim // 2 - 2 * side, side, side],
                 "mrope_interleaved": True,
             },

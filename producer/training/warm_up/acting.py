@@ -23,6 +23,8 @@ from producer.training.warm_up.seeing import MAX_GRADIENT_NORM, encode_screens
 POINTINGS_PER_SCREEN = 12
 ROWS_PER_PASS = 16
 POINTING_PROMPT = "find"
+SHARPNESS = 1.7
+"""Of attention at the beginning: with 1 the likest of a hundred tokens gets too little of it to be worth following."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,49 +60,81 @@ class _Pointer:
         return _Row(tokens, imitated, positions, features_IND[screen])
 
 
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A part of the stage, with a schedule of its own."""
+
+    num_steps: int
+    episodes_per_batch: int
+    pointings_per_batch: int
+
+
 def learn_to_act(
     network: Any,  # noqa: ANN401  # transformers
     processor: Any,  # noqa: ANN401  # transformers
     examples: Sequence[Example],
+    phases: Sequence[Phase],
     *,
-    num_steps: int,
     learning_rate: float,
-    episodes_per_batch: int,
-    pointings_per_batch: int,
+    matrix_rate: float,
     seed: int,
     on_step: Callable[[int, float], None],
 ) -> None:
-    """Train the language model's layers in place (embeddings and vision stay); `on_step` gets (steps done, loss per imitated token)."""
+    """Train the language model's layers in place (embeddings and vision stay); `on_step` gets (steps done, loss per imitated token).
+
+    Matrices are trained by Muon at `matrix_rate` (arXiv 2502.16982), everything else by AdamW: after 80 steps of pointing alone the column
+    of an icon on phones that were never seen was right in 72 % with Muon and in 30 % with AdamW.
+    """
     with torch.no_grad():
         grid = examples[0].grid
         features = [encode_screens(network.model.visual, example.patches_INC, grid.rows, grid.columns) for example in examples]
     network.requires_grad_(requires_grad=False)
     parameters = _begin_by_likeness(network)
-    optimizer = torch.optim.AdamW(parameters, lr=learning_rate, betas=(0.9, 0.98), weight_decay=0.01)
+    rest = torch.optim.AdamW([one for one in parameters if one.ndim != 2], lr=learning_rate, betas=(0.9, 0.98), weight_decay=0.01)  # noqa: PLR2004
+    matrices = torch.optim.Muon(
+        [one for one in parameters if one.ndim == 2],  # noqa: PLR2004  # matrices
+        lr=matrix_rate,
+        momentum=0.95,
+        weight_decay=0.01,
+        adjust_lr_fn="match_rms_adamw",
+    )
     rng = random.Random(seed)  # noqa: S311  # variety, not secrets
     pointer = _Pointer(processor, int(network.config.image_token_id))
     order: list[int] = []
     network.train()
-    for step in range(num_steps):
-        for group in optimizer.param_groups:
-            group["lr"] = learning_rate * share_of_rate(step, num_steps)
-        if len(order) < episodes_per_batch:
-            order = rng.sample(range(len(examples)), len(examples))
-        episodes = [_episode(examples[index], features[index]) for index in (order.pop() for _ in range(episodes_per_batch))]
-        screens = [rng.randrange(len(examples)) for _ in range(pointings_per_batch)]
-        rows = sorted(episodes, key=lambda row: len(row.tokens)) + [pointer.row(examples[index], features[index], rng) for index in screens]
-        loss = _backward(network, rows)
-        torch.nn.utils.clip_grad_norm_(parameters, MAX_GRADIENT_NORM)
-        optimizer.step()
-        optimizer.zero_grad()
-        on_step(step + 1, loss)
+    done = 0
+    for phase in phases:
+        for step in range(phase.num_steps):
+            for optimizer, rate in ((rest, learning_rate), (matrices, matrix_rate)):
+                for group in optimizer.param_groups:
+                    group["lr"] = rate * share_of_rate(step, phase.num_steps)
+            if len(order) < phase.episodes_per_batch:
+                order = rng.sample(range(len(examples)), len(examples))
+            episodes = [_episode(examples[index], features[index]) for index in (order.pop() for _ in range(phase.episodes_per_batch))]
+            screens = [rng.randrange(len(examples)) for _ in range(phase.pointings_per_batch)]
+            pointings = [pointer.row(examples[index], features[index], rng) for index in screens]
+            loss = _backward(network, sorted(episodes, key=lambda row: len(row.tokens)) + pointings)
+            torch.nn.utils.clip_grad_norm_(parameters, MAX_GRADIENT_NORM)
+            for optimizer in (rest, matrices):
+                optimizer.step()
+                optimizer.zero_grad()
+            done += 1
+            on_step(done, loss)
 
 
 def _begin_by_likeness(network: Any) -> list[torch.nn.Parameter]:  # noqa: ANN401  # transformers
-    """The layers' parameters, to be trained. Keys begin as queries do, so that attention begins as a search for what is alike."""
+    """The layers' parameters, to be trained.
+
+    Keys begin as queries do, and what is found is written back as it was read, so that attention begins as a search for what is alike
+    and a copy of it; without that, finding a word's patch is not learnt in this time.
+    """
     language_model = network.model.language_model
     for layer in language_model.layers:
-        layer.self_attn.k_proj.weight.data.copy_(layer.self_attn.q_proj.weight.data)
+        attention = layer.self_attn
+        attention.k_proj.weight.data.copy_(attention.q_proj.weight.data)
+        attention.o_proj.weight.data.copy_(attention.v_proj.weight.data.T)
+        for norm in (attention.q_norm, attention.k_norm):
+            norm.weight.data.fill_(SHARPNESS)
     parameters = [parameter for name, parameter in language_model.named_parameters() if not name.startswith("embed_tokens")]
     for parameter in parameters:
         parameter.requires_grad_(requires_grad=True)

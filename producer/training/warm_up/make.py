@@ -14,8 +14,9 @@ from producer.policy.build import build_policy
 from producer.policy.network import load_base
 from producer.policy.state import sync_files
 from producer.tasks.demo import demo_tasks
+from producer.tasks.preset import PRESET_TASK_IDS
 from producer.training.demonstrations import Demonstration, demonstrate, spread
-from producer.training.warm_up.acting import learn_to_act
+from producer.training.warm_up.acting import Phase, learn_to_act
 from producer.training.warm_up.examples import encode_demonstrations
 from producer.training.warm_up.seeing import learn_to_see
 from schemas.ids import content_hash
@@ -26,44 +27,22 @@ OnProgress = Callable[[int, int, float], None]
 VERSION = 1
 """Raised when the code below makes another policy of the same recipe."""
 
-TASK_IDS: tuple[str, ...] = (
-    "train_01_open_settings",
-    "train_02_enable_wifi",
-    "train_03_max_brightness",
-    "train_04_open_chrome",
-    "train_05_airplane_mode",
-    "train_06_check_battery",
-    "train_08_enable_bluetooth",
-    "train_09_disable_wifi",
-    "train_10_disable_bluetooth",
-    "train_12_open_wifi_settings",
-    "train_13_open_bluetooth_settings",
-    "train_14_open_display_settings",
-    "train_15_open_sound_settings",
-    "train_22_open_dialer",
-    "train_23_open_messages",
-    "train_24_open_camera",
-    "train_25_open_gallery",
-    "train_53_open_contacts",
-)
-"""What the small policy is shown and then trained on: its apps and settings within two or three touches."""
-
 
 @dataclass(frozen=True, slots=True)
 class WarmUpRecipe:
     """Everything that decides what comes out."""
 
-    task_ids: tuple[str, ...] = TASK_IDS
+    task_ids: tuple[str, ...] = PRESET_TASK_IDS
     num_episodes: int = 1000
     noise: float = 0.3
     """Share of random actions in the episodes; they are lived through and not imitated."""
     max_turns: int = 6
-    seeing_steps: int = 350
+    seeing_steps: int = 250
     seeing_rate: float = 5e-3
-    acting_steps: int = 260
-    acting_rate: float = 4e-3
-    episodes_per_batch: int = 24
-    pointings_per_batch: int = 12
+    phases: tuple[Phase, ...] = (Phase(120, 0, 24), Phase(150, 16, 8))
+    """Pointing first, for it is the hard part; then acting with some pointing."""
+    acting_rate: float = 3e-3
+    matrix_rate: float = 1e-2
     seed: int = 0
 
 
@@ -102,7 +81,7 @@ def _make(folder: Path, recipe: WarmUpRecipe, on_progress: OnProgress) -> None:
     build_policy(folder, _texts(demonstrations), recipe.seed)
     network, processor = load_base(str(folder))
     examples = encode_demonstrations(demonstrations, processor, int(network.config.image_token_id))
-    total = recipe.seeing_steps + recipe.acting_steps
+    total = recipe.seeing_steps + sum(phase.num_steps for phase in recipe.phases)
     with torch.random.fork_rng():
         torch.manual_seed(recipe.seed)
         learn_to_see(
@@ -118,10 +97,9 @@ def _make(folder: Path, recipe: WarmUpRecipe, on_progress: OnProgress) -> None:
             network,
             processor,
             examples,
-            num_steps=recipe.acting_steps,
+            recipe.phases,
             learning_rate=recipe.acting_rate,
-            episodes_per_batch=recipe.episodes_per_batch,
-            pointings_per_batch=recipe.pointings_per_batch,
+            matrix_rate=recipe.matrix_rate,
             seed=recipe.seed,
             on_step=lambda done, loss: on_progress(recipe.seeing_steps + done, total, loss),
         )
