@@ -18,6 +18,7 @@ from transformers import (
     Qwen3VLProcessor,
     Qwen3VLVideoProcessor,
 )
+from transformers.utils import logging as transformers_logging
 
 from producer.policy.vocabulary import CHAT_TEMPLATE, build_tokenizer
 
@@ -51,6 +52,7 @@ class PolicySize:
 
 def build_policy(folder: Path, texts: Iterable[str], seed: int, size: PolicySize | None = None) -> None:
     """Write tokenizer, processor and random weights into `folder`; the same arguments give the same bytes of weights."""
+    transformers_logging.disable_progress_bar()
     size = size or PolicySize()
     tokenizer = build_tokenizer(texts)
     with torch.random.fork_rng(devices=()):
