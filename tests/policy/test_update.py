@@ -49,17 +49,27 @@ def batch(play: Play) -> list[Trajectory]:
     return [trajectory(play(episode, 1 + episode % 3), advantage) for episode, advantage in enumerate([1.0, -1.0, 0.5, -0.5], start=1)]
 
 
-def test_what_was_better_than_its_group_becomes_likelier_and_what_was_worse_less_likely(policy: InProcessPolicy, play: Play) -> None:
+def drift(policy: InProcessPolicy, turns: list[PastTurn]) -> float:
+    """Mean change of the log-prob of what was sampled: without advantage and step the KL estimate is sampled minus trained log-prob."""
+    result = policy.update([trajectory(turns, 0.0)], replace(SETTINGS, learning_rate=0.0))
+    return -result.kl_sample_train_v1
+
+
+@pytest.mark.parametrize("advantage", [1.0, -1.0])
+def test_a_rollout_becomes_likelier_with_a_positive_advantage_and_less_likely_with_a_negative_one(
+    policy: InProcessPolicy, play: Play, advantage: float
+) -> None:
+    turns = play(1, 2)
+    for _ in range(3):
+        policy.update([trajectory(turns, advantage)], SETTINGS)
+    assert drift(policy, turns) * advantage > 0
+
+
+def test_what_was_better_than_its_group_gains_on_what_was_worse(policy: InProcessPolicy, play: Play) -> None:
     good, bad = play(1, 2), play(2, 2)
-
-    def logprob(turns: list[PastTurn]) -> float:
-        # Without an advantage and without a step the loss's KL estimate is sampled minus trained log-prob.
-        result = policy.update([trajectory(turns, 0.0)], replace(SETTINGS, learning_rate=0.0))
-        return -result.kl_sample_train_v1
-
     for _ in range(3):
         policy.update([trajectory(good, 1.0), trajectory(bad, -1.0)], SETTINGS)
-    assert logprob(good) > 0 > logprob(bad)
+    assert drift(policy, good) > drift(policy, bad)
 
 
 def test_an_update_changes_the_adapter_and_nothing_else(policy: InProcessPolicy, network: Network, batch: list[Trajectory]) -> None:
