@@ -14,7 +14,7 @@ from producer.policy.build import build_policy
 from producer.policy.network import load_base
 from producer.policy.state import sync_files
 from producer.tasks.demo import demo_tasks
-from producer.tasks.preset import PRESET_TASK_IDS
+from producer.tasks.preset import WARM_UP_TASK_IDS
 from producer.training.demonstrations import Demonstration, demonstrate, spread
 from producer.training.warm_up.acting import Phase, learn_to_act
 from producer.training.warm_up.examples import encode_demonstrations
@@ -32,7 +32,7 @@ VERSION = 1
 class WarmUpRecipe:
     """Everything that decides what comes out."""
 
-    task_ids: tuple[str, ...] = PRESET_TASK_IDS
+    task_ids: tuple[str, ...] = WARM_UP_TASK_IDS
     num_episodes: int = 1000
     noise: float = 0.3
     """Share of random actions in the episodes; they are lived through and not imitated."""
