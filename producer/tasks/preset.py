@@ -33,6 +33,9 @@ PRESET_TASK_IDS: tuple[str, ...] = (
     "train_02_enable_wifi",
     "train_05_airplane_mode",
 )
-"""What it is trained on and evaluated with: every app it was shown, and two settings. On the other nine of the warm-up it succeeds in 0 to 14 %
-of the episodes (each further screen is another chance to point wrongly), and with them in the batch success did not rise in 30 steps. Left out
-of both: sliders, fields and long lists, and what is solved without looking (home, recents, shade)."""
+"""What it is trained on and evaluated with: every app it was shown, and two settings.
+
+On the other nine of the warm-up it succeeds in 0 to 14 % of the episodes (each further screen is another chance to point wrongly), and with
+them in the batch success did not rise in 30 steps. Left out of both: sliders, fields and long lists, and what is solved without looking
+(home, recents, shade).
+"""
