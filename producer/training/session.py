@@ -17,7 +17,7 @@ from producer.training.groups import GroupSettings
 from producer.training.progress import ProgressTracker
 from producer.training.recollection import Recollection
 from schemas.base import Payload
-from schemas.catalogue import entity_of
+from schemas.catalogue import entity_of, stream_kind
 from schemas.event import Fact
 from schemas.status import MACHINES
 from schemas.training import Phase, TrainingProgressed
@@ -133,6 +133,6 @@ class Session:
         self.state_progress()
 
     def state_progress(self) -> None:
-        """State how far the training is; nothing for an evaluation without one."""
-        if self.training_id is not None:
+        """State how far the training is; nothing from an evaluation by hand, which speaks on its own stream alone."""
+        if stream_kind(self.speaker.subject) == "training":
             self.speaker.say(TrainingProgressed(current_phase=self.phase, current_step=self.current_step, progress=self.tracker.of_all()))

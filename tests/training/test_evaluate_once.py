@@ -1,0 +1,38 @@
+"""`cua-train evaluate`: an evaluation by hand, whose facts are in the log too."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from producer.errors import NotFoundError
+from producer.training.evaluate_once import evaluate
+from producer.training.run import run
+from schemas.installation import Installation
+from tests.chaos.invariants import accepted
+from tests.training.conftest import small
+
+ReadLog = Callable[[], list[dict[str, Any]]]
+
+
+@pytest.mark.parametrize("training_name", ["small", None])
+def test_an_evaluation_by_hand_is_a_stream_of_its_own_and_touches_no_training(
+    installation: Installation, read_log: ReadLog, training_name: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(small(num_steps=1), installation=installation)
+    monkeypatch.setattr("producer.training.session.PROGRESS_EVERY_S", 0.0)
+    before = read_log()
+    given = {} if training_name else {"model_name": "oracle"}
+    summary = evaluate({**given, "eval_episodes": 5}, training_name=training_name, installation=installation)
+    assert (summary.episodes, 0.0 <= summary.success <= 1.0) == (5, True)
+    added = [event for event in read_log() if event not in before]
+    kinds = {event["subject"].partition("/")[0] for event in added}
+    assert kinds == {"evaluation", "rollout", "environment"}
+    assert sum(event["type"] == "cua.evaluation.finished" for event in added) == 1
+    assert sum(event["type"] == "cua.evaluation.progressed" for event in added) > 0
+    assert accepted(added)[1] == []
+
+
+def test_a_training_that_was_never_trained_here_is_not_found(installation: Installation) -> None:
+    with pytest.raises(NotFoundError, match="nobody"):
+        evaluate({}, training_name="nobody", installation=installation)
