@@ -129,13 +129,11 @@ def test_screenshots_of_a_turn_are_in_the_blob_store_before_and_after(emitter: E
 def test_running_out_of_turns_is_an_outcome_that_is_judged(emitter: Emitter) -> None:
     result = run_one(emitter, lambda _request: Click(x=1, y=1), ScriptedEnvironment(Devices()))
     assert (result.status, result.success, result.num_turns) == ("completed", True, 4)
-    finished = read_back(emitter.log, stream("rollout", plan(0).id), {})
     emitter.flush()
     payload = read_back(emitter.log, stream("rollout", plan(0).id), {}).events[-1].payload
     assert isinstance(payload, RolloutFinished)
     assert (payload.ran_out_of_turns, payload.task_completed, payload.agent_reported_success) == (True, False, None)
     assert payload.consecutive_repeated_actions == 3
-    assert finished.subject == stream("rollout", plan(0).id)
 
 
 def test_what_cannot_be_understood_or_done_is_counted_and_costs(emitter: Emitter) -> None:

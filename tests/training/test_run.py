@@ -187,6 +187,5 @@ def test_a_process_whose_training_was_taken_over_stops_and_says_who_has_it(insta
 
     with pytest.raises(ClaimLostError, match="//"):
         run(small(num_steps=200), installation=installation, report=watch, heartbeat_s=0.05)
-    holders = [event["source"] for event in read_log() if event["type"] == "cua.training.resumed"]
-    assert len(holders) >= 1
+    assert "training.resumed" in types(read_log())
     assert "training.cancelled" not in types(read_log())
