@@ -1,7 +1,7 @@
 """The configuration of a run: one frozen tree, checked once, recorded whole in the training's first event.
 
-Defaults are the recipe's. Without a `model_name` the preset `demo` replaces some of them (`DEMO_PRESET`); what is given explicitly wins.
-Secrets are no part of it.
+Defaults are the recipe's. Without a `model_name`, or with `demo`, the preset replaces some of them (`DEMO_PRESET`). What is given
+explicitly wins. Secrets are no part of it.
 """
 
 from pathlib import Path
@@ -115,7 +115,7 @@ class RunConfig(BaseModel):
         if not isinstance(given, dict):
             return handler(given)
         said = {name: value for name, value in given.items() if value is not None}
-        config = handler(said if "model_name" in said else {**DEMO_PRESET, **said})
+        config = handler({**DEMO_PRESET, **said} if said.get("model_name", DEMO_POLICY) == DEMO_POLICY else said)
         config._explicit = frozenset(said)
         return config
 

@@ -8,7 +8,6 @@ import click
 
 from producer.commands.flags import given_fields
 from producer.commands.run import say, stop_on_signals
-from producer.config import read_config
 from producer.errors import UsageError
 
 
@@ -27,10 +26,10 @@ def command(*, as_json: bool, config_file: Path | None, training_name: str | Non
         message = "expected --training-name or --model-name, found both"
         raise UsageError(message)
     given = given_fields(flags, config_file)
-    read_config({"tasks": {"source_type": "demo_training"}, **given})
-    from producer.training.evaluate_once import evaluate
+    from producer.training.evaluate_once import config_of_policy, evaluate
     from producer.training.session import StopRequestedError
 
+    config_of_policy(given)
     try:
         summary = evaluate(given, training_name=training_name, stop=stop_on_signals(), report=say)
     except StopRequestedError:

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from producer.blobs import open_blobs
-from producer.config import RunConfig, read_config
+from producer.config import DEMO_POLICY, ORACLE_POLICY, RunConfig, read_config
 from producer.emit import Emitter
-from producer.errors import CuaTrainError, NotFoundError
+from producer.errors import LogBrokenError, NotFoundError, UsageError
 from producer.tasks.sources import load_tasks
 from producer.training import state
-from producer.training.evaluation import EvaluationPlan, run_evaluation
+from producer.training.evaluation import EvaluationPlan, NoEpisodeError, run_evaluation
 from producer.training.groups import StatedTask
 from producer.training.policies import open_policy
 from producer.training.progress import ProgressTracker, Unit
@@ -53,9 +53,15 @@ def evaluate(
         recorded = state.read_config_of(run_folder)
         config = read_config({**recorded, **{name: value for name, value in given.items() if value is not None}})
     else:
-        config = read_config({"tasks": {"source_type": "demo_training"}, **given})
+        config = config_of_policy(given)
     with Emitter.open(installation, clock=clock, say=report) as emitter:
         return _evaluate(config, training_name, manifest, folder, installation, emitter, clock, stop, report)
+
+
+def config_of_policy(given: dict[str, Any]) -> RunConfig:
+    """The configuration for a policy that no training made; one that has no tasks of its own is judged by all training tasks."""
+    own_tasks = given.get("model_name") in {None, DEMO_POLICY, ORACLE_POLICY}
+    return read_config(given if own_tasks else {"tasks": {"source_type": "demo_training"}, **given})
 
 
 def _evaluate(
@@ -72,10 +78,9 @@ def _evaluate(
     tasks = [task for task in load_tasks(config.eval_tasks or config.tasks) if task.is_judged]
     if not tasks:
         message = "eval_tasks: none of these tasks can be judged; see cua-train tasks list"
-        raise CuaTrainError(message)
-    warm_up = WarmUpFacts(emitter, clock, config, stop, report)
-    learner, make_environment = open_policy(config, installation.policies_dir, warm_up.on_progress)
-    warm_up.finish()
+        raise UsageError(message)
+    with WarmUpFacts(emitter, clock, config, installation.policies_dir, stop, report) as warm_up:
+        learner, make_environment = open_policy(config, installation.policies_dir, warm_up.on_progress)
     if folder is not None:
         learner.load_state(folder)
     evaluation_id = ids.manual_eval_id(ids.uuid7(clock()))
@@ -111,7 +116,7 @@ def _evaluate(
     except StopRequestedError:
         end(EvaluationCancelled(kind="manual", reason="stopped on request", ended_at=clock()))
         raise
-    except CuaTrainError:
+    except (LogBrokenError, NoEpisodeError):
         raise
     except Exception as error:
         end(EvaluationFailed(kind="manual", error_message=f"{type(error).__name__}: {error}", ended_at=clock()))

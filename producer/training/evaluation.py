@@ -51,8 +51,12 @@ def plan_groups(stated: Sequence[StatedTask], evaluation_id: UUID, *, episodes: 
     ]
 
 
+class NoEpisodeError(CuaTrainError):
+    """An evaluation of which no episode could be scored; its failure is stated. Exit 1."""
+
+
 def run_evaluation(session: Session, plan: EvaluationPlan, stated: Sequence[StatedTask], unit: Unit) -> EvaluationSummary:
-    """Run it to its end, or take what the log has of it. CuaTrainError when no episode could be scored."""
+    """Run it to its end, or take what the log has of it. NoEpisodeError when none could be scored."""
     finished = session.recollection.evaluation_finished(plan.id)
     if finished is not None:
         unit.finished_rollouts, unit.finished_turns = finished.completed_tasks, round(finished.avg_turns * finished.completed_tasks)
@@ -102,7 +106,7 @@ def run_evaluation(session: Session, plan: EvaluationPlan, stated: Sequence[Stat
     if not any(outcome.results for outcome in outcomes):
         message = f"no episode of {plan.label} could be brought to its end"
         speaker.say(EvaluationFailed(kind=plan.kind, error_message=message, ended_at=session.clock()))
-        raise CuaTrainError(message)
+        raise NoEpisodeError(message)
     payload = _finished(session, plan, outcomes, monotonic() - begun_s)
     speaker.say(payload)
     session.emitter.flush()

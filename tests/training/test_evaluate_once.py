@@ -17,10 +17,9 @@ ReadLog = Callable[[], list[dict[str, Any]]]
 
 @pytest.mark.parametrize("training_name", ["small", None])
 def test_an_evaluation_by_hand_is_a_stream_of_its_own_and_touches_no_training(
-    installation: Installation, read_log: ReadLog, training_name: str | None, monkeypatch: pytest.MonkeyPatch
+    installation: Installation, read_log: ReadLog, training_name: str | None
 ) -> None:
     run(small(num_steps=1), installation=installation)
-    monkeypatch.setattr("producer.training.session.PROGRESS_EVERY_S", 0.0)
     before = read_log()
     given = {} if training_name else {"model_name": "oracle"}
     summary = evaluate({**given, "eval_episodes": 5}, training_name=training_name, installation=installation)
