@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import (
@@ -111,13 +112,23 @@ def _configuration(size: PolicySize, tokenizer: PreTrainedTokenizerFast) -> Qwen
     )
 
 
+def image_processor(size: PolicySize) -> Qwen2VLImageProcessor:
+    """What turns a screen into patches."""
+    return Qwen2VLImageProcessor(**_pictures(size))
+
+
 def _processor(size: PolicySize, tokenizer: PreTrainedTokenizerFast) -> Qwen3VLProcessor:
-    pixels = {"shortest_edge": size.screen_pixels // 4, "longest_edge": size.screen_pixels}
+    videos = Qwen3VLVideoProcessor(**_pictures(size))
+    return Qwen3VLProcessor(image_processor=image_processor(size), tokenizer=tokenizer, video_processor=videos, chat_template=CHAT_TEMPLATE)
+
+
+def _pictures(size: PolicySize) -> dict[str, Any]:
     half = [0.5, 0.5, 0.5]
-    images = Qwen2VLImageProcessor(
-        size=pixels, patch_size=size.patch_px, temporal_patch_size=1, merge_size=1, image_mean=half, image_std=half
-    )
-    videos = Qwen3VLVideoProcessor(
-        size=pixels, patch_size=size.patch_px, temporal_patch_size=1, merge_size=1, image_mean=half, image_std=half
-    )
-    return Qwen3VLProcessor(image_processor=images, tokenizer=tokenizer, video_processor=videos, chat_template=CHAT_TEMPLATE)
+    return {
+        "size": {"shortest_edge": size.screen_pixels // 4, "longest_edge": size.screen_pixels},
+        "patch_size": size.patch_px,
+        "temporal_patch_size": 1,
+        "merge_size": 1,
+        "image_mean": half,
+        "image_std": half,
+    }

@@ -3,6 +3,7 @@
 Loads any folder or hub id of Qwen3-VL's architecture, the built small policy included. It knows no prompts, no episodes and no losses.
 """
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -97,18 +98,25 @@ def load_network(name: str, lora_rank: int, seed: int, adapter: Path | None = No
     """The base with a fresh adapter of `lora_rank` (scale alpha / rank = 2; B is zero, so it changes nothing yet) or with a saved one."""
     base, processor = load_base(name)
     base.requires_grad_(requires_grad=False)
-    if adapter is not None:
-        if not (adapter / "adapter_config.json").is_file():
-            message = f"expected an adapter in PEFT's layout, found no adapter_config.json in {adapter}; pass a checkpoint's folder"
-            raise NotFoundError(message)
-        adapted = PeftModel.from_pretrained(base, str(adapter), is_trainable=True)
-    else:
-        with torch.random.fork_rng():
-            torch.manual_seed(seed)
-            config = LoraConfig(r=lora_rank, lora_alpha=2 * lora_rank, lora_dropout=0.0, target_modules=LORA_TARGETS, task_type="CAUSAL_LM")
-            adapted = get_peft_model(base, config)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers for a property by its old name
+        adapted = _fresh_adapter(base, lora_rank, seed) if adapter is None else _saved_adapter(base, adapter)
     adapted.eval()
     return Network(name, adapted, base, processor)
+
+
+def _fresh_adapter(base: Qwen3VLForConditionalGeneration, rank: int, seed: int) -> PeftModel:
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        config = LoraConfig(r=rank, lora_alpha=2 * rank, lora_dropout=0.0, target_modules=LORA_TARGETS, task_type="CAUSAL_LM")
+        return get_peft_model(base, config)
+
+
+def _saved_adapter(base: Qwen3VLForConditionalGeneration, folder: Path) -> PeftModel:
+    if not (folder / "adapter_config.json").is_file():
+        message = f"expected an adapter in PEFT's layout, found no adapter_config.json in {folder}; pass a checkpoint's folder"
+        raise NotFoundError(message)
+    return PeftModel.from_pretrained(base, str(folder), is_trainable=True)
 
 
 def _is_path(name: str) -> bool:

@@ -4,7 +4,6 @@ Text is lowered and cut into numbers of two digits, words (hyphens inside stay: 
 without blanks, so that `click(31,52)` reads back as it was said. It knows nothing of weights.
 """
 
-import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -15,6 +14,8 @@ from tokenizers.normalizers import Lowercase
 from tokenizers.pre_tokenizers import Split
 from transformers import PreTrainedTokenizerFast
 
+from producer.policy.words import NUM_NUMBERS, PIECE, pieces
+
 END_OF_TURN: Final = "<|im_end|>"
 IMAGE: Final = "<|image_pad|>"
 PADDING: Final = "<|endoftext|>"
@@ -22,10 +23,8 @@ UNKNOWN: Final = "<|unk|>"
 SPECIAL_TOKENS: Final = (PADDING, UNKNOWN, "<|im_start|>", END_OF_TURN, "<|vision_start|>", "<|vision_end|>", IMAGE, "<|video_pad|>")
 """Qwen-VL's own names, so that its processor and its rope code find them."""
 
-NUM_NUMBERS: Final = 100
 _ROLES: Final = ("user", "assistant", "system")
 _MARKS: Final = tuple("()[]{}<>,.:;!?'\"-_+*/=%&@#|")
-_PIECE: Final = r"[0-9]{1,2}|[A-Za-z]+(?:-[A-Za-z]+)*|[^0-9A-Za-z\s]"
 
 CHAT_TEMPLATE: Final = (
     "{%- for message in messages -%}<|im_start|>{{ message['role'] }}"
@@ -39,11 +38,6 @@ CHAT_TEMPLATE: Final = (
 """Qwen's dialogue marks without its line breaks, each of which would cost a token per turn."""
 
 
-def pieces(text: str) -> list[str]:
-    """The words, numbers and marks of `text` in order, as the tokenizer cuts and spells them."""
-    return re.findall(_PIECE, text.lower())
-
-
 def build_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
     """A tokenizer that knows every piece of `texts`; the same texts in any order give the same ids."""
     words = {piece for text in texts for piece in pieces(text)}
@@ -53,7 +47,7 @@ def build_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
         vocabulary.setdefault(token, len(vocabulary))
     tokenizer = Tokenizer(WordLevel(vocabulary, unk_token=UNKNOWN))
     tokenizer.normalizer = Lowercase()
-    tokenizer.pre_tokenizer = Split(Regex(_PIECE), behavior="removed", invert=True)
+    tokenizer.pre_tokenizer = Split(Regex(PIECE), behavior="removed", invert=True)
     tokenizer.decoder = Fuse()
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,

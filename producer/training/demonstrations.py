@@ -14,7 +14,7 @@ from producer.environments.android_sim import AndroidSim, Element
 from producer.environments.android_sim.oracles import oracle_action, random_action
 from producer.environments.android_sim.widget import HEIGHT_PX, WIDTH_PX
 from producer.environments.environment import ActionRefusedError
-from producer.policy.vocabulary import pieces
+from producer.policy.words import pieces
 from producer.seeds import derived_seed
 from producer.tasks.task import Task
 from schemas.actions import Action, Click
@@ -24,10 +24,9 @@ KINDS = frozenset({"icon", "switch", "row", "tile", "slider", "button", "field",
 
 
 @dataclass(frozen=True, slots=True)
-class DemonstratedTurn:
-    """One turn to imitate."""
+class SpokenTurn:
+    """What is to be said about one screen."""
 
-    screen: Image.Image
     elements: tuple[Element, ...]
     """What can be touched on it."""
     text: str
@@ -41,7 +40,9 @@ class Demonstration:
     """One episode to imitate."""
 
     task: Task
-    turns: tuple[DemonstratedTurn, ...]
+    screens: tuple[Image.Image, ...]
+    """Before each turn."""
+    turns: tuple[SpokenTurn, ...]
 
 
 def demonstrate(task: Task, seed: int, *, noise: float, max_turns: int) -> Demonstration:
@@ -52,13 +53,15 @@ def demonstrate(task: Task, seed: int, *, noise: float, max_turns: int) -> Demon
     random = Random(derived_seed("demonstration", task.task_id, seed))  # noqa: S311  # variety, not secrets
     sim, codec = AndroidSim(), CompactCodec()
     sim.open(task, derived_seed("demonstration-phone", seed, task.task_id))
-    turns: list[DemonstratedTurn] = []
+    screens: list[Image.Image] = []
+    turns: list[SpokenTurn] = []
     while len(turns) < max_turns:
-        screen, elements = sim.picture(), tuple(sim.visible_elements())
+        screens.append(sim.picture())
+        elements = tuple(sim.visible_elements())
         is_noise = random.random() < noise
         action = random_action(random, sim) if is_noise else oracle_action(task, sim, codec)[1]
         text = codec.encode(action, WIDTH_PX, HEIGHT_PX)
-        turns.append(DemonstratedTurn(screen, elements, _naming(text, action, elements), is_noise))
+        turns.append(SpokenTurn(elements, _naming(text, action, elements), is_noise))
         if action.type == "terminate":
             break
         try:
@@ -66,7 +69,7 @@ def demonstrate(task: Task, seed: int, *, noise: float, max_turns: int) -> Demon
         except ActionRefusedError:
             continue
     sim.close()
-    return Demonstration(task, tuple(turns))
+    return Demonstration(task, tuple(screens), tuple(turns))
 
 
 def spoken_name(element: Element) -> str:

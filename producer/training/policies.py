@@ -13,8 +13,8 @@ from producer.environments.environment import Environment
 from producer.errors import UsageError
 from producer.policy.learner import Learner
 
-OnProgress = Callable[[int, int, float], None]
-"""(optimiser steps done, in all, loss) of the warm-up."""
+OnProgress = Callable[[str, int, int, float | None], None]
+"""(policy, optimiser steps done, in all, loss) of the warm-up; no loss while demonstrations are drawn."""
 
 
 def open_policy(config: RunConfig, policies_dir: Path, on_progress: OnProgress) -> tuple[Learner, EnvironmentFactory]:

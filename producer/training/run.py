@@ -171,9 +171,8 @@ def _prepare(
     config = opened.config
     tasks = _judged(load_tasks(config.tasks), "tasks", config.max_turns)
     eval_tasks = _judged(load_tasks(config.eval_tasks), "eval_tasks", config.max_turns) if config.eval_tasks is not None else tasks
-    warm_up = WarmUpFacts(emitter, clock, config, stop, report)
-    learner, make_environment = open_policy(config, installation.policies_dir, warm_up.on_progress)
-    warm_up.finish()
+    with WarmUpFacts(emitter, clock, config, installation.policies_dir, stop, report) as warm_up:
+        learner, make_environment = open_policy(config, installation.policies_dir, warm_up.on_progress)
     if opened.state_folder is not None:
         learner.load_state(opened.state_folder)
     speaker = opened.speaker

@@ -3,8 +3,9 @@
 Axes: I screens of an episode, N image tokens of a screen, T tokens, K words of a name.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -15,15 +16,15 @@ from torch import Tensor
 from producer.environments.android_sim import Element
 from producer.environments.android_sim.widget import HEIGHT_PX, WIDTH_PX
 from producer.policy.render import Grid, Positions, Renderer, rope_positions
-from producer.policy.vocabulary import NUM_NUMBERS, pieces
-from producer.training.demonstrations import Demonstration, spoken_name
+from producer.policy.words import NUM_NUMBERS, pieces
+from producer.training.demonstrations import Demonstration, SpokenTurn, spoken_name
 
 MAX_NAME_WORDS = 5
 MIN_SHARE = 0.2
 """Of a patch that an element must cover to be what the patch shows."""
 NOTHING = -1
 CHUNK = 8
-"""Episodes preprocessed at once."""
+"""Episodes preprocessed at once; only so many are held as pictures."""
 Integers = NDArray[np.int64]
 
 
@@ -57,37 +58,43 @@ class Example:
     grid: Grid
 
 
-def encode_demonstrations(demonstrations: Sequence[Demonstration], processor: Any, image_token: int) -> list[Example]:  # noqa: ANN401  # transformers
-    """Every episode, with the policy's own prompts around its turns."""
-    renderer = Renderer(processor, image_token)
-    examples = []
-    for start in range(0, len(demonstrations), CHUNK):
-        chunk = demonstrations[start : start + CHUNK]
-        pixels = processor.image_processor(images=[turn.screen for one in chunk for turn in one.turns], return_tensors="pt")
+@dataclass(frozen=True, slots=True)
+class SeenEpisode:
+    """A demonstration whose pictures have become patches, a fourteenth of their size."""
+
+    description: str
+    turns: tuple[SpokenTurn, ...]
+    patches_INC: Tensor
+    grid: Grid
+
+
+def see_demonstrations(demonstrations: Iterable[Demonstration], image_processor: Any) -> list[SeenEpisode]:  # noqa: ANN401  # transformers
+    """Every episode through the policy's own image processor."""
+    remaining = iter(demonstrations)
+    seen = []
+    while chunk := tuple(islice(remaining, CHUNK)):
+        pixels = image_processor(images=[screen for one in chunk for screen in one.screens], return_tensors="pt")
         rows, columns = pixels["image_grid_thw"][0].tolist()[1:]
         grid = Grid(rows, columns)
         patches = ((pixels["pixel_values"] + 1) * 127.5).round().to(torch.uint8).view(-1, grid.num_tokens, pixels["pixel_values"].shape[1])
-        sizes = [len(one.turns) for one in chunk]
-        examples += [
-            _encode(one, renderer, processor.tokenizer, image_token, grid, own)
-            for one, own in zip(chunk, patches.split(sizes), strict=True)
-        ]
-    return examples
+        for one, own in zip(chunk, patches.split([len(one.turns) for one in chunk]), strict=True):
+            seen.append(SeenEpisode(one.task.description, one.turns, own.clone(), grid))
+    return seen
 
 
-def _encode(
-    demonstration: Demonstration,
-    renderer: Renderer,
-    tokenizer: Any,  # noqa: ANN401  # transformers
-    image_token: int,
-    grid: Grid,
-    patches_INC: Tensor,  # axes
-) -> Example:
+def encode_episodes(episodes: Sequence[SeenEpisode], processor: Any, image_token: int) -> list[Example]:  # noqa: ANN401  # transformers
+    """Every episode with the policy's own prompts around its turns."""
+    renderer = Renderer(processor, image_token)
+    return [_encode(episode, renderer, processor.tokenizer, image_token) for episode in episodes]
+
+
+def _encode(episode: SeenEpisode, renderer: Renderer, tokenizer: Any, image_token: int) -> Example:  # noqa: ANN401  # transformers
+    grid = episode.grid
     tokens: list[int] = []
     imitated: list[bool] = []
     names, places, pointings = [], [], []
-    for index, turn in enumerate(demonstration.turns):
-        prompt = renderer.next_turn(grid, stopped=True) if index else renderer.first_turn(demonstration.task.description, grid)
+    for index, turn in enumerate(episode.turns):
+        prompt = renderer.next_turn(grid, stopped=True) if index else renderer.first_turn(episode.description, grid)
         said = [*tokenizer(turn.text, add_special_tokens=False)["input_ids"], tokenizer.eos_token_id]
         tokens += [*prompt, *said]
         imitated += [False] * len(prompt) + [not turn.is_noise] * len(said)
@@ -95,12 +102,12 @@ def _encode(
         names.append(shown)
         places.append(where)
         pointings.append(tuple(_pointing(element, tokenizer) for element in turn.elements))
-    positions, _ = rope_positions(tokens, image_token, [grid] * len(demonstration.turns), 0)
+    positions, _ = rope_positions(tokens, image_token, [grid] * len(episode.turns), 0)
     return Example(
         tuple(tokens),
         tuple(imitated),
         positions,
-        patches_INC.clone(),
+        episode.patches_INC,
         torch.from_numpy(np.stack(names)),
         torch.from_numpy(np.stack(places)),
         tuple(pointings),

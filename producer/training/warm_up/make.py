@@ -4,25 +4,25 @@ import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
 
-from producer.policy.build import build_policy
+from producer.policy.build import PolicySize, build_policy, image_processor
 from producer.policy.network import load_base
 from producer.policy.state import sync_files
 from producer.tasks.demo import demo_tasks
 from producer.tasks.preset import WARM_UP_TASK_IDS
 from producer.training.demonstrations import Demonstration, demonstrate, spread
-from producer.training.warm_up.acting import Phase, learn_to_act
-from producer.training.warm_up.examples import encode_demonstrations
+from producer.training.warm_up.acting import POINTING_PROMPT, Phase, learn_to_act
+from producer.training.warm_up.examples import SeenEpisode, encode_episodes, see_demonstrations
 from producer.training.warm_up.seeing import learn_to_see
 from schemas.ids import content_hash
 
-OnProgress = Callable[[int, int, float], None]
-"""(optimiser steps done, in all, loss)."""
+OnProgress = Callable[[str, int, int, float | None], None]
+"""(name of the policy, optimiser steps done, in all, loss); no loss while demonstrations are drawn."""
 
 VERSION = 1
 """Raised when the code below makes another policy of the same recipe."""
@@ -62,7 +62,7 @@ def ensure_demo_policy(policies_dir: Path, on_progress: OnProgress, recipe: Warm
             return folder
         making = Path(tempfile.mkdtemp(dir=policies_dir, prefix=".making-"))
         try:
-            _make(making, recipe, on_progress)
+            _make(making, recipe, lambda done, total, loss: on_progress(folder.name, done, total, loss))
             making.chmod(0o755)
             sync_files(making)
             making.rename(folder)
@@ -72,16 +72,20 @@ def ensure_demo_policy(policies_dir: Path, on_progress: OnProgress, recipe: Warm
     return folder
 
 
-def _make(folder: Path, recipe: WarmUpRecipe, on_progress: OnProgress) -> None:
+def _make(folder: Path, recipe: WarmUpRecipe, on_step: Callable[[int, int, float | None], None]) -> None:
     known = {task.task_id: task for task in demo_tasks()}
     tasks = [known[task_id] for task_id in recipe.task_ids]
-    demonstrations = [
-        demonstrate(task, seed, noise=recipe.noise, max_turns=recipe.max_turns) for task, seed in spread(tasks, recipe.num_episodes)
-    ]
-    build_policy(folder, _texts(demonstrations), recipe.seed)
-    network, processor = load_base(str(folder))
-    examples = encode_demonstrations(demonstrations, processor, int(network.config.image_token_id))
     total = recipe.seeing_steps + sum(phase.num_steps for phase in recipe.phases)
+
+    def demonstrations() -> Iterator[Demonstration]:
+        for task, seed in spread(tasks, recipe.num_episodes):
+            on_step(0, total, None)
+            yield demonstrate(task, seed, noise=recipe.noise, max_turns=recipe.max_turns)
+
+    episodes = see_demonstrations(demonstrations(), image_processor(PolicySize()))
+    build_policy(folder, _texts(episodes), recipe.seed)
+    network, processor = load_base(str(folder))
+    examples = encode_episodes(episodes, processor, int(network.config.image_token_id))
     with torch.random.fork_rng():
         torch.manual_seed(recipe.seed)
         learn_to_see(
@@ -91,7 +95,7 @@ def _make(folder: Path, recipe: WarmUpRecipe, on_progress: OnProgress) -> None:
             num_steps=recipe.seeing_steps,
             learning_rate=recipe.seeing_rate,
             seed=recipe.seed,
-            on_step=lambda done, loss: on_progress(done, total, loss),
+            on_step=lambda done, loss: on_step(done, total, loss),
         )
         learn_to_act(
             network,
@@ -101,20 +105,19 @@ def _make(folder: Path, recipe: WarmUpRecipe, on_progress: OnProgress) -> None:
             learning_rate=recipe.acting_rate,
             matrix_rate=recipe.matrix_rate,
             seed=recipe.seed,
-            on_step=lambda done, loss: on_progress(recipe.seeing_steps + done, total, loss),
+            on_step=lambda done, loss: on_step(recipe.seeing_steps + done, total, loss),
         )
     network.eval().requires_grad_(requires_grad=True)
     network.save_pretrained(folder)
 
 
-def _texts(demonstrations: list[Demonstration]) -> set[str]:
+def _texts(episodes: list[SeenEpisode]) -> set[str]:
     """Everything whose words must be tokens: all demo instructions (other tasks may be tried), what was said, what stands on screens."""
-    texts = {task.description for task in demo_tasks()} | {"find"}
-    for demonstration in demonstrations:
-        for turn in demonstration.turns:
-            texts.add(turn.text)
-            for element in turn.elements:
-                texts |= {element.label or element.name.replace("_", " "), element.state or ""}
+    texts = {task.description for task in demo_tasks()} | {POINTING_PROMPT}
+    for turn in (turn for episode in episodes for turn in episode.turns):
+        texts.add(turn.text)
+        for element in turn.elements:
+            texts |= {element.label or element.name.replace("_", " "), element.state or ""}
     return texts
 
 

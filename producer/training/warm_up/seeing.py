@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from producer.policy.vocabulary import NUM_NUMBERS
+from producer.policy.words import NUM_NUMBERS
 from producer.training.warm_up.examples import NOTHING, Example
 from producer.training.warm_up.schedule import share_of_rate
 
