@@ -122,7 +122,7 @@ def recollect(
     mine = stream("training", training_id)
     needle = str(training_id).encode()
     for topic in (topic_prefix + name for name in TOPIC_NAMES):
-        begin = {**since, **start} if topic == topic_of(mine, topic_prefix) else since
+        begin = start if topic == topic_of(mine, topic_prefix) else since
         for key, value in log.read_topic(topic, begin):
             # Most records of a shared log are of other trainings: looked over before they are parsed.
             if needle not in value:

@@ -17,6 +17,8 @@ from typing import Any
 from tests.chaos.invariants import violations
 
 GROUPS, GROUP_SIZE = 4, 4
+SHARE = 0.7
+"""Of an undisturbed run that the killed runs may do together, on average."""
 
 
 def command(name: str, model: str, steps: int) -> list[str]:
@@ -50,20 +52,41 @@ def tail(environment: dict[str, str], name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in output.splitlines()]
 
 
+def projected(environment: dict[str, str]) -> dict[str, Any]:
+    """What `cua-project` makes of the log: parked records, gaps, refused records, and whether the tables equal a replay."""
+    for arguments in (["run", "--once"], ["status", "--json"], ["verify", "--json"]):
+        done = subprocess.run([sys.executable, "-m", "consumers", *arguments], env=environment, capture_output=True, text=True, check=False)
+        if done.returncode:
+            return {"failed": arguments, "stderr": done.stderr[-2000:]}
+        if arguments[0] == "status":
+            status = json.loads(done.stdout)
+    return {**{name: status[name] for name in ("parked", "gaps", "fenced", "duplicates")}, "equal": json.loads(done.stdout)["equal"]}
+
+
+def measure(environment: dict[str, str], run: list[str]) -> tuple[float, float]:
+    """(seconds to the end of the baseline, seconds in all) of an undisturbed run."""
+    begun, started_s = time.monotonic(), 0.0
+    with subprocess.Popen(run, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.startswith("baseline:"):
+                started_s = time.monotonic() - begun
+    if process.returncode:
+        message = f"the undisturbed run exited {process.returncode}"
+        raise RuntimeError(message)
+    return started_s, time.monotonic() - begun
+
+
 def kill_until_done(environment: dict[str, str], *, kills: int, seed: int, model: str, steps: int) -> tuple[int, list[str], dict[str, Any]]:
     """(kills that hit a living trainer, violations, the last run's summary)."""
     rng, name, hit = random.Random(seed), f"killed-{seed}", 0
     run = command(name, model, steps)
-    begun = time.monotonic()
-    subprocess.run(
-        [*run[:-1], "--training-name", f"{name}-measure"], env=environment, check=True, capture_output=True, stdin=subprocess.DEVNULL
-    )
-    whole_s = time.monotonic() - begun
+    started_s, whole_s = measure(environment, [*run[:-1], "--training-name", f"{name}-measure"])
     for _ in range(kills):
         with subprocess.Popen(run, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-            # A part of the time that is left on average, start-up included: kills fall into every phase.
+            # Start-up is lived through every time; of the rest the kills together leave some, so that each of them hits a living trainer.
             try:
-                process.wait(rng.uniform(0.3, max(1.0, 1.5 + whole_s * 1.5 / max(kills, 1))))
+                process.wait(rng.uniform(0.3, started_s + SHARE * 2 * (whole_s - started_s) / kills))
             except subprocess.TimeoutExpired:
                 process.kill()
                 hit += 1
@@ -81,15 +104,17 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--model-name", default="oracle")
-    parser.add_argument("--home", type=Path)
+    parser.add_argument("--home", type=Path, help="a CUA_HOME whose policy is warm; default: a fresh one")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as home:
         environment = {**os.environ, "CUA_HOME": str(arguments.home or home)}
         hit, found, summary = kill_until_done(
             environment, kills=arguments.kills, seed=arguments.seed, model=arguments.model_name, steps=arguments.steps
         )
-    sys.stdout.write(json.dumps({"kills": hit, "violations": found, "summary": summary}, indent=1) + "\n")
-    return 4 if found else 0
+        tables = projected(environment)
+        subprocess.run([sys.executable, "-m", "consumers", "database", "stop"], env=environment, capture_output=True, check=False)
+    sys.stdout.write(json.dumps({"kills": hit, "violations": found, "tables": tables, "summary": summary}, indent=1) + "\n")
+    return 4 if found or not tables.get("equal") or tables["parked"] or tables["gaps"] else 0
 
 
 if __name__ == "__main__":

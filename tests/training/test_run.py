@@ -12,7 +12,8 @@ import pytest
 from producer.emit import Emitter
 from producer.emit.claim import ClaimLostError, claim
 from producer.errors import CuaTrainError, UsageError
-from producer.training.run import run
+from producer.training.opening import open_training
+from producer.training.run import run, utc_now
 from producer.training.session import StopRequestedError
 from schemas.catalogue import stream
 from schemas.event import Fact
@@ -89,6 +90,31 @@ def test_a_stop_in_the_middle_is_continued_without_losing_or_doubling_a_rollout(
     events = read_log()
     assert whole(events) == []
     assert types(events).count("training.resumed") == 1
+
+
+def test_a_training_that_was_killed_before_its_first_state_is_found_by_every_later_process(
+    installation: Installation, read_log: ReadLog
+) -> None:
+    with Emitter.open(installation) as emitter:
+        open_training(
+            emitter,
+            "small",
+            small(),
+            installation.runs_dir / "small",
+            clock=utc_now,
+            report=lambda _line: None,
+            overwrite=False,
+            takeover=False,
+            topic_prefix=installation.topic_prefix,
+        )
+    stopped = threading.Event()
+    stopped.set()
+    with pytest.raises(StopRequestedError):
+        run(small(), installation=installation, stop=stopped)
+    assert run(small(), installation=installation).status == "completed"
+    events = read_log()
+    assert types(events).count("training.created") == 1
+    assert whole(events) == []
 
 
 def test_steps_trained_again_after_a_lost_state_are_a_new_generation_and_the_old_ones_stay_marked(

@@ -1,4 +1,4 @@
-"""The whole system on a real Kafka and a real PostgreSQL, through its two commands alone (the scripted policy acts)."""
+"""The whole system on a real Kafka and a real PostgreSQL, through its two commands alone."""
 
 import json
 import os
@@ -28,10 +28,19 @@ STEP_COLUMNS = (
     *("end_time", "rollout_start_time", "rollout_end_time", "training_start_time", "training_end_time", "learning_rate", "model_path"),
 )
 ENDS = ("completed", "failed", "cancelled", "terminated", "error")
-RUN = (
+SCRIPTED = (
     *("run", "--training-name", "whole", "--model-name", "oracle", "--num-steps", "3", "--group-size", "3", "--groups-per-batch", "2"),
     *("--eval-episodes", "6", "--eval-every", "2", "--max-concurrent-rollouts", "6", "--no-monitor", "--json"),
 )
+
+TASK_IDS = ["train_01_open_settings", "train_02_enable_wifi"]
+LEARNING = (
+    *("run", "--training-name", "whole", "--tasks", json.dumps({"source_type": "ids", "task_ids": TASK_IDS}), "--num-steps", "3"),
+    *("--group-size", "4", "--groups-per-batch", "2", "--max-turns", "3", "--max-tokens", "14", "--lora-rank", "4"),
+    *("--learning-rate", "1e-3", "--turn-cost", "0.01", "--parse-error-cost", "0.1", "--eval-temperature", "1"),
+    *("--eval-episodes", "6", "--eval-every", "2", "--save-every", "1", "--max-concurrent-rollouts", "8", "--no-monitor", "--json"),
+)
+RECOMPUTE = Path(__file__).parents[1] / "oracles" / "recompute.py"
 
 
 def cua(package: str, *arguments: str, environ: dict[str, str], code: int = 0) -> str:
@@ -64,6 +73,15 @@ def query(url: str, statement: str) -> list[tuple[Any, ...]]:
         connection.close()
 
 
+def recomputed(events: Path, *arguments: str) -> dict[str, Any]:
+    """What tests/oracles/recompute.py finds; it imports nothing of ours."""
+    done = subprocess.run([sys.executable, "-P", str(RECOMPUTE), str(events), *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads(done.stdout)
+    assert isinstance(report, dict)
+    return report
+
+
 @contextmanager
 def projector(environ: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
     with subprocess.Popen([sys.executable, "-m", "consumers", "run"], env=environ, stderr=subprocess.DEVNULL) as process:
@@ -88,11 +106,11 @@ def environ(tmp_path: Path, database: str) -> dict[str, str]:
 
 @pytest.mark.services
 def test_a_run_fills_every_table_and_all_of_it_is_rebuilt_from_kafka_alone(
-    kafka: KafkaService, postgres: PostgresServer, environ: dict[str, str], database: str, tmp_path: Path
+    kafka: KafkaService, postgres: PostgresServer, environ: dict[str, str], database: str, policy_folder: Path, tmp_path: Path
 ) -> None:
     environ["KAFKA_BOOTSTRAP_SERVERS"] = kafka.bootstrap_servers
     with projector(environ):
-        cua("producer", *RUN, environ=environ)
+        cua("producer", *LEARNING, "--model-name", str(policy_folder), environ=environ)
     cua("consumers", "run", "--once", environ=environ)
     for table in TABLES:
         assert query(database, f'SELECT count(*) FROM cua."{table}"')[0][0], f"{table} is empty"
@@ -112,6 +130,14 @@ def test_a_run_fills_every_table_and_all_of_it_is_rebuilt_from_kafka_alone(
         SELECT FROM cua.status_history WHERE entity_id = r.id AND old_status IS NULL)"""
     assert query(database, unborn) == []
     live = hashes(environ)
+
+    # What was learnt from can be computed again by somebody who has nothing but the events and the blobs.
+    events = tmp_path / "events.jsonl"
+    events.write_text(cua("consumers", "tail", "--json", "--offset", "start", "--training", "whole", environ=environ))
+    assert recomputed(events)["samples"] == 3 * 2 * 4
+    of_loss = recomputed(events, "--loss", "--step", "2", "--blobs", str(tmp_path / "home" / "blobs"))
+    assert of_loss["samples"] > 0
+    assert of_loss["loss_recomputed"] == pytest.approx(of_loss["loss_in_log"], abs=1e-4)
 
     # Database dropped, home gone: the log on Kafka is all there is.
     other = postgres.create()
@@ -136,7 +162,7 @@ def test_a_run_fills_every_table_and_all_of_it_is_rebuilt_from_kafka_alone(
 def test_training_does_not_notice_that_kafka_is_away_and_nothing_is_lost(environ: dict[str, str]) -> None:
     with KafkaService() as own:
         environ["KAFKA_BOOTSTRAP_SERVERS"] = own.bootstrap_servers
-        steps = [*RUN]
+        steps = [*SCRIPTED]
         steps[steps.index("--num-steps") + 1] = "12"
         with subprocess.Popen([sys.executable, "-m", "producer", *steps], env=environ, stderr=subprocess.PIPE, text=True) as training:
             assert training.stderr is not None
