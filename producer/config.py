@@ -41,7 +41,7 @@ DEMO_PRESET: dict[str, JsonValue] = {
     "parse_error_cost": 0.1,
     "max_concurrent_rollouts": 128,
     "eval_every": 40,
-    "eval_episodes": 256,
+    "eval_episodes": 384,
     "save_every": 40,
     "tasks": {"source_type": "ids", "task_ids": list(PRESET_TASK_IDS)},
     "eval_temperature": 1.0,

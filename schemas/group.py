@@ -80,7 +80,7 @@ class GroupDropped(Payload):
 
 
 class GroupFailed(Payload):
-    """Too few of the group's rollouts ended with a reward."""
+    """Too few of the group's rollouts ended with a reward, or nobody will run the others."""
 
     TYPE: ClassVar[str] = "cua.group.failed"
     ENTITY: ClassVar[str | None] = "group"

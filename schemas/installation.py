@@ -39,6 +39,11 @@ class Installation:
         return self.home / "policies"
 
     @property
+    def open_dir(self) -> Path:
+        """Marks of streams that a living process has open and nobody else would end."""
+        return self.home / "open"
+
+    @property
     def runs_dir(self) -> Path:
         """State and checkpoints of trainings, a folder each."""
         return self.home / "runs"

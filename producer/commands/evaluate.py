@@ -15,7 +15,7 @@ from producer.errors import UsageError
 @click.option("--training-name", help="Evaluate this training's newest state.")
 @click.option("--model-name", help="Evaluate this policy instead: a folder, a hub id, demo or oracle.")
 @click.option("--eval-tasks", metavar="JSON", help="Task sources. [default: the training's, or the preset's]")
-@click.option("--episodes", "eval_episodes", type=click.IntRange(1), help="Episodes over all tasks. [default: the training's, or 256]")
+@click.option("--episodes", "eval_episodes", type=click.IntRange(1), help="Episodes in all. [default: the training's or preset's]")
 @click.option("--seed", type=click.IntRange(0), help="Of layouts and initial states.")
 @click.option("--ablate", type=click.Choice(["none", "blank-screenshots"]), help="A control experiment.")
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="JSON or TOML file of fields.")

@@ -10,23 +10,22 @@ from typing import Any
 from producer.blobs import open_blobs
 from producer.config import DEMO_POLICY, ORACLE_POLICY, RunConfig, read_config
 from producer.emit import Emitter
-from producer.errors import LogBrokenError, NotFoundError, UsageError
+from producer.errors import NotFoundError, UsageError
 from producer.tasks.sources import load_tasks
 from producer.training import state
-from producer.training.evaluation import EvaluationPlan, NoEpisodeError, run_evaluation
+from producer.training.abandoned import end_abandoned
+from producer.training.evaluation import EvaluationPlan, run_evaluation
 from producer.training.groups import StatedTask
+from producer.training.marks import mark
 from producer.training.policies import open_policy
 from producer.training.progress import ProgressTracker, Unit
 from producer.training.recollection import Recollection
 from producer.training.run import state_task, utc_now
-from producer.training.session import Session, StopRequestedError, StreamSpeaker
+from producer.training.session import Session, StreamSpeaker
 from producer.training.state import EvaluationSummary, Manifest
 from producer.training.warm_up_facts import WarmUpFacts
 from schemas import ids
-from schemas.base import Payload
 from schemas.catalogue import stream
-from schemas.evaluation import EvaluationCancelled, EvaluationFailed
-from schemas.event import Fact
 from schemas.installation import Installation, read_installation
 
 
@@ -79,7 +78,8 @@ def _evaluate(
     if not tasks:
         message = "eval_tasks: none of these tasks can be judged; see cua-train tasks list"
         raise UsageError(message)
-    with WarmUpFacts(emitter, clock, config, installation.policies_dir, stop, report) as warm_up:
+    end_abandoned(installation, emitter, clock)
+    with WarmUpFacts(emitter, clock, config, installation.open_dir, stop, report) as warm_up:
         learner, make_environment = open_policy(config, installation.policies_dir, warm_up.on_progress)
     if folder is not None:
         learner.load_state(folder)
@@ -102,22 +102,11 @@ def _evaluate(
         report=report,
         tracker=ProgressTracker(config.max_concurrent_rollouts),
     )
-    stated: list[StatedTask] = [state_task(speaker.say, task) for task in tasks]
     unit = Unit(config.eval_episodes, config.max_turns, is_step=False)
     session.tracker.units.append(unit)
     label = f"eval-manual-{evaluation_id.hex[:8]}"
     plan = EvaluationPlan("manual", evaluation_id, label, manifest.step if manifest else None)
 
-    def end(payload: Payload) -> None:
-        emitter.emit(Fact(speaker.subject, payload, training_id))
-
-    try:
+    with mark(installation.open_dir, speaker.subject, emitter):
+        stated: list[StatedTask] = [state_task(speaker.say, task) for task in tasks]
         return run_evaluation(session, plan, stated, unit)
-    except StopRequestedError:
-        end(EvaluationCancelled(kind="manual", reason="stopped on request", ended_at=clock()))
-        raise
-    except (LogBrokenError, NoEpisodeError):
-        raise
-    except Exception as error:
-        end(EvaluationFailed(kind="manual", error_message=f"{type(error).__name__}: {error}", ended_at=clock()))
-        raise

@@ -4,20 +4,30 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from time import monotonic
 from uuid import UUID
 
 from producer.agent.plan import Source
-from producer.errors import CuaTrainError
+from producer.errors import CuaTrainError, LogBrokenError
 from producer.seeds import derived_seed
 from producer.training.data import episodes_of_tasks
 from producer.training.groups import GroupOutcome, GroupPlan, GroupRunner, StatedTask
 from producer.training.progress import Unit
-from producer.training.session import Session, StreamSpeaker
+from producer.training.session import Session, StopRequestedError, StreamSpeaker
 from producer.training.state import EvaluationSummary
 from schemas import ids
+from schemas.base import Payload
 from schemas.catalogue import stream
-from schemas.evaluation import EvaluationCreated, EvaluationFailed, EvaluationFinished, EvaluationProgressed, EvaluationStarted, Kind
+from schemas.evaluation import (
+    EvaluationCancelled,
+    EvaluationCreated,
+    EvaluationFailed,
+    EvaluationFinished,
+    EvaluationProgressed,
+    EvaluationStarted,
+    Kind,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +61,8 @@ def plan_groups(stated: Sequence[StatedTask], evaluation_id: UUID, *, episodes: 
     ]
 
 
-class NoEpisodeError(CuaTrainError):
-    """An evaluation of which no episode could be scored; its failure is stated. Exit 1."""
-
-
 def run_evaluation(session: Session, plan: EvaluationPlan, stated: Sequence[StatedTask], unit: Unit) -> EvaluationSummary:
-    """Run it to its end, or take what the log has of it. NoEpisodeError when none could be scored."""
+    """Run it to its end, or take what the log has of it. CuaTrainError when no episode could be scored."""
     finished = session.recollection.evaluation_finished(plan.id)
     if finished is not None:
         unit.finished_rollouts, unit.finished_turns = finished.completed_tasks, round(finished.avg_turns * finished.completed_tasks)
@@ -91,7 +97,7 @@ def run_evaluation(session: Session, plan: EvaluationPlan, stated: Sequence[Stat
             )
         )
 
-    outcomes = GroupRunner(
+    runner = GroupRunner(
         source,
         groups,
         settings=session.group_settings(is_eval=True),
@@ -102,16 +108,32 @@ def run_evaluation(session: Session, plan: EvaluationPlan, stated: Sequence[Stat
         unit=unit,
         on_progress=lambda: session.progressed(state_progress),
         clock=session.clock,
-    ).run()
+    )
+    try:
+        outcomes = runner.run()
+    except LogBrokenError:
+        raise
+    except Exception as error:
+        if plan.kind == "manual":  # one on schedule goes on when its training does
+            reason = "stopped on request" if isinstance(error, StopRequestedError) else f"{type(error).__name__}: {error}"[:2000]
+            runner.give_up(reason)
+            speaker.say(_end_without_result(plan.kind, error, reason, session.clock()))
+        raise
     if not any(outcome.results for outcome in outcomes):
         message = f"no episode of {plan.label} could be brought to its end"
         speaker.say(EvaluationFailed(kind=plan.kind, error_message=message, ended_at=session.clock()))
-        raise NoEpisodeError(message)
+        raise CuaTrainError(message)
     payload = _finished(session, plan, outcomes, monotonic() - begun_s)
     speaker.say(payload)
     session.emitter.flush()
     session.emitter.forget_stream(speaker.subject)
     return _recalled(plan, payload)
+
+
+def _end_without_result(kind: Kind, error: Exception, reason: str, now: datetime) -> Payload:
+    if isinstance(error, StopRequestedError):
+        return EvaluationCancelled(kind=kind, reason=reason, ended_at=now)
+    return EvaluationFailed(kind=kind, error_message=reason, ended_at=now)
 
 
 def _open_stream(session: Session, plan: EvaluationPlan) -> StreamSpeaker:

@@ -144,6 +144,15 @@ class GroupRunner:
             results.close()
         return [self._outcomes[num] for num in self._groups]
 
+    def give_up(self, reason: str) -> None:
+        """Fail every group that has not ended; for a source that nobody will continue."""
+        for group in self._groups.values():
+            if self._statuses.get(group.id) in {"pending", "running"}:
+                scored = sum(result is not None for result in self._results[group.num].values())
+                self._transition(
+                    group, GroupFailed(group_id=group.id, completed_rollouts=scored, error_message=reason, ended_at=self._clock())
+                )
+
     def _take(self, result: RolloutResult) -> None:
         plan, settings = result.plan, self._settings
         group = self._groups[plan.group_num]

@@ -1,28 +1,35 @@
-"""Marks of streams that only their own process can end: left behind by a SIGKILL, they tell the next process what to end in its stead.
+"""Marks of streams that only their own process would end, in a folder that the home's processes share.
 
-A training needs none, for the same command continues it. A mark is a file that its owner holds locked while it lives.
+A training needs none: the same command continues it. A mark is a file that its owner holds locked while it lives, so that after a SIGKILL
+the next process knows which streams were left open.
 """
 
 import contextlib
 import fcntl
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from uuid import UUID
 
 from producer.emit import Emitter
-from producer.emit.claim import ClaimLostError, claim
-from producer.errors import UnreachableError
+from producer.errors import LogBrokenError
+from producer.log.writer import Place
 from producer.training.state import bounds_from_json, bounds_to_json
-from schemas.base import Payload
-from schemas.catalogue import entity_of, stream_owner
-from schemas.event import Fact
-from schemas.status import MACHINES
+from schemas.catalogue import stream_owner
 
 SUFFIX = ".open"
-TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A stream whose owner died before it ended it."""
+
+    subject: str
+    since: Mapping[Place, int]
+    """Nothing of the stream, and of what came of it, lies before."""
+    path: Path
 
 
 @contextmanager
@@ -39,39 +46,23 @@ def mark(folder: Path, subject: str, emitter: Emitter) -> Iterator[None]:
         hidden.rename(path)
         try:
             yield
-        finally:
-            emitter.flush()
+        except LogBrokenError:
+            raise  # the end could not be said; the next process will
+        except Exception:
             path.unlink()
+            raise
+        emitter.flush()
+        path.unlink()
 
 
-def end_abandoned(folder: Path, emitter: Emitter, end: Callable[[], Payload]) -> int:
-    """Say `end` on every stream whose owner died before it did; how many. What cannot be ended now stays marked for the next process."""
-    num_ended = 0
+def marks_of_the_dead(folder: Path, log_id: str) -> Iterator[Mark]:
+    """Each mark whose owner lives no more, ours alone while it is being looked at; the caller removes its file once its stream is ended."""
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         with contextlib.suppress(FileNotFoundError, BlockingIOError), path.open() as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.fstat(file.fileno()).st_nlink == 0:
                 continue  # its owner removed it between our opening and our lock
-            with contextlib.suppress(ClaimLostError, UnreachableError):
-                num_ended += _end(json.load(file), emitter, end)
-                path.unlink()
-    return num_ended
-
-
-def _end(found: dict[str, object], emitter: Emitter, end: Callable[[], Payload]) -> bool:
-    subject, since = str(found["subject"]), found["since"]
-    bounds = bounds_from_json(since) if isinstance(since, dict) and found["log_id"] == emitter.log.log_id else {}
-    emitter.wait_shipped(TIMEOUT_S)
-    history = emitter.read_back(subject, bounds, timeout_s=TIMEOUT_S)
-    payload = end()
-    entity = entity_of(subject, payload)
-    status = None if entity is None else history.statuses.get(entity)
-    if entity is None or status is None or status in MACHINES[entity[0]].ends:
-        return False
-    claim(emitter, Fact(subject, payload, _training_id(subject)), history, bounds, timeout_s=TIMEOUT_S)
-    emitter.forget_stream(subject)
-    return True
-
-
-def _training_id(subject: str) -> UUID | None:
-    return stream_owner(subject) if subject.startswith("training/") else None
+            content = json.load(file)
+            # Offsets of another log say nothing about this one.
+            since = bounds_from_json(content["since"]) if content["log_id"] == log_id else {}
+            yield Mark(content["subject"], since, path)

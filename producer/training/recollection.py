@@ -4,6 +4,7 @@ Read once, before anything is emitted. Streams that a dead process left open are
 environment terminated, in a new epoch of each.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -48,7 +49,7 @@ class Recollection:
         """One stream; None when the log has nothing of it."""
         return self.histories.get(subject)
 
-    def close_orphans(self, emitter: Emitter, training_id: UUID, clock: Callable[[], datetime]) -> int:
+    def close_orphans(self, emitter: Emitter, training_id: UUID | None, clock: Callable[[], datetime]) -> int:
         """End every rollout and environment that is still open; how many rollouts that were."""
         num_rollouts = 0
         for subject, history in self.histories.items():
@@ -68,6 +69,13 @@ class Recollection:
                 emitter.emit(Fact(subject, EnvironmentTerminated(terminated_at=now, status_message=DEAD_PROCESS), training_id))
             emitter.forget_stream(subject)
         return num_rollouts
+
+    def num_scored_by_group(self) -> Counter[UUID]:
+        """Finished rollouts of each group."""
+        ends = [(history.events[0].payload, history.events[-1].payload) for history in self.histories.values() if history.events]
+        return Counter(
+            created.group_id for created, ended in ends if isinstance(created, RolloutCreated) and isinstance(ended, RolloutFinished)
+        )
 
     def evaluation_finished(self, evaluation_id: UUID) -> EvaluationFinished | None:
         """The end of an evaluation, when it has one."""

@@ -18,6 +18,7 @@ from producer.tasks.sources import load_tasks
 from producer.tasks.statements import task_facts
 from producer.tasks.task import Task
 from producer.training import state
+from producer.training.abandoned import end_abandoned
 from producer.training.groups import StatedTask
 from producer.training.heartbeat import HEARTBEAT_S, heartbeat
 from producer.training.lock import training_lock
@@ -171,7 +172,8 @@ def _prepare(
     config = opened.config
     tasks = _judged(load_tasks(config.tasks), "tasks", config.max_turns)
     eval_tasks = _judged(load_tasks(config.eval_tasks), "eval_tasks", config.max_turns) if config.eval_tasks is not None else tasks
-    with WarmUpFacts(emitter, clock, config, installation.policies_dir, stop, report) as warm_up:
+    end_abandoned(installation, emitter, clock)
+    with WarmUpFacts(emitter, clock, config, installation.open_dir, stop, report) as warm_up:
         learner, make_environment = open_policy(config, installation.policies_dir, warm_up.on_progress)
     if opened.state_folder is not None:
         learner.load_state(opened.state_folder)

@@ -11,9 +11,8 @@ from types import TracebackType
 from producer.config import RunConfig
 from producer.emit import Emitter
 from producer.errors import LogBrokenError
-from producer.training.marks import end_abandoned, mark
+from producer.training.marks import mark
 from producer.training.opening import recipe
-from producer.training.recollection import DEAD_PROCESS
 from producer.training.session import StopRequestedError, StreamSpeaker
 from schemas import ids
 from schemas.base import Payload, Progress
@@ -30,24 +29,21 @@ from schemas.training import (
 
 
 class WarmUpFacts:
-    """Begins its training with the first progress it hears of and states its end when left; one that found a warm policy says nothing.
-
-    Entering it ends the warm-ups of processes that were killed in theirs.
-    """
+    """Begins its training with the first progress it hears of and states its end when left; one that found a warm policy says nothing."""
 
     def __init__(
         self,
         emitter: Emitter,
         clock: Callable[[], datetime],
         config: RunConfig,
-        policies_dir: Path,
+        open_dir: Path,
         stop: threading.Event,
         report: Callable[[str], None],
     ) -> None:
         self._emitter = emitter
         self._clock = clock
         self._config = config
-        self._marks_dir = policies_dir / ".warming"
+        self._open_dir = open_dir
         self._stop = stop
         self._report = report
         self._mark = ExitStack()
@@ -71,7 +67,6 @@ class WarmUpFacts:
         )
 
     def __enter__(self) -> "WarmUpFacts":
-        end_abandoned(self._marks_dir, self._emitter, lambda: TrainingCancelled(status_message=DEAD_PROCESS, ended_at=self._clock()))
         return self
 
     def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None) -> None:
@@ -93,7 +88,7 @@ class WarmUpFacts:
         name = f"warm-up-{policy}-{secrets.token_hex(4)}"
         training_id = ids.training_id(name)
         speaker = StreamSpeaker(stream("training", training_id), training_id, self._emitter)
-        self._mark.enter_context(mark(self._marks_dir, speaker.subject, self._emitter))
+        self._mark.enter_context(mark(self._open_dir, speaker.subject, self._emitter))
         settings = recipe(self._config, Path()).model_copy(update={"log_path": None, "lora_rank": None})
         speaker.say(TrainingCreated(run_name=name, kind="sft", recipe=settings, total_steps=total, config={"kind": "behaviour cloning"}))
         speaker.say(TrainingInitializing())

@@ -77,19 +77,27 @@ def measure(environment: dict[str, str], run: list[str]) -> tuple[float, float]:
     return started_s, time.monotonic() - begun
 
 
-def kill_until_done(environment: dict[str, str], *, kills: int, seed: int, model: str, steps: int) -> tuple[int, list[str], dict[str, Any]]:
-    """(kills that hit a living trainer, violations, the last run's summary)."""
-    rng, name, hit = random.Random(seed), f"killed-{seed}", 0
+def kill_until_done(
+    environment: dict[str, str], *, kills: int, seed: int, model: str, steps: int
+) -> tuple[list[str], list[str], dict[str, Any]]:
+    """(what the living trainers that were hit had last said, violations, the last run's summary)."""
+    rng, name = random.Random(seed), f"killed-{seed}"
+    hit: list[str] = []
     run = command(name, model, steps)
     started_s, whole_s = measure(environment, [*run[:-1], "--training-name", f"{name}-measure"])
     for _ in range(kills):
-        with subprocess.Popen(run, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        with (
+            tempfile.TemporaryFile("w+") as said,
+            subprocess.Popen(run, env=environment, stdout=subprocess.DEVNULL, stderr=said) as process,
+        ):
             # Start-up is lived through every time; of the rest the kills together leave some, so that each of them hits a living trainer.
             try:
                 process.wait(rng.uniform(0.3, started_s + SHARE * 2 * (whole_s - started_s) / kills))
             except subprocess.TimeoutExpired:
                 process.kill()
-                hit += 1
+                process.wait()
+                said.seek(0)
+                hit.append(" ".join(said.read().splitlines()[-1:])[:40])
     last = subprocess.run(run, env=environment, capture_output=True, text=True, check=False)
     if last.returncode:
         return hit, [f"the last run exited {last.returncode}: {last.stderr[-2000:]}"], {}
@@ -113,7 +121,9 @@ def main() -> int:
         )
         tables = projected(environment)
         subprocess.run([sys.executable, "-m", "consumers", "database", "stop"], env=environment, capture_output=True, check=False)
-    sys.stdout.write(json.dumps({"kills": hit, "violations": found, "tables": tables, "summary": summary}, indent=1) + "\n")
+    sys.stdout.write(
+        json.dumps({"kills": len(hit), "after": hit, "violations": found, "tables": tables, "summary": summary}, indent=1) + "\n"
+    )
     return 4 if found or not tables.get("equal") or tables["parked"] or tables["gaps"] else 0
 
 

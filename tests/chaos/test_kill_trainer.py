@@ -12,4 +12,4 @@ def test_a_killed_trainer_continues_and_loses_doubles_and_leaves_open_nothing() 
     hit, violations, summary = kill_until_done(dict(os.environ), kills=4, seed=3, model="oracle", steps=4)
     assert violations == []
     assert summary["status"] == "completed"
-    assert hit > 0
+    assert len(hit) > 0

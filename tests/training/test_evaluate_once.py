@@ -1,5 +1,7 @@
 """`cua-train evaluate`: an evaluation by hand, whose facts are in the log too."""
 
+import threading
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -8,6 +10,7 @@ import pytest
 from producer.errors import NotFoundError
 from producer.training.evaluate_once import evaluate
 from producer.training.run import run
+from producer.training.session import StopRequestedError
 from schemas.installation import Installation
 from tests.chaos.invariants import accepted
 from tests.training.conftest import small
@@ -30,6 +33,17 @@ def test_an_evaluation_by_hand_is_a_stream_of_its_own_and_touches_no_training(
     assert sum(event["type"] == "cua.evaluation.finished" for event in added) == 1
     assert sum(event["type"] == "cua.evaluation.progressed" for event in added) > 0
     assert accepted(added)[1] == []
+
+
+def test_an_evaluation_that_is_stopped_ends_its_groups_and_leaves_no_mark(installation: Installation, read_log: ReadLog) -> None:
+    stopped = threading.Event()
+    stopped.set()
+    with pytest.raises(StopRequestedError):
+        evaluate({"model_name": "oracle", "eval_episodes": 9}, training_name=None, installation=installation, stop=stopped)
+    said = Counter(event["type"] for event in read_log())
+    assert said["cua.group.created"] == said["cua.group.failed"] == 9
+    assert said["cua.evaluation.cancelled"] == 1
+    assert list(installation.open_dir.iterdir()) == []
 
 
 def test_a_training_that_was_never_trained_here_is_not_found(installation: Installation) -> None:
