@@ -90,9 +90,11 @@ def kill_until_done(
             tempfile.TemporaryFile("w+") as said,
             subprocess.Popen(run, env=environment, stdout=subprocess.DEVNULL, stderr=said) as process,
         ):
-            # Start-up is lived through every time; of the rest the kills together leave some, so that each of them hits a living trainer.
+            # A third falls into the start-up, which is lived through every time; the others share a part of the work.
+            share_s = SHARE * (whole_s - started_s) / kills
+            in_startup, at_work = rng.uniform(0.3, started_s), started_s + rng.uniform(0, 3 * share_s)
             try:
-                process.wait(rng.uniform(0.3, started_s + SHARE * 2 * (whole_s - started_s) / kills))
+                process.wait(in_startup if rng.random() < 1 / 3 else at_work)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()

@@ -67,6 +67,9 @@ def test_no_text_makes_a_codec_raise_and_what_is_not_understood_says_why(codec: 
     ("text", "action"),
     [
         ("click(31,52)", actions.Click(x=113, y=336)),
+        ("click(wi-fi network 31, wi-fi network 52)", actions.Click(x=113, y=336)),
+        ("click(chrome31,chrome52)", actions.Click(x=113, y=336)),
+        ("long_press(chrome 31,52)", actions.LongPress(x=113, y=336)),
         ("swipe(up)", actions.Swipe(x=181, y=451, to_x=181, to_y=195)),
         ("swipe(0,99,99,0)", actions.Swipe(x=1, y=636, to_x=358, to_y=3)),
         ("type(a (b), c)", actions.Type(text="a (b), c")),
@@ -88,6 +91,8 @@ def test_compact_calls_mean_the_middle_of_a_hundredth(text: str, action: Action)
         ("tap(1,2)", "tool_name"),
         ("click(100,2)", "tool_arg"),
         ("click(1)", "tool_arg"),
+        ("click(chrome,chrome)", "tool_arg"),
+        ("click(chrome 131,chrome 5)", "tool_arg"),
         ("click(-1,2)", "tool_arg"),
         ("swipe(sideways)", "tool_arg"),
         ("button(bell)", "tool_arg"),

@@ -1,9 +1,9 @@
 """The small policy's own language: one short call per turn, coordinates as whole hundredths of the screen (0-99).
 
-    click(31,52)  click(chrome 31,52)  double_click(31,52)  long_press(31,52)  swipe(up)  swipe(50,1,50,60)  type(word)  button(home)
-    press(enter)  open(com.android.chrome)  wait()  screenshot()  answer(word)  terminate(success)
+    click(31,52)  click(chrome 31,chrome 52)  double_click(31,52)  long_press(31,52)  swipe(up)  swipe(50,1,50,60)  type(word)
+    button(home)  press(enter)  open(com.android.chrome)  wait()  screenshot()  answer(word)  terminate(success)
 
-What is touched may be named before where it is: the policy says the name first and finds the place by it. The name is a thought, the
+What is touched may be named before each of its coordinates: the policy says the name and finds the place by it. The name is a thought, the
 coordinates alone count. A hundredth stands for the pixel in its middle. `swipe(up)` is a finger that moves up the middle of the screen.
 """
 
@@ -25,8 +25,8 @@ SWIPES: dict[str, tuple[int, int, int, int]] = {
     "right": (20, 50, 80, 50),
 }
 """Direction -> where the finger starts and ends, in hundredths."""
-NAMED_POINT = re.compile(r"[A-Za-z][A-Za-z -]*?\s*([0-9]{1,2},[0-9]{1,2})")
-"""A name without digits, then the place; decoders that drop blanks write them together."""
+NAMED_NUMBER = re.compile(r"[A-Za-z][A-Za-z -]*?\s*([0-9]{1,2})")
+"""A name without digits, then a coordinate; decoders that drop blanks write them together."""
 CALL = re.compile(r"\s*([A-Za-z_]+)\((.*)\)\s*", re.DOTALL)
 
 
@@ -115,8 +115,8 @@ def _numbers(inside: str, count: int) -> list[int]:
 
 
 def _point(inside: str, width_px: int, height_px: int) -> dict[str, int]:
-    named = NAMED_POINT.fullmatch(inside)
-    x, y = _numbers(named[1] if named else inside, 2)
+    parts = [part.strip() for part in inside.split(",")]
+    x, y = _numbers(",".join(named[1] if (named := NAMED_NUMBER.fullmatch(part)) else part for part in parts), 2)
     return {"x": _pixel(x, width_px), "y": _pixel(y, height_px)}
 
 

@@ -28,7 +28,7 @@ SHARPNESS = 1.7
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class Row:
     """One sequence to imitate."""
 
     tokens: Sequence[int]
@@ -38,7 +38,7 @@ class _Row:
     """Of all its screens, one after the other."""
 
 
-class _Pointer:
+class Pointer:
     """Makes rows of pointing."""
 
     def __init__(self, processor: Any, image_token: int) -> None:  # noqa: ANN401  # transformers
@@ -46,7 +46,7 @@ class _Pointer:
         self._image_token = image_token
         self._renderer = Renderer(processor, image_token)
 
-    def row(self, example: Example, features_IND: Tensor, rng: random.Random) -> _Row:  # axes
+    def row(self, example: Example, features_IND: Tensor, rng: random.Random) -> Row:  # axes
         """Up to a dozen elements of one screen of the example, each named and then pointed at."""
         screen = rng.randrange(len(example.pointings))
         elements = example.pointings[screen]
@@ -54,10 +54,11 @@ class _Pointer:
         imitated = [False] * len(tokens)
         for element in rng.sample(elements, min(POINTINGS_PER_SCREEN, len(elements))):
             click, opens, x, comma, y, closes = self._tokenizer(f"click({element.x},{element.y})", add_special_tokens=False)["input_ids"]
-            tokens += [click, opens, *element.name, x, comma, y, closes]
-            imitated += [False, False, *[False] * len(element.name), True, False, True, False]
+            tokens += [click, opens, *element.name, x, comma, *element.name, y, closes]
+            named = [False] * len(element.name)
+            imitated += [False, False, *named, True, False, *named, True, False]
         positions, _ = rope_positions(tokens, self._image_token, [example.grid], 0)
-        return _Row(tokens, imitated, positions, features_IND[screen])
+        return Row(tokens, imitated, positions, features_IND[screen])
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ def learn_to_act(
         adjust_lr_fn="match_rms_adamw",
     )
     rng = random.Random(seed)  # noqa: S311  # variety, not secrets
-    pointer = _Pointer(processor, int(network.config.image_token_id))
+    pointer = Pointer(processor, int(network.config.image_token_id))
     order: list[int] = []
     network.train()
     done = 0
@@ -141,11 +142,11 @@ def _begin_by_likeness(network: Any) -> list[torch.nn.Parameter]:  # noqa: ANN40
     return parameters
 
 
-def _episode(example: Example, features_IND: Tensor) -> _Row:  # axes
-    return _Row(example.tokens, example.is_imitated, example.positions_3T, features_IND.flatten(0, 1))
+def _episode(example: Example, features_IND: Tensor) -> Row:  # axes
+    return Row(example.tokens, example.is_imitated, example.positions_3T, features_IND.flatten(0, 1))
 
 
-def _backward(network: Any, rows: Sequence[_Row]) -> float:  # noqa: ANN401  # transformers
+def _backward(network: Any, rows: Sequence[Row]) -> float:  # noqa: ANN401  # transformers
     """Gradients of the mean loss over all imitated tokens; that loss."""
     num_imitated = sum(sum(row.is_imitated) for row in rows)
     total = 0.0
@@ -156,8 +157,14 @@ def _backward(network: Any, rows: Sequence[_Row]) -> float:  # noqa: ANN401  # t
     return total
 
 
-def _imitation_loss(network: Any, rows: Sequence[_Row]) -> Tensor:  # noqa: ANN401  # transformers
+def _imitation_loss(network: Any, rows: Sequence[Row]) -> Tensor:  # noqa: ANN401  # transformers
     """Sum of the cross-entropies of the rows' imitated tokens."""
+    logits_MV, targets_M = imitated_logits(network, rows)
+    return functional.cross_entropy(logits_MV, targets_M, reduction="sum")
+
+
+def imitated_logits(network: Any, rows: Sequence[Row]) -> tuple[Tensor, Tensor]:  # noqa: ANN401  # transformers
+    """Logits [M, V] for the rows' imitated tokens, and those tokens [M], row by row."""
     length = max(len(row.tokens) for row in rows)
     tokens_BT = torch.zeros((len(rows), length), dtype=torch.long)
     positions_3BT = torch.zeros((3, len(rows), length), dtype=torch.long)
@@ -172,4 +179,4 @@ def _imitation_loss(network: Any, rows: Sequence[_Row]) -> Tensor:  # noqa: ANN4
     embedded_BTD = embedded_BTD.masked_scatter(is_image_BT1, torch.cat([row.features_ND for row in rows]))
     hidden_BTD = network.model.language_model(inputs_embeds=embedded_BTD, position_ids=positions_3BT, use_cache=False).last_hidden_state
     batch, at = torch.nonzero(imitated_BT, as_tuple=True)
-    return functional.cross_entropy(network.lm_head(hidden_BTD[batch, at - 1]), tokens_BT[batch, at], reduction="sum")
+    return network.lm_head(hidden_BTD[batch, at - 1]), tokens_BT[batch, at]
