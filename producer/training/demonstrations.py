@@ -11,6 +11,7 @@ from PIL import Image
 
 from producer.agent.codecs.compact import CompactCodec
 from producer.environments.android_sim import AndroidSim, Element
+from producer.environments.android_sim.apps import APPS
 from producer.environments.android_sim.oracles import oracle_action, random_action
 from producer.environments.android_sim.widget import HEIGHT_PX, WIDTH_PX
 from producer.environments.environment import ActionRefusedError
@@ -20,6 +21,7 @@ from producer.tasks.task import Task
 from schemas.actions import Action, Click
 
 MAX_NAME_WORDS = 3
+APP_LABELS = {f"{app.key}_icon": app.label for app in APPS}
 KINDS = frozenset({"icon", "switch", "row", "tile", "slider", "button", "field", "tab", "use"})
 
 
@@ -72,13 +74,17 @@ def demonstrate(task: Task, seed: int, *, noise: float, max_turns: int) -> Demon
     return Demonstration(task, tuple(screens), tuple(turns))
 
 
+def label_of(element: Element) -> str:
+    """What is written on an element, or what it is called where nothing is written: icons of the dock bear no label."""
+    return element.label or APP_LABELS.get(element.name) or element.name.replace("_", " ")
+
+
 def spoken_name(element: Element) -> str:
     """An element's name as the policy says it: the words of its label, without numbers (they would run into the coordinates) and kinds.
 
     A kind says nothing of which: with `settings icon` the last word, which the place is found by, was the same for every icon.
     """
-    label = element.label or element.name.replace("_", " ")
-    words = [piece for piece in pieces(label) if piece[0].isalpha() and piece not in KINDS]
+    words = [piece for piece in pieces(label_of(element)) if piece[0].isalpha() and piece not in KINDS]
     return " ".join(words[:MAX_NAME_WORDS])
 
 

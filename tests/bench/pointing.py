@@ -53,8 +53,7 @@ def measure(folder: Path, num_phones: int) -> dict[str, float]:
             features = encode_screens(network.model.visual, example.patches_INC, example.grid.rows, example.grid.columns)
             logits, targets = imitated_logits(network, [pointer.row(example, features, rng)])
         said = [digits.get(int(token), 1000) for token in logits.argmax(-1)]
-        wanted = [digits[int(token)] for token in targets]
-        off = [abs(one - other) for one, other in zip(said, wanted, strict=True)]
+        off = [abs(one - digits[int(token)]) for one, token in zip(said, targets, strict=True) if int(token) in digits]
         for x, y in zip((one <= HALF_WIDTH for one in off[::2]), (one <= HALF_HEIGHT for one in off[1::2]), strict=True):
             right_x, right_y, right, total = right_x + x, right_y + y, right + (x and y), total + 1
     return {"icons": total, "x": right_x / total, "y": right_y / total, "both": right / total}

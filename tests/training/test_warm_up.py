@@ -3,6 +3,7 @@
 import hashlib
 import math
 import os
+import random
 import subprocess
 import sys
 import weakref
@@ -19,7 +20,7 @@ from producer.policy.network import load_base
 from producer.tasks.demo import demo_tasks
 from producer.training.demonstrations import Demonstration, SpokenTurn, demonstrate, spoken_name
 from producer.training.session import StopRequestedError
-from producer.training.warm_up.acting import Phase
+from producer.training.warm_up.acting import Phase, Pointer
 from producer.training.warm_up.examples import CHUNK, NOTHING, encode_episodes, see_demonstrations
 from producer.training.warm_up.make import WarmUpRecipe, ensure_demo_policy
 from producer.training.warm_up.schedule import share_of_rate
@@ -97,6 +98,7 @@ def test_a_demonstration_is_the_same_twice_and_names_what_it_touches() -> None:
     [
         ("settings_icon", "Settings", "settings"),
         ("wifi_switch", "", "wifi"),
+        ("dialer_icon", "", "phone"),
         ("row", "Screen time-out after 30 s", "screen time-out after"),
         ("icon", "", ""),
     ],
@@ -126,6 +128,34 @@ def test_a_patch_shows_the_element_that_covers_most_of_it_and_its_middle(tmp_pat
     assert places[2].tolist() == [41, 10]
     said = [token for token, is_imitated in zip(example.tokens, example.is_imitated, strict=True) if is_imitated]
     assert processor.tokenizer.convert_ids_to_tokens(said) == ["<|unk|>", "(", "wi-fi", "42", ",", "15", ")", "<|im_end|>"]
+
+
+def test_a_row_of_pointing_names_what_is_to_be_touched_and_imitates_each_touch(tmp_path: Path) -> None:
+    build_policy(tmp_path, ["wi-fi find clock click on"], seed=0)
+    _, processor = load_base(str(tmp_path))
+    elements = (
+        Element("wifi_switch", "Wi-Fi", (120, 64, 186, 128), "on"),
+        Element("clock_icon", "Clock", (120, 32, 180, 96), None),
+        Element("row", "", (0, 300, 360, 364), None),  # has no name of its own
+        Element("tab", "Clock 2", (0, 400, 60, 464), None),  # is called as another
+    )
+    turn = SpokenTurn(elements[:3], "", is_noise=True)
+    ambiguous = SpokenTurn(elements, "", is_noise=True)
+    shown = Demonstration(OPEN_SETTINGS, (Image.new("RGB", (360, 640)),), (turn,))
+    unclear = Demonstration(OPEN_SETTINGS, (Image.new("RGB", (360, 640)),), (ambiguous,))
+    examples = encode_episodes(see_demonstrations([shown, unclear], image_processor(PolicySize())), processor, processor.image_token_id)
+    assert [len(one.pointings[0]) for one in examples] == [2, 1]
+    row = Pointer(processor, processor.image_token_id).row(examples[0], torch.zeros(1, 60, 128), random.Random(0))
+    said = processor.tokenizer.convert_ids_to_tokens(row.tokens)
+    begin = said.index("click")
+    touches = {
+        "clock": ["click", "(", "clock", "41", ",", "clock", "10", ")"],
+        "wi-fi": ["click", "(", "wi-fi", "42", ",", "wi-fi", "15", ")"],
+    }
+    order = [word for word in said[said.index("find") + 1 : begin] if word in touches]
+    assert sorted(order) == sorted(touches)
+    assert said[begin:] == touches[order[0]] + touches[order[1]]
+    assert list(row.is_imitated) == [False] * begin + ([False] * 2 + [True] * 6) * 2
 
 
 def test_seeing_is_scored_by_the_name_s_words_and_by_each_half_for_a_coordinate() -> None:

@@ -47,16 +47,18 @@ class Pointer:
         self._renderer = Renderer(processor, image_token)
 
     def row(self, example: Example, features_IND: Tensor, rng: random.Random) -> Row:  # axes
-        """Up to a dozen elements of one screen of the example, each named and then pointed at."""
-        screen = rng.randrange(len(example.pointings))
+        """Up to a dozen elements of one screen of the example: the instruction names them, and each is touched in that order."""
+        screen = rng.choice([index for index, elements in enumerate(example.pointings) if elements])
         elements = example.pointings[screen]
-        tokens = list(self._renderer.first_turn(POINTING_PROMPT, example.grid))
+        chosen = rng.sample(elements, min(POINTINGS_PER_SCREEN, len(elements)))
+        words = (word for element in chosen for word in self._tokenizer.convert_ids_to_tokens(element.name))
+        tokens = list(self._renderer.first_turn(" ".join([POINTING_PROMPT, *words]), example.grid))
         imitated = [False] * len(tokens)
-        for element in rng.sample(elements, min(POINTINGS_PER_SCREEN, len(elements))):
+        for element in chosen:
             click, opens, x, comma, y, closes = self._tokenizer(f"click({element.x},{element.y})", add_special_tokens=False)["input_ids"]
-            tokens += [click, opens, *element.name, x, comma, *element.name, y, closes]
-            named = [False] * len(element.name)
-            imitated += [False, False, *named, True, False, *named, True, False]
+            said = [*element.name, x, comma, *element.name, y, closes]
+            tokens += [click, opens, *said]
+            imitated += [False, False, *[True] * len(said)]
         positions, _ = rope_positions(tokens, self._image_token, [example.grid], 0)
         return Row(tokens, imitated, positions, features_IND[screen])
 
@@ -83,8 +85,7 @@ def learn_to_act(
 ) -> None:
     """Train the language model's layers in place (embeddings and vision stay); `on_step` gets (steps done, loss per imitated token).
 
-    Matrices are trained by Muon at `matrix_rate` (arXiv 2502.16982), everything else by AdamW: after 80 steps of pointing alone the column
-    of an icon on phones that were never seen was right in 72 % with Muon and in 30 % with AdamW.
+    Matrices are trained by Muon at `matrix_rate` (arXiv 2502.16982), everything else by AdamW; see docs/decisions/policy.md.
     """
     with torch.no_grad():
         grid = examples[0].grid

@@ -17,7 +17,7 @@ from producer.environments.android_sim import Element
 from producer.environments.android_sim.widget import HEIGHT_PX, WIDTH_PX
 from producer.policy.render import Grid, Positions, Renderer, rope_positions
 from producer.policy.words import NUM_NUMBERS, pieces
-from producer.training.demonstrations import Demonstration, SpokenTurn, spoken_name
+from producer.training.demonstrations import Demonstration, SpokenTurn, label_of, spoken_name
 
 MAX_NAME_WORDS = 5
 MIN_SHARE = 0.2
@@ -101,7 +101,7 @@ def _encode(episode: SeenEpisode, renderer: Renderer, tokenizer: Any, image_toke
         shown, where = _what_patches_show(turn.elements, grid, tokenizer)
         names.append(shown)
         places.append(where)
-        pointings.append(tuple(_pointing(element, tokenizer) for element in turn.elements))
+        pointings.append(_pointings(turn.elements, tokenizer))
     positions, _ = rope_positions(tokens, image_token, [grid] * len(episode.turns), 0)
     return Example(
         tuple(tokens),
@@ -124,9 +124,14 @@ def _middle(element: Element) -> tuple[int, int]:
     )
 
 
-def _pointing(element: Element, tokenizer: Any) -> Pointing:  # noqa: ANN401  # transformers
-    x, y = _middle(element)
-    return Pointing(tuple(tokenizer(spoken_name(element), add_special_tokens=False)["input_ids"]), x, y)
+def _pointings(elements: Sequence[Element], tokenizer: Any) -> tuple[Pointing, ...]:  # noqa: ANN401  # transformers
+    """What can be told apart by its name."""
+    names = [spoken_name(element) for element in elements]
+    return tuple(
+        Pointing(tuple(tokenizer(name, add_special_tokens=False)["input_ids"]), *_middle(element))
+        for name, element in zip(names, elements, strict=True)
+        if name and names.count(name) == 1
+    )
 
 
 def _what_patches_show(elements: Sequence[Element], grid: Grid, tokenizer: Any) -> tuple[Integers, Integers]:  # noqa: ANN401  # transformers
@@ -138,7 +143,7 @@ def _what_patches_show(elements: Sequence[Element], grid: Grid, tokenizer: Any) 
     vocabulary = tokenizer.get_vocab()
     for element in elements:
         left, top, right, bottom = element.box
-        words = [vocabulary[piece] for piece in pieces(element.label or element.name) if piece in vocabulary][: MAX_NAME_WORDS - 1]
+        words = [vocabulary[piece] for piece in pieces(label_of(element)) if piece in vocabulary][: MAX_NAME_WORDS - 1]
         if element.state in {"on", "off", "selected"}:
             words.append(vocabulary[element.state])
         # A list's row is known by its icon and the beginning of its words; its rest shows a switch or nothing.

@@ -14,8 +14,8 @@ from producer.policy.build import PolicySize, build_policy, image_processor
 from producer.policy.network import load_base
 from producer.policy.state import sync_files
 from producer.tasks.demo import demo_tasks
-from producer.tasks.preset import WARM_UP_TASK_IDS
-from producer.training.demonstrations import Demonstration, demonstrate, spread
+from producer.tasks.preset import PRESET_TASK_IDS
+from producer.training.demonstrations import Demonstration, demonstrate, label_of, spread
 from producer.training.warm_up.acting import POINTING_PROMPT, Phase, learn_to_act
 from producer.training.warm_up.examples import SeenEpisode, encode_episodes, see_demonstrations
 from producer.training.warm_up.seeing import learn_to_see
@@ -24,7 +24,7 @@ from schemas.ids import content_hash
 OnProgress = Callable[[str, int, int, float | None], None]
 """(name of the policy, optimiser steps done, in all, loss); no loss while demonstrations are drawn."""
 
-VERSION = 2
+VERSION = 3
 """Raised when the code below makes another policy of the same recipe."""
 
 
@@ -32,14 +32,14 @@ VERSION = 2
 class WarmUpRecipe:
     """Everything that decides what comes out."""
 
-    task_ids: tuple[str, ...] = WARM_UP_TASK_IDS
+    task_ids: tuple[str, ...] = PRESET_TASK_IDS
     num_episodes: int = 1000
     noise: float = 0.3
     """Share of random actions in the episodes; they are lived through and not imitated."""
     max_turns: int = 6
     seeing_steps: int = 250
     seeing_rate: float = 5e-3
-    phases: tuple[Phase, ...] = (Phase(120, 0, 24), Phase(150, 16, 8))
+    phases: tuple[Phase, ...] = (Phase(140, 0, 24), Phase(140, 16, 6))
     """Pointing first, for it is the hard part; then acting with some pointing."""
     acting_rate: float = 3e-3
     matrix_rate: float = 1e-2
@@ -117,7 +117,7 @@ def _texts(episodes: list[SeenEpisode]) -> set[str]:
     for turn in (turn for episode in episodes for turn in episode.turns):
         texts.add(turn.text)
         for element in turn.elements:
-            texts |= {element.label or element.name.replace("_", " "), element.state or ""}
+            texts |= {label_of(element), element.state or ""}
     return texts
 
 
