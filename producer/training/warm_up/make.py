@@ -60,7 +60,9 @@ def ensure_demo_policy(policies_dir: Path, on_progress: OnProgress, recipe: Warm
         fcntl.flock(lock, fcntl.LOCK_EX)
         if folder.is_dir():
             return folder
-        making = Path(tempfile.mkdtemp(dir=policies_dir, prefix=".making-"))
+        for left in policies_dir.glob(f".making-{folder.name}-*"):  # by a process that was killed: we hold the lock
+            shutil.rmtree(left, ignore_errors=True)
+        making = Path(tempfile.mkdtemp(dir=policies_dir, prefix=f".making-{folder.name}-"))
         try:
             _make(making, recipe, lambda done, total, loss: on_progress(folder.name, done, total, loss))
             making.chmod(0o755)
