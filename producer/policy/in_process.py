@@ -1,10 +1,11 @@
 """The policy in the trainer's process: transformers and peft, sampled as one batch, trained by policy gradient.
 
-Implements `Learner`. Called from one thread; blocks while it computes. What it keeps of running episodes is bounded by how many run and is
-dropped when the weights change, so a completion's log-probs always belong to one version.
+Implements `Learner`. Called from one thread; blocks while it computes, on as many cores as there are (`lanes`). What it keeps of running
+episodes is bounded by how many run and is dropped when the weights change, so a completion's log-probs always belong to one version.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 from uuid import UUID
@@ -14,8 +15,10 @@ import torch
 from producer.environments.environment import Screenshot
 from producer.policy.backend import Completion, SampleRequest
 from producer.policy.episodes import Episodes, Prompt, sampled_tokens
-from producer.policy.kv_cache import EpisodeCaches
+from producer.policy.kv_cache import EpisodeCaches, WorkingCache
+from producer.policy.lanes import num_lanes, side_by_side
 from producer.policy.learner import Trajectory, UpdateResult, UpdateSettings
+from producer.policy.merged import adapter_merged
 from producer.policy.network import Network
 from producer.policy.render import Renderer
 from producer.policy.sample import Draw, Drawn, Prefilled, decode, prefill
@@ -31,6 +34,15 @@ class Codec(Protocol):
     def parse(self, text: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
         """The actions of a completion; what cannot be understood is an action with an error."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What came of a part of a batch, row by row."""
+
+    drawn: list[Drawn]
+    after: Prefilled
+    working: WorkingCache
 
 
 class InProcessPolicy:
@@ -64,7 +76,8 @@ class InProcessPolicy:
             return []
         seen = self._eyes.look([request.screenshot for request in requests])
         prompts = [self._episodes.prompt(request, screen) for request, screen in zip(requests, seen, strict=True)]
-        drawn = self._draw(list(requests), prompts)
+        with adapter_merged(self._network):
+            drawn = self._draw(list(requests), prompts)
         return [self._completion(request, prompt, said) for request, prompt, said in zip(requests, prompts, drawn, strict=True)]
 
     def forget(self, episode: UUID) -> None:
@@ -92,21 +105,29 @@ class InProcessPolicy:
         return save_checkpoint(folder, self._network)
 
     def _draw(self, requests: list[SampleRequest], prompts: list[Prompt]) -> list[Drawn]:
-        first_with: dict[bytes, int] = {}
-        for index, prompt in enumerate(prompts):
-            first_with.setdefault(prompt.digest, index)
-        distinct = [prompts[index] for index in first_with.values()]
-        row_of = {digest: row for row, digest in enumerate(first_with)}
-        max_tokens = max(request.max_tokens for request in requests)
+        parts = _share(prompts, num_lanes(self._network.device))
+        draws = [Draw(request.temperature, request.max_tokens, request.seed) for request in requests]
+
+        def run(rows: list[int]) -> _Said:
+            return self._run([prompts[row] for row in rows], [draws[row] for row in rows])
+
+        drawn: dict[int, Drawn] = {}
+        for rows, said in zip(parts, side_by_side(run, parts, self._network.device), strict=True):
+            self._episodes.keep([requests[row] for row in rows], [prompts[row] for row in rows], said.drawn, said.after, said.working)
+            drawn.update(zip(rows, said.drawn, strict=True))
+        return [drawn[row] for row in range(len(requests))]
+
+    def _run(self, prompts: list[Prompt], draws: list[Draw]) -> _Said:
+        distinct = list({prompt.digest: prompt for prompt in reversed(prompts)}.values())
+        row_of = {prompt.digest: row for row, prompt in enumerate(distinct)}
+        max_tokens = max(draw.max_tokens for draw in draws)
         capacity = max(prompt.num_cached for prompt in distinct) + max(len(prompt.chunk.tokens) for prompt in distinct) + max_tokens
         shared = self._caches.take([prompt.slot for prompt in distinct], capacity)
         prefilled = prefill(self._network, shared, [prompt.chunk for prompt in distinct], [prompt.num_cached for prompt in distinct])
         rows = [row_of[prompt.digest] for prompt in prompts]
         each = Prefilled(prefilled.logits_BV[rows], [prefilled.num_cached[row] for row in rows], [prefilled.ends[row] for row in rows])
         working = shared.rows(rows)
-        drawn = decode(self._network, working, each, [Draw(request.temperature, request.max_tokens, request.seed) for request in requests])
-        self._episodes.keep(requests, prompts, drawn, each, working)
-        return drawn
+        return _Said(decode(self._network, working, each, draws), each, working)
 
     def _completion(self, request: SampleRequest, prompt: Prompt, drawn: Drawn) -> Completion:
         text = self._network.processor.tokenizer.decode(drawn.tokens, skip_special_tokens=True)
@@ -116,3 +137,14 @@ class InProcessPolicy:
 
     def _num_images(self, request: SampleRequest) -> int:
         return len(request.history) + 1
+
+
+def _share(prompts: Sequence[Prompt], num_parts: int) -> list[list[int]]:
+    """Indices of the prompts in at most `num_parts` parts of about the same size; equal prompts stay together."""
+    same: dict[bytes, list[int]] = {}
+    for index, prompt in enumerate(prompts):
+        same.setdefault(prompt.digest, []).append(index)
+    parts: list[list[int]] = [[] for _ in range(num_parts)]
+    for indices in sorted(same.values(), key=len, reverse=True):
+        min(parts, key=len).extend(indices)
+    return [sorted(part) for part in parts if part]

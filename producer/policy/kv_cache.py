@@ -27,7 +27,9 @@ class WorkingCache:
         self._num_seen = 0
 
     def rows(self, rows: list[int]) -> "WorkingCache":
-        """A copy with these rows, in this order; one may be named several times."""
+        """These rows, in this order; one may be named several times. A copy, unless it is all of them as they are."""
+        if rows == list(range(len(self.kv_B2LHCD))):
+            return self
         return WorkingCache(self.kv_B2LHCD[rows])
 
     def place(self, write_at_BT: Tensor) -> Tensor:

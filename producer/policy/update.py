@@ -11,6 +11,7 @@ from torch import Tensor
 
 from producer.algorithms.kl import kl_penalised, kl_sample_train
 from producer.algorithms.losses import policy_loss
+from producer.policy.lanes import add_gradients, side_by_side
 from producer.policy.learner import Trajectory, UpdateResult, UpdateSettings
 from producer.policy.logprobs import completion_logprobs, passes
 from producer.policy.network import Network
@@ -25,6 +26,17 @@ class _Weighted:
     sequence: TokenSequence
     advantages_N: Tensor
     old_logprobs_N: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """What one forward and backward brought."""
+
+    gradients: tuple[Tensor, ...]
+    """Of the pass's loss, per trainable parameter."""
+    loss: float
+    logprobs_2N: Tensor
+    """Of every completion token: as it is now, as it was sampled."""
 
 
 @dataclass(slots=True)
@@ -49,15 +61,11 @@ def policy_gradient(
     new_logprobs: list[Tensor] = []
     for substep in _split(weighted, settings):
         optimizer.zero_grad(set_to_none=True)
-        for rows in passes([item.sequence for item in substep]):
-            items = [substep[row] for row in rows]
-            logprobs_N = completion_logprobs(network, eyes, [item.sequence for item in items], settings.temperature)
-            old_N = torch.cat([item.old_logprobs_N for item in items])
-            advantages_N = torch.cat([item.advantages_N for item in items])
-            loss = policy_loss(settings.loss, logprobs_N, old_N, advantages_N)
-            loss.backward()  # type: ignore[no-untyped-call]  # torch ships it so
-            totals.loss += float(loss.detach())
-            new_logprobs.append(torch.stack([logprobs_N.detach(), old_N]))
+        batches = [[substep[row] for row in rows] for rows in passes([item.sequence for item in substep])]
+        for done in side_by_side(lambda items: _pass(network, eyes, items, settings), batches, network.device):
+            add_gradients(network.trainable(), done.gradients)
+            totals.loss += done.loss
+            new_logprobs.append(done.logprobs_2N)
         totals.gradient_norms += _step(network, optimizer, settings)
         totals.num_substeps += 1
     new_N, old_N = torch.cat(new_logprobs, dim=1) if new_logprobs else torch.zeros((2, 0))
@@ -71,6 +79,15 @@ def policy_gradient(
         num_tokens=old_N.numel(),
         seconds=time.monotonic() - began,
     )
+
+
+def _pass(network: Network, eyes: Eyes, items: Sequence[_Weighted], settings: UpdateSettings) -> _Pass:
+    logprobs_N = completion_logprobs(network, eyes, [item.sequence for item in items], settings.temperature)
+    old_N = torch.cat([item.old_logprobs_N for item in items])
+    advantages_N = torch.cat([item.advantages_N for item in items])
+    loss = policy_loss(settings.loss, logprobs_N, old_N, advantages_N)
+    gradients = torch.autograd.grad(loss, network.trainable())
+    return _Pass(gradients, float(loss.detach()), torch.stack([logprobs_N.detach(), old_N]))
 
 
 def _weigh(network: Network, eyes: Eyes, trajectories: Sequence[Trajectory], settings: UpdateSettings) -> list[_Weighted]:
@@ -89,16 +106,20 @@ def _weigh(network: Network, eyes: Eyes, trajectories: Sequence[Trajectory], set
 def _penalise(network: Network, eyes: Eyes, weighted: list[_Weighted], settings: UpdateSettings) -> list[_Weighted]:
     base: list[Tensor] = [torch.zeros(0)] * len(weighted)
     with torch.no_grad(), network.adapted.disable_adapter():
-        for rows in passes([item.sequence for item in weighted]):
-            sequences = [weighted[row].sequence for row in rows]
-            logprobs_N = completion_logprobs(network, eyes, sequences, settings.temperature)
-            for row, part_N in zip(rows, torch.split(logprobs_N, [len(sequence.sampled_at) for sequence in sequences]), strict=True):
+        batches = list(passes([item.sequence for item in weighted]))
+
+        def logprobs_of(rows: list[int]) -> Tensor:
+            return completion_logprobs(network, eyes, [weighted[row].sequence for row in rows], settings.temperature)
+
+        for rows, logprobs_N in zip(batches, side_by_side(logprobs_of, batches, network.device), strict=True):
+            parts = torch.split(logprobs_N, [len(weighted[row].sequence.sampled_at) for row in rows])
+            for row, part_N in zip(rows, parts, strict=True):
                 base[row] = part_N
     old_N = torch.cat([item.old_logprobs_N for item in weighted])
     advantages_N = torch.cat([item.advantages_N for item in weighted])
     penalised_N = kl_penalised(advantages_N, old_N, torch.cat(base), settings.kl_penalty_coef)
-    parts = torch.split(penalised_N, [len(item.old_logprobs_N) for item in weighted])
-    return [_Weighted(item.sequence, part_N, item.old_logprobs_N) for item, part_N in zip(weighted, parts, strict=True)]
+    each = torch.split(penalised_N, [len(item.old_logprobs_N) for item in weighted])
+    return [_Weighted(item.sequence, part_N, item.old_logprobs_N) for item, part_N in zip(weighted, each, strict=True)]
 
 
 def _split(weighted: list[_Weighted], settings: UpdateSettings) -> list[list[_Weighted]]:

@@ -5,6 +5,7 @@ The tower is frozen, so a screen's features never change. Axes: N image tokens, 
 
 import hashlib
 import io
+import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 from transformers import Qwen3VLProcessor
 
 from producer.environments.environment import Screenshot
+from producer.policy.lanes import evenly, num_lanes, side_by_side
 from producer.policy.render import Grid
 
 MAX_CACHED_SCREENS = 4096
@@ -34,22 +36,29 @@ class Seen:
 
 
 class Eyes:
-    """Looks at screenshots; one call of the tower for all that are new. Not thread-safe."""
+    """Looks at screenshots; one call of the tower for all that are new. Thread-safe: one looks at a time."""
 
     def __init__(self, visual: nn.Module, processor: Qwen3VLProcessor) -> None:
         self._visual = visual
+        self._device = next(visual.parameters()).device
         self._processor = processor.image_processor
         self._cache: OrderedDict[str, Seen] = OrderedDict()
+        self._lock = threading.Lock()
 
     def look(self, screenshots: Sequence[Screenshot]) -> list[Seen]:
         """Features of each, in order."""
         keys = [hashlib.sha256(screenshot.png).hexdigest() for screenshot in screenshots]
+        with self._lock:
+            return self._look(keys, screenshots)
+
+    def _look(self, keys: list[str], screenshots: Sequence[Screenshot]) -> list[Seen]:
         new = {key: shot for key, shot in zip(keys, screenshots, strict=True) if key not in self._cache}
         seen = {key: self._cache[key] for key in keys if key in self._cache}
         if new:
-            fresh = self._encode(new)
-            self._cache.update(fresh)
-            seen |= fresh
+            parts = evenly(list(new.items()), num_lanes(self._device))
+            for fresh in side_by_side(self._encode, parts, self._device):
+                self._cache.update(fresh)
+                seen |= fresh
         for key in seen:
             self._cache.move_to_end(key)
         while len(self._cache) > MAX_CACHED_SCREENS:
@@ -57,11 +66,12 @@ class Eyes:
         return [seen[key] for key in keys]
 
     @torch.no_grad()
-    def _encode(self, screenshots: dict[str, Screenshot]) -> dict[str, Seen]:
-        images = [Image.open(io.BytesIO(shot.png)).convert("RGB") for shot in screenshots.values()]
+    def _encode(self, screenshots: Sequence[tuple[str, Screenshot]]) -> dict[str, Seen]:
+        images = [Image.open(io.BytesIO(shot.png)).convert("RGB") for _, shot in screenshots]
         pixels = self._processor(images=images, return_tensors="pt")
-        device = next(self._visual.parameters()).device
-        output = self._visual(pixels["pixel_values"].to(device, self._visual.dtype), grid_thw=pixels["image_grid_thw"].to(device))
+        output = self._visual(
+            pixels["pixel_values"].to(self._device, self._visual.dtype), grid_thw=pixels["image_grid_thw"].to(self._device)
+        )
         merge = int(self._processor.merge_size)
         grids = [Grid(rows // merge, columns // merge) for _, rows, columns in pixels["image_grid_thw"].tolist()]
         sizes = [grid.num_tokens for grid in grids]
@@ -70,5 +80,5 @@ class Eyes:
         deep = torch.stack(output.deepstack_features) if output.deepstack_features else empty
         return {
             key: Seen(key, grid, feature, deep_LND)
-            for key, grid, feature, deep_LND in zip(screenshots, grids, features, deep.split(sizes, dim=1), strict=True)
+            for (key, _), grid, feature, deep_LND in zip(screenshots, grids, features, deep.split(sizes, dim=1), strict=True)
         }

@@ -30,7 +30,7 @@ def open_policy(config: RunConfig, policies_dir: Path, on_progress: OnProgress) 
 
     if config.model_name == DEMO_POLICY:
         # Its matrices are so small that threads only wait for each other (tests.bench.threads): with the other core busy a hundred screens
-        # took 20 CPU-seconds with two threads and 0.4 with one. The other core draws screens, writes the log and projects it.
+        # took 20 CPU-seconds with two threads and 0.4 with one. Whole passes go side by side instead (producer.policy.lanes).
         torch.set_num_threads(1)
 
     folder = _warm_demo_policy(policies_dir, on_progress) if config.model_name == DEMO_POLICY else config.model_name

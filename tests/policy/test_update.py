@@ -12,6 +12,7 @@ import torch
 from peft import PeftModel
 
 from producer.errors import MismatchError, NotFoundError, UsageError
+from producer.policy import lanes, update
 from producer.policy.backend import PastTurn
 from producer.policy.in_process import InProcessPolicy
 from producer.policy.learner import TrainedTurn, Trajectory, UpdateSettings
@@ -104,6 +105,20 @@ def test_the_gradient_is_reported_before_it_is_clipped(policy: InProcessPolicy, 
     free = policy.update(batch, replace(SETTINGS, learning_rate=0.0))
     bounded = policy.update(batch, replace(SETTINGS, learning_rate=0.0, max_gradient_norm=free.gradient_norm / 10))
     assert bounded.gradient_norm == pytest.approx(free.gradient_norm)
+
+
+def test_an_update_has_the_same_bits_on_any_number_of_lanes(
+    base_folder: Path, batch: list[Trajectory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(update, "passes", lambda sequences: [[index] for index in range(len(sequences))])
+    after = []
+    for count in (1, 2, 4):
+        monkeypatch.setattr(lanes, "num_lanes", lambda _device, count=count: count)
+        network = load_network(str(base_folder), lora_rank=4, seed=1)
+        InProcessPolicy(network, ClickOnly()).update(batch, replace(SETTINGS, kl_penalty_coef=0.5))
+        after.append(weights(network))
+    assert are_equal(after[0], after[1])
+    assert are_equal(after[0], after[2])
 
 
 def test_substeps_split_the_batch_and_each_takes_a_step(policy: InProcessPolicy, batch: list[Trajectory]) -> None:

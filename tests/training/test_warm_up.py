@@ -164,14 +164,14 @@ def test_a_row_of_pointing_names_what_is_to_be_touched_and_imitates_each_touch(t
 def test_seeing_is_scored_by_the_name_s_words_and_by_each_half_for_a_coordinate() -> None:
     embeddings = torch.eye(4)  # tokens 0-3; numbers 0 and 1 are tokens 2 and 3
     numbers = torch.tensor([2, 3])
-    features = torch.tensor([[1.0, 0.0, 0.0, 2.0], [9.0, 9.0, 9.0, 9.0]])
-    names = torch.tensor([[0, 1], [NOTHING, NOTHING]])
-    places = torch.tensor([[0, 1], [NOTHING, NOTHING]])
+    features = torch.tensor([[1.0, 0.0, 0.0, 2.0], [9.0, 9.0, 9.0, 9.0], [1.0, 0.0, 0.0, 2.0]])
+    names = torch.tensor([[0, 1], [NOTHING, NOTHING], [0, 1]])
+    places = torch.tensor([[0, 1], [NOTHING, NOTHING], [0, 1]])
     normaliser = math.log(math.e + 1 + 1 + math.e**2)
     name_loss = ((normaliser - 1) + (normaliser - 0)) / 2
     # x: the feature's first half, (1, 0), with the numbers' first halves, (0, 0) both: even odds. y: (0, 2) with (1, 0) and (0, 1).
     y_loss = math.log(1 + math.e**2) - 2
-    expected = name_loss + 0.5 * math.log(2) + 0.5 * y_loss
+    expected = 2 * (name_loss + 0.5 * math.log(2) + 0.5 * y_loss)  # two patches that show the same; the third shows nothing
     assert alignment_loss(features, names, places, embeddings, numbers).item() == pytest.approx(expected, rel=1e-6)
 
 

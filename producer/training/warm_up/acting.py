@@ -15,13 +15,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from producer.policy.lanes import add_gradients, evenly, side_by_side
 from producer.policy.render import Positions, Renderer, rope_positions
 from producer.training.warm_up.examples import Example
 from producer.training.warm_up.schedule import share_of_rate
 from producer.training.warm_up.seeing import MAX_GRADIENT_NORM, encode_screens
 
 POINTINGS_PER_SCREEN = 12
-ROWS_PER_PASS = 16
+ROWS_PER_PASS = 6
+MUON_PARTS = 4
 POINTING_PROMPT = "find"
 SHARPNESS = 1.7
 """Of attention at the beginning: with 1 the likest of a hundred tokens gets too little of it to be worth following."""
@@ -93,13 +95,11 @@ def learn_to_act(
     network.requires_grad_(requires_grad=False)
     parameters = _begin_by_likeness(network)
     rest = torch.optim.AdamW([one for one in parameters if one.ndim != 2], lr=learning_rate, betas=(0.9, 0.98), weight_decay=0.01)  # noqa: PLR2004
-    matrices = torch.optim.Muon(
-        [one for one in parameters if one.ndim == 2],  # noqa: PLR2004  # matrices
-        lr=matrix_rate,
-        momentum=0.95,
-        weight_decay=0.01,
-        adjust_lr_fn="match_rms_adamw",
-    )
+    # Muon takes a sixth of a step; a matrix's own step needs no other, so they are shared among the lanes.
+    matrices = [
+        torch.optim.Muon(part, lr=matrix_rate, momentum=0.95, weight_decay=0.01, adjust_lr_fn="match_rms_adamw")
+        for part in evenly([one for one in parameters if one.ndim == 2], MUON_PARTS)  # noqa: PLR2004  # matrices
+    ]
     rng = random.Random(seed)  # noqa: S311  # variety, not secrets
     pointer = Pointer(processor, int(network.config.image_token_id))
     order: list[int] = []
@@ -107,7 +107,7 @@ def learn_to_act(
     done = 0
     for phase in phases:
         for step in range(phase.num_steps):
-            for optimizer, rate in ((rest, learning_rate), (matrices, matrix_rate)):
+            for optimizer, rate in ((rest, learning_rate), *((part, matrix_rate) for part in matrices)):
                 for group in optimizer.param_groups:
                     group["lr"] = rate * share_of_rate(step, phase.num_steps)
             if len(order) < phase.episodes_per_batch:
@@ -115,13 +115,17 @@ def learn_to_act(
             episodes = [_episode(examples[index], features[index]) for index in (order.pop() for _ in range(phase.episodes_per_batch))]
             screens = [rng.randrange(len(examples)) for _ in range(phase.pointings_per_batch)]
             pointings = [pointer.row(examples[index], features[index], rng) for index in screens]
-            loss = _backward(network, sorted(episodes, key=lambda row: len(row.tokens)) + pointings)
+            loss = _backward(network, parameters, [*_passes(episodes), *_passes(pointings)])
             torch.nn.utils.clip_grad_norm_(parameters, MAX_GRADIENT_NORM)
-            for optimizer in (rest, matrices):
-                optimizer.step()
-                optimizer.zero_grad()
+            list(side_by_side(_step, [rest, *matrices], parameters[0].device))
+            for parameter in parameters:
+                parameter.grad = None
             done += 1
             on_step(done, loss)
+
+
+def _step(optimizer: torch.optim.Optimizer) -> None:
+    optimizer.step()
 
 
 def _begin_by_likeness(network: Any) -> list[torch.nn.Parameter]:  # noqa: ANN401  # transformers
@@ -147,14 +151,24 @@ def _episode(example: Example, features_IND: Tensor) -> Row:  # axes
     return Row(example.tokens, example.is_imitated, example.positions_3T, features_IND.flatten(0, 1))
 
 
-def _backward(network: Any, rows: Sequence[Row]) -> float:  # noqa: ANN401  # transformers
+def _passes(rows: Sequence[Row]) -> list[list[Row]]:
+    """Rows of about the same length together, so that little is padded; the longest first, so that no lane is left with one at the end."""
+    ordered = sorted(rows, key=lambda row: -len(row.tokens))
+    return [ordered[start : start + ROWS_PER_PASS] for start in range(0, len(ordered), ROWS_PER_PASS)]
+
+
+def _backward(network: Any, parameters: Sequence[torch.nn.Parameter], passes: Sequence[Sequence[Row]]) -> float:  # noqa: ANN401  # transformers
     """Gradients of the mean loss over all imitated tokens; that loss."""
-    num_imitated = sum(sum(row.is_imitated) for row in rows)
+    num_imitated = sum(sum(row.is_imitated) for rows in passes for row in rows)
+
+    def one_pass(rows: Sequence[Row]) -> tuple[float, tuple[Tensor, ...]]:
+        loss = _imitation_loss(network, rows) / num_imitated
+        return float(loss.detach()), torch.autograd.grad(loss, parameters)
+
     total = 0.0
-    for start in range(0, len(rows), ROWS_PER_PASS):
-        loss = _imitation_loss(network, rows[start : start + ROWS_PER_PASS]) / num_imitated
-        loss.backward()  # type: ignore[no-untyped-call]  # torch ships it so
-        total += float(loss.detach())
+    for loss, gradients in side_by_side(one_pass, passes, parameters[0].device):
+        add_gradients(parameters, gradients)
+        total += loss
     return total
 
 

@@ -24,7 +24,7 @@ from schemas.ids import content_hash
 OnProgress = Callable[[str, int, int, float | None], None]
 """(name of the policy, optimiser steps done, in all, loss); no loss while demonstrations are drawn."""
 
-VERSION = 3
+VERSION = 4
 """Raised when the code below makes another policy of the same recipe."""
 
 

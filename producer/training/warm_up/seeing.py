@@ -13,11 +13,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from producer.policy.lanes import add_gradients, side_by_side
 from producer.policy.words import NUM_NUMBERS
 from producer.training.warm_up.examples import NOTHING, Example
 from producer.training.warm_up.schedule import share_of_rate
 
 SCREENS_PER_BATCH = 64
+SCREENS_PER_PASS = 16
 MAX_GRADIENT_NORM = 1.0
 
 
@@ -55,13 +57,23 @@ def learn_to_see(
         for group in optimizer.param_groups:
             group["lr"] = learning_rate * share_of_rate(step, num_steps)
         chosen = torch.randint(0, len(patches), (SCREENS_PER_BATCH,), generator=generator)
-        features = encode_screens(network.model.visual, patches[chosen], grid.rows, grid.columns).flatten(0, 1)
-        loss = alignment_loss(features, names[chosen].flatten(0, 1), places[chosen].flatten(0, 1), embeddings, numbers)
+        num_shown = int((names[chosen][..., 0] != NOTHING).sum())
+
+        def one_pass(screens: Tensor, num_shown: int = num_shown) -> tuple[float, tuple[Tensor, ...]]:
+            features = encode_screens(network.model.visual, patches[screens], grid.rows, grid.columns).flatten(0, 1)
+            shown, where = names[screens].flatten(0, 1), places[screens].flatten(0, 1)
+            loss = alignment_loss(features, shown, where, embeddings, numbers) / num_shown
+            return float(loss.detach()), torch.autograd.grad(loss, parameters, allow_unused=True)
+
         optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]  # torch ships it so
+        total = 0.0
+        passes = [chosen[start : start + SCREENS_PER_PASS] for start in range(0, SCREENS_PER_BATCH, SCREENS_PER_PASS)]
+        for loss, gradients in side_by_side(one_pass, passes, embeddings.device):
+            add_gradients(parameters, gradients)
+            total += loss
         torch.nn.utils.clip_grad_norm_(parameters, MAX_GRADIENT_NORM)
         optimizer.step()
-        on_step(step + 1, float(loss.detach()))
+        on_step(step + 1, total)
 
 
 def alignment_loss(
@@ -71,14 +83,14 @@ def alignment_loss(
     embeddings_VD: Tensor,  # axes
     numbers: Tensor,
 ) -> Tensor:
-    """Mean cross-entropy of the names' words, plus half of each coordinate's, over the patches that show something."""
+    """Cross-entropy of the names' words, plus half of each coordinate's, summed over the patches that show something."""
     shows = names_MK[:, 0] != NOTHING
     features, names, places = features_MD[shows], names_MK[shows], places_M2[shows]
     logprobs = functional.log_softmax(features @ embeddings_VD.T, dim=-1)
     is_word = names != NOTHING
     of_words = logprobs.gather(1, names.clamp(min=0)) * is_word
-    name_loss = -(of_words.sum(1) / is_word.sum(1)).mean()
+    name_loss = -(of_words.sum(1) / is_word.sum(1)).sum()
     half = features.shape[1] // 2
-    x_loss = functional.cross_entropy(features[:, :half] @ embeddings_VD[numbers][:, :half].T, places[:, 0])
-    y_loss = functional.cross_entropy(features[:, half:] @ embeddings_VD[numbers][:, half:].T, places[:, 1])
+    x_loss = functional.cross_entropy(features[:, :half] @ embeddings_VD[numbers][:, :half].T, places[:, 0], reduction="sum")
+    y_loss = functional.cross_entropy(features[:, half:] @ embeddings_VD[numbers][:, half:].T, places[:, 1], reduction="sum")
     return name_loss + 0.5 * x_loss + 0.5 * y_loss
