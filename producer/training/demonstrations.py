@@ -54,7 +54,7 @@ def demonstrate(task: Task, seed: int, *, noise: float, max_turns: int) -> Demon
     """
     random = Random(derived_seed("demonstration", task.task_id, seed))  # noqa: S311  # variety, not secrets
     sim, codec = AndroidSim(), CompactCodec()
-    sim.open(task, derived_seed("demonstration-phone", seed, task.task_id))
+    sim.start(task, derived_seed("demonstration-phone", seed, task.task_id))
     screens: list[Image.Image] = []
     turns: list[SpokenTurn] = []
     while len(turns) < max_turns:
@@ -67,7 +67,7 @@ def demonstrate(task: Task, seed: int, *, noise: float, max_turns: int) -> Demon
         if action.type == "terminate":
             break
         try:
-            sim.act(codec.parse(text, WIDTH_PX, HEIGHT_PX)[0].action or action)
+            sim.perform(codec.parse(text, WIDTH_PX, HEIGHT_PX)[0].action or action)
         except ActionRefusedError:
             continue
     sim.close()

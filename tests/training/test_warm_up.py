@@ -65,7 +65,7 @@ def test_a_making_that_is_stopped_leaves_no_policy_and_the_next_begins_anew(tmp_
     (tmp_path / left_by_a_kill).mkdir()
     said: list[tuple[int, int, bool]] = []
     folder = ensure_demo_policy(tmp_path, lambda _policy, done, total, loss: said.append((done, total, loss is None)), TINY)
-    assert said == [(0, 4, True)] * 4 + [(done, 4, False) for done in (1, 2, 3, 4)]
+    assert said == [(0, 4, True)] + [(done, 4, False) for done in (1, 2, 3, 4)]
     assert [path for path in tmp_path.iterdir() if path.is_dir()] == [folder]
     assert ensure_demo_policy(tmp_path, lambda *_said: pytest.fail("it is there already"), TINY) == folder
 

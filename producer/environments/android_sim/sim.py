@@ -61,6 +61,11 @@ class AndroidSim:
 
     def open(self, task: Task, seed: int) -> Screenshot:
         """A fresh phone for this seed with the task's set-up done. EnvironmentFailedError when a set-up command fails."""
+        self.start(task, seed)
+        return self.look()
+
+    def start(self, task: Task, seed: int) -> None:
+        """`open` without a screenshot, for who asks for `picture`."""
         if self._fail_on_open:
             message = "the simulated phone did not come up (fail_on_open)"
             raise EnvironmentFailedError(message)
@@ -73,10 +78,14 @@ class AndroidSim:
                 self._phone = None
                 message = f"set-up of {task.task_id} failed: {command!r} printed {printed.text.strip()!r}"
                 raise EnvironmentFailedError(message)
-        return self.look()
 
     def act(self, action: Action) -> Screenshot:
         """Do it and show the screen after it. ActionRefusedError: the screen is unchanged."""
+        self.perform(action)
+        return self.look()
+
+    def perform(self, action: Action) -> None:
+        """`act` without a screenshot."""
         phone = self.phone
         if self._num_actions == self._hang_after_actions:
             time.sleep(self._hang_s)
@@ -86,7 +95,6 @@ class AndroidSim:
             raise EnvironmentFailedError(message)
         self._num_actions += 1
         gestures.perform(phone, action)
-        return self.look()
 
     def shell(self, command: str) -> str:
         """What the phone's shell prints."""

@@ -89,9 +89,13 @@ def learn_to_act(
 
     Matrices are trained by Muon at `matrix_rate` (arXiv 2502.16982), everything else by AdamW; see docs/decisions/policy.md.
     """
+    grid = examples[0].grid
+
+    def encode(example: Example) -> Tensor:
+        return encode_screens(network.model.visual, example.patches_INC, grid.rows, grid.columns)
+
     with torch.no_grad():
-        grid = examples[0].grid
-        features = [encode_screens(network.model.visual, example.patches_INC, grid.rows, grid.columns) for example in examples]
+        features = list(side_by_side(encode, examples, network.device))
     network.requires_grad_(requires_grad=False)
     parameters = _begin_by_likeness(network)
     rest = torch.optim.AdamW([one for one in parameters if one.ndim != 2], lr=learning_rate, betas=(0.9, 0.98), weight_decay=0.01)  # noqa: PLR2004

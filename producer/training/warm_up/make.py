@@ -4,20 +4,22 @@ import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
 
 from producer.policy.build import PolicySize, build_policy, image_processor
+from producer.policy.lanes import side_by_side
 from producer.policy.network import load_base
 from producer.policy.state import sync_files
 from producer.tasks.demo import demo_tasks
 from producer.tasks.preset import PRESET_TASK_IDS
-from producer.training.demonstrations import Demonstration, demonstrate, label_of, spread
+from producer.tasks.task import Task
+from producer.training.demonstrations import demonstrate, label_of, spread
 from producer.training.warm_up.acting import POINTING_PROMPT, Phase, learn_to_act
-from producer.training.warm_up.examples import SeenEpisode, encode_episodes, see_demonstrations
+from producer.training.warm_up.examples import CHUNK, SeenEpisode, encode_episodes, see_demonstrations
 from producer.training.warm_up.seeing import learn_to_see
 from schemas.ids import content_hash
 
@@ -79,12 +81,10 @@ def _make(folder: Path, recipe: WarmUpRecipe, on_step: Callable[[int, int, float
     tasks = [known[task_id] for task_id in recipe.task_ids]
     total = recipe.seeing_steps + sum(phase.num_steps for phase in recipe.phases)
 
-    def demonstrations() -> Iterator[Demonstration]:
-        for task, seed in spread(tasks, recipe.num_episodes):
-            on_step(0, total, None)
-            yield demonstrate(task, seed, noise=recipe.noise, max_turns=recipe.max_turns)
-
-    episodes = see_demonstrations(demonstrations(), image_processor(PolicySize()))
+    episodes: list[SeenEpisode] = []
+    for seen in _draw(tasks, recipe):
+        on_step(0, total, None)
+        episodes += seen
     build_policy(folder, _texts(episodes), recipe.seed)
     network, processor = load_base(str(folder))
     examples = encode_episodes(episodes, processor, int(network.config.image_token_id))
@@ -111,6 +111,18 @@ def _make(folder: Path, recipe: WarmUpRecipe, on_step: Callable[[int, int, float
         )
     network.eval().requires_grad_(requires_grad=True)
     network.save_pretrained(folder)
+
+
+def _draw(tasks: Sequence[Task], recipe: WarmUpRecipe) -> Iterator[list[SeenEpisode]]:
+    """All demonstrations in order, in chunks that are drawn side by side."""
+    processor = image_processor(PolicySize())
+    pairs = spread(tasks, recipe.num_episodes)
+
+    def chunk(start: int) -> list[SeenEpisode]:
+        drawn = (demonstrate(task, seed, noise=recipe.noise, max_turns=recipe.max_turns) for task, seed in pairs[start : start + CHUNK])
+        return see_demonstrations(drawn, processor)
+
+    return side_by_side(chunk, range(0, len(pairs), CHUNK), torch.device("cpu"))
 
 
 def _texts(episodes: list[SeenEpisode]) -> set[str]:
