@@ -26,12 +26,14 @@ def open_policy(config: RunConfig, policies_dir: Path, on_progress: OnProgress) 
     except ImportError:
         message = f"policy {config.model_name!r} needs torch; install cua-train[train], or use --model-name {ORACLE_POLICY}"
         raise UsageError(message) from None
+    from producer.policy.memory import keep_freed_memory
     from producer.policy.open import open_in_process
 
     if config.model_name == DEMO_POLICY:
         # Its matrices are so small that threads only wait for each other (tests.bench.threads): with the other core busy a hundred screens
         # took 20 CPU-seconds with two threads and 0.4 with one. Whole passes go side by side instead (producer.policy.lanes).
         torch.set_num_threads(1)
+        keep_freed_memory()
 
     folder = _warm_demo_policy(policies_dir, on_progress) if config.model_name == DEMO_POLICY else config.model_name
     learner = open_in_process(
