@@ -1,0 +1,128 @@
+"""What a second core brings a small policy: a step's sampling and its update on one core and on all, in turns, the same work each time.
+
+    python -m tests.bench.lanes FOLDER [--rounds 3] [--keep-freed-memory]
+
+Without the last the C library gives freed memory back to the kernel, as it does by default (producer.policy.memory).
+"""
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import UUID
+
+import torch
+
+from producer.environments.android_sim import AndroidSim
+from producer.environments.environment import ActionRefusedError, Screenshot
+from producer.policy.backend import Completion, PastTurn, SampleRequest
+from producer.policy.learner import Learner, TrainedTurn, Trajectory, UpdateSettings
+from producer.policy.memory import keep_freed_memory
+from producer.policy.open import open_in_process
+from producer.tasks.demo import demo_tasks
+from producer.tasks.preset import PRESET_TASK_IDS
+from producer.tasks.task import Task
+
+NUM_GROUPS, GROUP_SIZE, MAX_TURNS, MAX_TOKENS = 16, 8, 6, 14
+SETTINGS = UpdateSettings("importance_sampling", 1e-3, 2, 1.0, 0.0, seed=0)
+
+
+@dataclass(slots=True)
+class Episode:
+    """A phone and what has been said on it."""
+
+    id: UUID
+    task: Task
+    phone: AndroidSim
+    screenshot: Screenshot
+    past: list[PastTurn] = field(default_factory=list)
+
+    def request(self) -> SampleRequest:
+        """For its next turn."""
+        seed = self.id.int * MAX_TURNS + len(self.past)
+        return SampleRequest(self.id, self.task, tuple(self.past), self.screenshot, 1.0, MAX_TOKENS, seed)
+
+    def is_over_after(self, completion: Completion) -> bool:
+        """Take the turn."""
+        self.past.append(PastTurn(self.screenshot, completion.text, completion.tokens))
+        action = completion.actions[0].action if completion.actions else None
+        if action is not None and action.type != "terminate":
+            try:
+                self.screenshot = self.phone.act(action)
+            except ActionRefusedError:
+                return False
+        return action is not None and action.type == "terminate"
+
+    def trajectory(self) -> Trajectory:
+        """With an advantage, so that there is something to do."""
+        turns = tuple(TrainedTurn(one.screenshot, one.tokens) for one in self.past if one.tokens is not None)
+        return Trajectory(self.task, turns, 1.0 if self.id.int % 2 else -1.0)
+
+
+@contextmanager
+def cores(chosen: set[int]) -> Iterator[None]:
+    """Only these; the policy looks which it may use."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, chosen)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def measure(policy: Learner, seed: int) -> dict[str, float]:
+    """One step: seconds of sampling per turn and of the update."""
+    known = {task.task_id: task for task in demo_tasks()}
+    episodes = []
+    for number in range(NUM_GROUPS * GROUP_SIZE):
+        task, phone = known[PRESET_TASK_IDS[number // GROUP_SIZE]], AndroidSim()
+        episodes.append(Episode(UUID(int=seed * 1000 + number), task, phone, phone.open(task, seed * 1000 + number // GROUP_SIZE)))
+    running, sampling_s, num_turns = episodes, 0.0, 0
+    for _ in range(MAX_TURNS):
+        began_s = time.perf_counter()
+        said = policy.sample([episode.request() for episode in running])
+        sampling_s += time.perf_counter() - began_s
+        num_turns += len(running)
+        running = [episode for episode, completion in zip(running, said, strict=True) if not episode.is_over_after(completion)]
+        if not running:
+            break
+    updated = policy.update([episode.trajectory() for episode in episodes], SETTINGS)
+    return {"sampling_ms_per_turn": sampling_s * 1000 / num_turns, "update_s": updated.seconds}
+
+
+def main() -> int:
+    """The command line: a JSON object per number of cores, then one of the process."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="of a policy, as below CUA_HOME/policies")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--keep-freed-memory", action="store_true")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    if arguments.keep_freed_memory and not keep_freed_memory():
+        parser.error("this C library has no such switch")
+    available = sorted(os.sched_getaffinity(0))
+    rows: dict[int, list[dict[str, float]]] = {}
+    for seed in range(arguments.rounds + 1):
+        for num_cores in (1, len(available)):
+            policy = open_in_process(str(arguments.folder), lora_rank=16, renderer_name="auto", seed=0, adapter=None)
+            with cores(set(available[:num_cores])):
+                measured = measure(policy, seed)
+            if seed:  # the first warms caches
+                rows.setdefault(num_cores, []).append(measured)
+    for num_cores, row in rows.items():
+        medians = {name: round(statistics.median(one[name] for one in row), 2) for name in row[0]}
+        sys.stdout.write(json.dumps({"cores": num_cores, **medians}) + "\n")
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    sys.stdout.write(json.dumps({"user_s": used.ru_utime, "system_s": used.ru_stime, "peak_mib": used.ru_maxrss // 1024}) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
