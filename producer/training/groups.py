@@ -194,8 +194,18 @@ class GroupRunner:
             max_turns=min(settings.max_turns, stated.task.max_steps),
             temperature=settings.temperature,
             seed=group.seeds[index],
-            sampling_seed=derived_seed(settings.seed, "sampling", name),
+            sampling_seed=self._sampling_seed(group, index, attempt),
         )
+
+    def _sampling_seed(self, group: GroupPlan, index: int, attempt: int) -> int:
+        """The training's name is no part of it: the same configuration draws the same numbers.
+
+        An episode of an evaluation draws the same in all of them, so that what two evaluations differ by is what the policy learnt.
+        """
+        source, seed = self._source, self._settings.seed
+        if source.type == "step":
+            return derived_seed(seed, "sampling", source.generation, source.label, group.num, index, attempt)
+        return derived_seed(seed, "evaluation-sampling", group.seeds[index])
 
     def _on_begin(self, plan: RolloutPlan) -> None:
         group = self._groups[plan.group_num]

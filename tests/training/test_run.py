@@ -180,11 +180,42 @@ def test_a_failure_is_stated_and_the_same_command_continues(installation: Instal
     assert whole(read_log(), num_steps=2) == []
 
 
-def test_the_scripted_run_is_the_same_twice(tmp_path: Path) -> None:
-    from schemas.installation import read_installation
+def said_by_rollout(events: list[dict[str, Any]], training_name: str) -> dict[str, list[str]]:
+    """What was said in each rollout, turn by turn; a rollout is called by its place in the training."""
+    place_of = {
+        one["subject"]: one["data"]["rollout_id"].removeprefix(f"{training_name}/")
+        for one in events
+        if one["type"] == "cua.rollout.created" and one["data"]["rollout_id"].startswith(f"{training_name}/")
+    }
+    said: dict[str, list[str]] = {place: [] for place in place_of.values()}
+    for one in events:
+        if one["type"] == "cua.rollout.turn_taken" and one["subject"] in place_of:
+            said[place_of[one["subject"]]].append(one["data"]["model_response"])
+    return said
 
-    summaries = [run(small(), installation=read_installation({"CUA_HOME": str(tmp_path / name)})) for name in ("a", "b")]
-    assert (summaries[0].success_before, summaries[0].success_after) == (summaries[1].success_before, summaries[1].success_after)
+
+def test_the_same_configuration_says_the_same_under_any_name_and_other_things_with_another_seed(
+    installation: Installation, read_log: ReadLog
+) -> None:
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        run(small(training_name=name, seed=seed), installation=installation)
+    first, second, other = (said_by_rollout(read_log(), name) for name in ("a", "b", "c"))
+    assert len(first) == 3 * 3 * 2 + 3 * 4
+    assert first == second
+    assert first.keys() == other.keys()
+    assert first != other
+
+
+def test_evaluations_of_a_policy_that_learns_nothing_say_the_same_and_steps_do_not(installation: Installation, read_log: ReadLog) -> None:
+    run(small(), installation=installation)
+    by_source: dict[str, dict[str, list[str]]] = {}
+    for place, said in said_by_rollout(read_log(), "small").items():
+        _, source, where = place.split("/", 2)
+        by_source.setdefault(source, {})[where] = said
+    assert by_source.keys() == {"baseline", "eval-2", "eval-3", "step-1", "step-2", "step-3"}
+    assert by_source["baseline"] == by_source["eval-2"] == by_source["eval-3"]
+    assert by_source["step-1"] != by_source["step-2"]
+    assert len({tuple(said) for said in by_source["step-1"].values()}) > 2
 
 
 def test_a_process_whose_training_was_taken_over_stops_and_says_who_has_it(installation: Installation, read_log: ReadLog) -> None:
