@@ -48,4 +48,4 @@ def test_every_field_says_what_it_is() -> None:
 def test_a_longer_run_is_the_same_training_and_another_rate_is_not() -> None:
     recorded = read_config({}).recorded()
     assert differences(recorded, read_config({"num_steps": 999}).recorded()) == []
-    assert differences(recorded, read_config({"learning_rate": 0.5}).recorded()) == ["learning_rate: 0.0005 -> 0.5"]
+    assert differences(recorded, read_config({"learning_rate": 0.5}).recorded()) == ["learning_rate: 0.0015 -> 0.5"]

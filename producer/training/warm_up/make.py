@@ -41,7 +41,7 @@ class WarmUpRecipe:
     max_turns: int = 6
     seeing_steps: int = 250
     seeing_rate: float = 5e-3
-    phases: tuple[Phase, ...] = (Phase(140, 0, 24), Phase(100, 16, 6))
+    phases: tuple[Phase, ...] = (Phase(140, 0, 24), Phase(120, 16, 6))
     """Pointing first, for it is the hard part; then acting with some pointing."""
     acting_rate: float = 3e-3
     matrix_rate: float = 1e-2
