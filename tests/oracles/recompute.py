@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 TOLERANCE = 1e-4
-STD_EPSILON = 0.05  # of the preset demo's advantages; stated in the documentation of --advantage-by-std
+STD_EPSILON = 0.05  # of --advantage-by-std, in the words of its documentation
 
 
 def read(path: Path) -> list[dict[str, Any]]:
