@@ -1,4 +1,4 @@
-"""The policy in the trainer's process: transformers and peft, sampled as one batch, trained by policy gradient.
+"""The policy in the trainer's process: transformers and peft, sampled as a batch in each lane, trained by policy gradient.
 
 Implements `Learner`. Called from one thread; blocks while it computes, on as many cores as there are (`lanes`). What it keeps of running
 episodes is bounded by how many run and is dropped when the weights change, so a completion's log-probs always belong to one version.
@@ -71,7 +71,7 @@ class InProcessPolicy:
 
     @torch.no_grad()
     def sample(self, requests: Sequence[SampleRequest]) -> list[Completion]:
-        """One completion per request, decoded as one batch; equal prompts are prefilled once."""
+        """One completion per request, all decoded at once; equal prompts are prefilled once."""
         if not requests:
             return []
         seen = self._eyes.look([request.screenshot for request in requests])

@@ -1,6 +1,7 @@
 """Work on the processor side by side, a thread each: of small matrices two passes at once are faster than each on two threads.
 
-What comes out does not depend on how many lanes there are: the caller divides the work and sums its parts in a fixed order.
+Work that is divided alike however many lanes there are, and whose parts are summed in their order, has the same bits on any number of
+them: an update and the warm-up do. Where a batch is divided by the number of lanes (sampling, new screens) parts agree up to rounding.
 """
 
 import os
@@ -51,7 +52,8 @@ def evenly(items: Sequence[Item], num_parts: int) -> list[Sequence[Item]]:
     return [items[start:end] for start, end in pairwise(bounds) if start < end]
 
 
-def add_gradients(parameters: Sequence[nn.Parameter], gradients: Sequence[Tensor]) -> None:
-    """Onto what the parameters have so far."""
+def add_gradients(parameters: Sequence[nn.Parameter], gradients: Sequence[Tensor | None]) -> None:
+    """Onto what the parameters have so far; None: the loss does not depend on that one."""
     for parameter, gradient in zip(parameters, gradients, strict=True):
-        parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
+        if gradient is not None:
+            parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient

@@ -32,8 +32,8 @@ class _Weighted:
 class _Pass:
     """What one forward and backward brought."""
 
-    gradients: tuple[Tensor, ...]
-    """Of the pass's loss, per trainable parameter."""
+    gradients: tuple[Tensor | None, ...]
+    """Of the pass's loss, per trainable parameter; None where it does not depend on one (an adapter on the frozen tower)."""
     loss: float
     logprobs_2N: Tensor
     """Of every completion token: as it is now, as it was sampled."""
@@ -86,7 +86,7 @@ def _pass(network: Network, eyes: Eyes, items: Sequence[_Weighted], settings: Up
     old_N = torch.cat([item.old_logprobs_N for item in items])
     advantages_N = torch.cat([item.advantages_N for item in items])
     loss = policy_loss(settings.loss, logprobs_N, old_N, advantages_N)
-    gradients = torch.autograd.grad(loss, network.trainable())
+    gradients = torch.autograd.grad(loss, network.trainable(), allow_unused=True)
     return _Pass(gradients, float(loss.detach()), torch.stack([logprobs_N.detach(), old_N]))
 
 

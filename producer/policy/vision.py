@@ -1,4 +1,4 @@
-"""Screens as features: preprocessing and the vision tower, all new screens of a batch in one call, kept by their hash.
+"""Screens as features: preprocessing and the vision tower, all new screens of a batch side by side, kept by their hash.
 
 The tower is frozen, so a screen's features never change. Axes: N image tokens, D text dimension.
 """
@@ -36,7 +36,7 @@ class Seen:
 
 
 class Eyes:
-    """Looks at screenshots; one call of the tower for all that are new. Thread-safe: one looks at a time."""
+    """Looks at screenshots; one call of the tower in each lane for all that are new. Thread-safe: one looks at a time."""
 
     def __init__(self, visual: nn.Module, processor: Qwen3VLProcessor) -> None:
         self._visual = visual

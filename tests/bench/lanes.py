@@ -1,8 +1,9 @@
 """What a second core brings a small policy: a step's sampling and its update on one core and on all, in turns, the same work each time.
 
-    python -m tests.bench.lanes FOLDER [--rounds 3] [--keep-freed-memory]
+    python -m tests.bench.lanes FOLDER [--rounds 3] [--keep-freed-memory] [--unmerged]
 
-Without the last the C library gives freed memory back to the kernel, as it does by default (producer.policy.memory).
+Without --keep-freed-memory the C library gives freed memory back to the kernel, as it does by default (producer.policy.memory). With
+--unmerged the adapter stays beside the weights while sampling (producer.policy.merged).
 """
 
 import argparse
@@ -22,6 +23,7 @@ import torch
 
 from producer.environments.android_sim import AndroidSim
 from producer.environments.environment import ActionRefusedError, Screenshot
+from producer.policy import merged
 from producer.policy.backend import Completion, PastTurn, SampleRequest
 from producer.policy.learner import Learner, TrainedTurn, Trajectory, UpdateSettings
 from producer.policy.memory import keep_freed_memory
@@ -103,10 +105,13 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="of a policy, as below CUA_HOME/policies")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--keep-freed-memory", action="store_true")
+    parser.add_argument("--unmerged", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     if arguments.keep_freed_memory and not keep_freed_memory():
         parser.error("this C library has no such switch")
+    if arguments.unmerged:
+        merged.MERGED_UP_TO = 0
     available = sorted(os.sched_getaffinity(0))
     rows: dict[int, list[dict[str, float]]] = {}
     for seed in range(arguments.rounds + 1):

@@ -30,7 +30,7 @@ def home_screen(phone: int) -> Demonstration:
     """The launcher of a phone, with its icons as what can be pointed at."""
     task = demo_tasks()[0]
     sim = AndroidSim()
-    sim.open(task, derived_seed("pointing-bench", phone))
+    sim.start(task, derived_seed("pointing-bench", phone))
     icons = tuple(element for element in sim.visible_elements() if element.name.endswith("_icon"))
     demonstration = Demonstration(task, (sim.picture(),), (SpokenTurn(icons, "", is_noise=True),))
     sim.close()

@@ -67,8 +67,9 @@ def test_parts_are_even_ordered_and_complete(items: list[int], num_parts: int) -
 
 
 def test_gradients_add_up() -> None:
-    parameter = torch.nn.Parameter(torch.zeros(2))
-    for _ in range(3):
-        add_gradients([parameter], [torch.tensor([1.0, 2.0])])
+    parameter, unused = torch.nn.Parameter(torch.zeros(2)), torch.nn.Parameter(torch.zeros(2))
+    for gradient in (torch.tensor([1.0, 2.0]), None, torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0])):
+        add_gradients([parameter, unused], [gradient, None])
     assert parameter.grad is not None
     assert parameter.grad.tolist() == [3.0, 6.0]
+    assert unused.grad is None

@@ -107,6 +107,17 @@ def test_the_gradient_is_reported_before_it_is_clipped(policy: InProcessPolicy, 
     assert bounded.gradient_norm == pytest.approx(free.gradient_norm)
 
 
+def test_what_the_loss_does_not_depend_on_stays_as_it_is(network: Network, batch: list[Trajectory]) -> None:
+    """An adapter that was loaded may reach into the frozen tower."""
+    beside = torch.nn.Parameter(torch.ones(2))
+    network.adapted.register_parameter("lora_beside", beside)
+    assert any(one is beside for one in network.trainable())
+    before = weights(network)
+    InProcessPolicy(network, ClickOnly()).update(batch, SETTINGS)
+    assert beside.tolist() == [1.0, 1.0]
+    assert not are_equal(before, weights(network))
+
+
 def test_an_update_has_the_same_bits_on_any_number_of_lanes(
     base_folder: Path, batch: list[Trajectory], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -197,8 +197,8 @@ def said_by_rollout(events: list[dict[str, Any]], training_name: str) -> dict[st
 def test_the_same_configuration_says_the_same_under_any_name_and_other_things_with_another_seed(
     installation: Installation, read_log: ReadLog
 ) -> None:
-    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
-        run(small(training_name=name, seed=seed), installation=installation)
+    summaries = [run(small(training_name=name, seed=seed), installation=installation) for name, seed in (("a", 0), ("b", 0), ("c", 1))]
+    assert (summaries[0].success_before, summaries[0].success_after) == (summaries[1].success_before, summaries[1].success_after)
     first, second, other = (said_by_rollout(read_log(), name) for name in ("a", "b", "c"))
     assert len(first) == 3 * 3 * 2 + 3 * 4
     assert first == second

@@ -99,11 +99,13 @@ def learn_to_act(
     network.requires_grad_(requires_grad=False)
     parameters = _begin_by_likeness(network)
     rest = torch.optim.AdamW([one for one in parameters if one.ndim != 2], lr=learning_rate, betas=(0.9, 0.98), weight_decay=0.01)  # noqa: PLR2004
-    # Muon takes a sixth of a step; a matrix's own step needs no other, so they are shared among the lanes.
+    # A matrix's own step needs no other, so they are shared among the lanes.
     matrices = [
         torch.optim.Muon(part, lr=matrix_rate, momentum=0.95, weight_decay=0.01, adjust_lr_fn="match_rms_adamw")
         for part in evenly([one for one in parameters if one.ndim == 2], MUON_PARTS)  # noqa: PLR2004  # matrices
     ]
+    optimizers = [rest, *matrices]
+    rates = [learning_rate, *([matrix_rate] * len(matrices))]
     rng = random.Random(seed)  # noqa: S311  # variety, not secrets
     pointer = Pointer(processor, int(network.config.image_token_id))
     order: list[int] = []
@@ -111,7 +113,7 @@ def learn_to_act(
     done = 0
     for phase in phases:
         for step in range(phase.num_steps):
-            for optimizer, rate in ((rest, learning_rate), *((part, matrix_rate) for part in matrices)):
+            for optimizer, rate in zip(optimizers, rates, strict=True):
                 for group in optimizer.param_groups:
                     group["lr"] = rate * share_of_rate(step, phase.num_steps)
             if len(order) < phase.episodes_per_batch:
@@ -121,9 +123,9 @@ def learn_to_act(
             pointings = [pointer.row(examples[index], features[index], rng) for index in screens]
             loss = _backward(network, parameters, [*_passes(episodes), *_passes(pointings)])
             torch.nn.utils.clip_grad_norm_(parameters, MAX_GRADIENT_NORM)
-            list(side_by_side(_step, [rest, *matrices], parameters[0].device))
-            for parameter in parameters:
-                parameter.grad = None
+            list(side_by_side(_step, optimizers, parameters[0].device))
+            for optimizer in optimizers:
+                optimizer.zero_grad()
             done += 1
             on_step(done, loss)
 

@@ -59,7 +59,7 @@ def learn_to_see(
         chosen = torch.randint(0, len(patches), (SCREENS_PER_BATCH,), generator=generator)
         num_shown = int((names[chosen][..., 0] != NOTHING).sum())
 
-        def one_pass(screens: Tensor, num_shown: int = num_shown) -> tuple[float, tuple[Tensor, ...]]:
+        def one_pass(screens: Tensor, num_shown: int = num_shown) -> tuple[float, tuple[Tensor | None, ...]]:
             features = encode_screens(network.model.visual, patches[screens], grid.rows, grid.columns).flatten(0, 1)
             shown, where = names[screens].flatten(0, 1), places[screens].flatten(0, 1)
             loss = alignment_loss(features, shown, where, embeddings, numbers) / num_shown
