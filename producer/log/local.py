@@ -48,7 +48,11 @@ class LocalLog:
         self._inode = path.stat().st_ino
         self._places: dict[Place, int] = {}
         self._log_id = str(self._connection.execute("SELECT value FROM meta WHERE name = 'log_id'").fetchone()[0])
-        self._make_topics(topics)
+        try:
+            self._make_topics(topics)
+        except sqlite3.Error as error:
+            self._connection.close()
+            raise broken(path, "cannot be written", error) from error
 
     @property
     def log_id(self) -> str:
@@ -102,19 +106,19 @@ class LocalLog:
 
     def _locate(self, record: Record) -> tuple[int, Place]:
         """Partition row and place of a record; topics that nobody has named before are made."""
-        if (record.topic, 0) not in self._places:
-            self._make_topics([record.topic])
         place = Place(record.topic, partition_of(record.key, NUM_PARTITIONS))
+        if place not in self._places:
+            self._make_topics([record.topic])
         return self._places[place], place
 
     def _make_topics(self, topics: Collection[str]) -> None:
         rows = [(topic, partition) for topic in topics for partition in range(NUM_PARTITIONS)]
-        try:
-            if rows:
-                self._connection.executemany("INSERT OR IGNORE INTO partitions (topic, partition) VALUES (?, ?)", rows)
-            found = self._connection.execute("SELECT topic, partition, id FROM partitions").fetchall()
-        except sqlite3.Error as error:
-            raise broken(self._path, "cannot be written", error) from error
+        if rows:
+            # All or none: a reader that looks in between would take the first few for all there are, and never read the others.
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._connection.executemany("INSERT OR IGNORE INTO partitions (topic, partition) VALUES (?, ?)", rows)
+            self._connection.execute("COMMIT")
+        found = self._connection.execute("SELECT topic, partition, id FROM partitions").fetchall()
         self._places = {Place(topic, partition): partition_id for topic, partition, partition_id in found}
 
     def _check_file(self) -> None:

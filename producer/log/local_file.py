@@ -30,9 +30,9 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Two processes that switch a new file to WAL at once fail with "locked" whatever the timeout; so one at a time.
         with FileLock(path.with_name("create.lock")):
-            is_new = not path.exists() or path.stat().st_size == 0
             connection = _connect(path)
-            if is_new:
+            # Not the file's size: whoever was killed between the switch to WAL and the tables left a file without them.
+            if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
                 _create(connection)
                 _sync_folder(path.parent)
     except (OSError, sqlite3.Error) as error:

@@ -2,11 +2,13 @@ import os
 import random
 import resource
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from uuid import uuid4
 
@@ -17,10 +19,12 @@ from consumers.errors import NotFoundError
 from producer.emit import Emitter
 from producer.errors import LogBrokenError
 from producer.log.local import LocalLog
-from producer.log.local_file import open_for_writing
+from producer.log.local_file import open_for_reading, open_for_writing
 from producer.log.writer import Record
+from schemas.catalogue import NUM_PARTITIONS
 from schemas.environment import EnvironmentRequested
 from schemas.event import Fact
+from schemas.local_log import partition_of
 from schemas.wire import read_envelope
 from tests.emit.reading import installation_at, read_all
 
@@ -89,6 +93,44 @@ def test_processes_that_append_at_once_share_the_offsets_without_gap_or_loss(tmp
     assert [record.offset for record in records] == list(range(600))
     for name in (b"a", b"b", b"c"):
         assert [r.value for r in records if r.value.startswith(name)] == [name + b" %d" % number for number in range(200)]
+
+
+def test_the_partitions_of_a_topic_are_seen_all_together_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite3"
+    log = LocalLog(path)
+    seen: set[int] = set()
+    with closing(open_for_reading(path)) as other:
+
+        def look(_: str) -> None:
+            seen.add(other.execute("SELECT count(*) FROM partitions").fetchone()[0])
+
+        log._connection.set_trace_callback(look)
+        log.append([Record("cua.rollouts", "rollout/one", b"")])
+        log._connection.set_trace_callback(None)
+    log.close()
+    assert seen == {0, NUM_PARTITIONS}
+
+
+def test_an_append_makes_the_partitions_that_a_killed_process_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite3"
+    with closing(open_for_writing(path)) as killed:
+        killed.execute("INSERT INTO partitions (topic, partition) VALUES ('cua.rollouts', 0)")
+    log = LocalLog(path)
+    keys = [f"rollout/{number}" for number in range(50)]
+    placed = log.append([Record("cua.rollouts", key, b"") for key in keys])
+    log.close()
+    assert [at.partition for at in placed] == [partition_of(key, NUM_PARTITIONS) for key in keys]
+    assert {at.partition for at in placed} == set(range(NUM_PARTITIONS))
+
+
+def test_a_file_that_a_kill_left_without_tables_is_made_whole_by_the_next_writer(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite3"
+    with closing(sqlite3.connect(path)) as killed:
+        killed.execute("PRAGMA journal_mode = WAL")
+    assert path.stat().st_size > 0
+    log = LocalLog(path)
+    assert log.append([Record("cua.rollouts", "rollout/one", b"")])[0].offset == 0
+    log.close()
 
 
 def fill_by_page_count(log: LocalLog) -> None:
