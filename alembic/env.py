@@ -1,4 +1,4 @@
-"""How migrations run: online only, on the connection that `consumers.migrate` passes in or on the installation's database.
+"""How migrations run: online only, on the connection that `consumers.database.migrate` passes in or on the installation's database.
 
 The revision is kept in `cua_ops`, which no rebuild replaces.
 """
@@ -8,7 +8,7 @@ import os
 from alembic import context
 from sqlalchemy import Connection, create_engine, pool, text
 
-from consumers.database import resolve_database
+from consumers.database.location import resolve_database
 from consumers.tables import OPS_SCHEMA, SCHEMA, Base
 
 OURS = {SCHEMA, OPS_SCHEMA}

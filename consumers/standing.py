@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from psycopg2.extensions import cursor as Cursor  # noqa: N812  # psycopg2 names its class in lower case
 
-from consumers.connection import connected
+from consumers.database.connection import connected
 from consumers.log.reader import LogReader, Place
-from consumers.positions import check_log, load_positions, read_state
+from consumers.projection.positions import check_log, load_positions, read_state
 from consumers.tables import SCHEMA
 
 FIRST_RECORD_S = 1.0

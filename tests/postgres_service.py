@@ -13,7 +13,7 @@ from pathlib import Path
 import psycopg2
 import pytest
 
-from consumers.database import sqlalchemy_url
+from consumers.database.location import sqlalchemy_url
 from consumers.services.postgres_cluster import Cluster, stop
 from consumers.services.postgres_keeper import free_port
 
@@ -31,7 +31,7 @@ class PostgresServer:
     _numbers: Iterator[int] = field(default_factory=count)
 
     def url(self, database: str = "postgres") -> str:
-        """SQLAlchemy's URL of a database (`consumers.database.libpq_url` turns it into psql's)."""
+        """SQLAlchemy's URL of a database (`consumers.database.location.libpq_url` turns it into psql's)."""
         return sqlalchemy_url(self.cluster.url(self.port, database))
 
     def create(self, template: str = "template0") -> str:
@@ -77,7 +77,7 @@ def database_url(postgres: PostgresServer) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def migrated_template(postgres: PostgresServer) -> str:
     """Name of a database at the newest revision, to be copied."""
-    from consumers.migrate import migrate
+    from consumers.database.migrate import migrate
 
     name = postgres.create()
     migrate(postgres.url(name))

@@ -13,7 +13,7 @@ import click
 import pytest
 
 from consumers.cli import cli as project_cli
-from consumers.database import POSTGRES_DEFAULTS, resolve_database
+from consumers.database.location import POSTGRES_DEFAULTS, resolve_database
 from consumers.services.postgres import stop_running
 from consumers.services.postgres_binaries import find_binaries
 from producer.cli import cli as train_cli

@@ -1,0 +1,1 @@
+"""The commands of `cua-project`, a file each: what they take, what they print, which exit code they end in."""

@@ -18,7 +18,7 @@ def command(context: click.Context, *, as_json: bool) -> None:
     """
     if context.invoked_subcommand is not None:
         return
-    from consumers.database import is_embedded, libpq_url, resolve_database
+    from consumers.database.location import is_embedded, libpq_url, resolve_database
 
     url = libpq_url(resolve_database(os.environ))
     click.echo(json.dumps({"url": url, "embedded": is_embedded(os.environ)}) if as_json else url)

@@ -12,9 +12,9 @@ import click
 @click.option("--json", "as_json", is_flag=True, help='Print {"before", "after"}, or with --check {"equal", "differences"}.')
 def command(*, revision: str, check: bool, as_json: bool) -> None:
     """Make or change the tables; everything they say comes from the log."""
-    from consumers.database import resolve_database
+    from consumers.database.location import resolve_database
+    from consumers.database.migrate import migrate, schema_differences
     from consumers.errors import MismatchError
-    from consumers.migrate import migrate, schema_differences
 
     url = resolve_database(os.environ)
     if check:

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from consumers.parked import HeldSummary, Operator, Redriven
+    from consumers.projection.parked import HeldSummary, Operator, Redriven
 
 
 @contextmanager
 def _operator() -> Iterator["Operator"]:
-    from consumers.connection import connected
-    from consumers.database import is_embedded, resolve_database
-    from consumers.parked import Operator
-    from consumers.readiness import make_ready
+    from consumers.database.connection import connected
+    from consumers.database.location import is_embedded, resolve_database
+    from consumers.database.readiness import make_ready
+    from consumers.projection.parked import Operator
     from consumers.tables import SCHEMA
 
     url = resolve_database(os.environ)

@@ -21,12 +21,12 @@ def command(*, check: bool, rollback: bool, run_name: str | None, until: str | N
 
     The replaced tables stay as schema cua_previous until the next rebuild.
     """
-    from consumers.database import resolve_database
+    from consumers.database.location import resolve_database
     from consumers.errors import MismatchError, UsageError
-    from consumers.garbage import collect_seldom
+    from consumers.folding.garbage import collect_seldom
     from consumers.log.open import open_reader
-    from consumers.parallel import Parallel
-    from consumers.rebuild import format_positions, parse_until, rebuild, rebuild_into, undo
+    from consumers.projection.parallel import Parallel
+    from consumers.rebuilding.rebuild import format_positions, parse_until, rebuild, rebuild_into, undo
     from schemas.installation import read_installation
 
     is_partial = run_name is not None or until is not None

@@ -18,12 +18,12 @@ def command(*, once: bool, adopt_log: bool, jobs: int, as_json: bool) -> None:
 
     Several may run: one works, the others wait for its place.
     """
-    from consumers.database import is_embedded, resolve_database
-    from consumers.garbage import collect_seldom
+    from consumers.database.location import is_embedded, resolve_database
+    from consumers.database.readiness import make_ready
+    from consumers.folding.garbage import collect_seldom
     from consumers.log.open import open_reader
-    from consumers.parallel import Parallel
-    from consumers.projection import Projection
-    from consumers.readiness import make_ready
+    from consumers.projection.loop import Projection
+    from consumers.projection.parallel import Parallel
     from schemas.installation import read_installation
 
     url = resolve_database(os.environ)

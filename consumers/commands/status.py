@@ -10,9 +10,9 @@ import click
 @click.option("--json", "as_json", is_flag=True, help="Everything, as one object.")
 def command(*, as_json: bool) -> None:
     """Show how far the tables are behind the log, what could not be applied, and every training."""
-    from consumers.database import is_embedded, resolve_database
+    from consumers.database.location import is_embedded, resolve_database
+    from consumers.database.readiness import make_ready
     from consumers.log.open import open_reader
-    from consumers.readiness import make_ready
     from consumers.standing import take_standing
     from schemas.installation import read_installation
 

@@ -5,7 +5,7 @@ import os
 
 import click
 
-from consumers.services.wishes import wishes_from_signals
+from consumers.wishes import wishes_from_signals
 
 
 @click.command()
@@ -20,7 +20,7 @@ def command(*, port: int | None, as_json: bool, while_pid: int | None) -> None:
     Ctrl-C or SIGTERM ends it once the tables have everything that the log has then; a second one ends it at once.
     """
     wishes = wishes_from_signals()
-    from consumers.services.one_machine import Addresses, OneMachine
+    from consumers.one_machine import Addresses, OneMachine
     from schemas.installation import read_installation
 
     def announce(addresses: Addresses) -> None:

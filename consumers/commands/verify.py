@@ -13,12 +13,12 @@ def command(*, as_json: bool) -> None:
 
     Reads one moment of the live tables, whatever is projected meanwhile; needs room for a second copy of them.
     """
-    from consumers.database import is_embedded, resolve_database
+    from consumers.database.location import is_embedded, resolve_database
+    from consumers.database.readiness import make_ready
     from consumers.errors import MismatchError
-    from consumers.garbage import collect_seldom
+    from consumers.folding.garbage import collect_seldom
     from consumers.log.open import open_reader
-    from consumers.readiness import make_ready
-    from consumers.verify import verify
+    from consumers.rebuilding.verify import verify
     from schemas.installation import read_installation
 
     url = resolve_database(os.environ)
@@ -47,7 +47,7 @@ def command(*, as_json: bool) -> None:
 
 
 def _print(result: object) -> None:
-    from consumers.verify import Verification
+    from consumers.rebuilding.verify import Verification
 
     assert isinstance(result, Verification)  # noqa: S101  # typed here, so that --help need not import it
     for name, table in result.tables.items():

@@ -1,0 +1,1 @@
+"""Reading the log, the local one or Kafka: one interface, a file for each."""

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from sqlalchemy import Engine
 
-from consumers.database import database_engine, resolve_database
+from consumers.database.location import database_engine, resolve_database
 from consumers.errors import UsageError
 from consumers.monitor.blobs import ScreenshotStore
 from consumers.monitor.pages import Pages

@@ -1,0 +1,1 @@
+"""Which rows an event is, a file per entity: one Projector each, listed in `registry`."""

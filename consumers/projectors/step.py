@@ -5,7 +5,7 @@ from typing import assert_never
 from uuid import UUID
 
 from consumers.projectors.projector import Insert, Occasion, Operation, Row, check_id, progress_columns
-from consumers.row_ids import row_id
+from consumers.projectors.row_ids import row_id
 from schemas.base import Payload
 from schemas.ids import step_id
 from schemas.step import (

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from consumers.projectors.projector import Insert, Occasion, Operation, Row
-from consumers.row_ids import row_id
+from consumers.projectors.row_ids import row_id
 from schemas.base import Payload
 from schemas.turn import TokenRecord, TurnTaken
 

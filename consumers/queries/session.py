@@ -5,7 +5,7 @@ import os
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session, sessionmaker
 
-from consumers.database import database_engine, is_embedded, resolve_database, sqlalchemy_url
+from consumers.database.location import database_engine, is_embedded, resolve_database, sqlalchemy_url
 from consumers.errors import CuaProjectError, UnreachableError
 
 _sessions: sessionmaker[Session] | None = None
@@ -18,7 +18,7 @@ def init_database(url: str | None = None, *, migrate: bool | None = None) -> Eng
     or an empty database is brought to the newest revision and any other is only checked; True migrates any, False none.
     UnreachableError; CuaProjectError when the database is at another revision, which says how to migrate.
     """
-    from consumers.readiness import make_ready
+    from consumers.database.readiness import make_ready
 
     global _sessions  # noqa: PLW0603  # see the module's docstring
     embedded = url is None and is_embedded(os.environ)

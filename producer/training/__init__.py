@@ -1,0 +1,1 @@
+"""The training loop: warm-up, baseline, steps, evaluations, checkpoints, and going on after a stop."""

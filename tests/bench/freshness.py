@@ -13,8 +13,8 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from consumers.connection import connected
-from consumers.migrate import migrate
+from consumers.database.connection import connected
+from consumers.database.migrate import migrate
 from producer.log.local import LocalLog
 from producer.log.writer import Record
 from schemas.catalogue import topic_of

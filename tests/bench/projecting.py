@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import psycopg2
 
-from consumers.database import libpq_url
+from consumers.database.location import libpq_url
+from consumers.database.migrate import migrate
 from consumers.log.open import open_reader
-from consumers.migrate import migrate
-from consumers.projection import Projection
-from consumers.rebuild import rebuild
+from consumers.projection.loop import Projection
+from consumers.rebuilding.rebuild import rebuild
 from consumers.services.postgres_cluster import Cluster, stop
 from consumers.services.postgres_keeper import free_port
 from consumers.tables import ROW_TABLES

@@ -19,20 +19,20 @@ from typing import NamedTuple
 
 from pydantic_core import from_json
 
-from consumers.connection import connected
-from consumers.garbage import collect_seldom
-from consumers.hashing import NAMES
+from consumers.database.connection import connected
+from consumers.database.migrate import migrate
+from consumers.folding.garbage import collect_seldom
 from consumers.log.local import LocalLogReader
 from consumers.log.open import open_reader
 from consumers.log.reader import LogReader
-from consumers.migrate import migrate
-from consumers.parallel import Parallel
-from consumers.projection import Projection
-from consumers.rebuild import rebuild
+from consumers.projection.loop import Projection
+from consumers.projection.parallel import Parallel
+from consumers.rebuilding.hashing import NAMES
+from consumers.rebuilding.rebuild import rebuild
+from consumers.rebuilding.side_schema import drop_schema, finish_tables, make_tables
+from consumers.rebuilding.verify import verify
 from consumers.services.postgres_cluster import Cluster, stop
 from consumers.services.postgres_keeper import free_port
-from consumers.side_schema import drop_schema, finish_tables, make_tables
-from consumers.verify import verify
 from producer.log.kafka import KafkaLog
 from producer.log.local import LocalLog
 from producer.log.writer import Record

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from consumers.commands.database import command
-from consumers.database import connect, database_engine, libpq_url, resolve_database, sqlalchemy_url, without_password
+from consumers.database.location import connect, database_engine, libpq_url, resolve_database, sqlalchemy_url, without_password
 from consumers.errors import UnreachableError, UsageError
 from consumers.services.postgres import stop_running
 from consumers.services.postgres_binaries import find_binaries

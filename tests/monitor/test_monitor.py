@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import Engine, create_engine
 from sqlalchemy.orm import Session
 
-from consumers.database import database_engine
+from consumers.database.location import database_engine
 from consumers.errors import UnreachableError
 from consumers.monitor.blobs import ScreenshotStore
 from consumers.monitor.pages import Pages

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from consumers.cli import main
-from consumers.connection import connected
+from consumers.database.connection import connected
 from schemas.installation import read_installation
 from tests.projection.logs import said_by, write_local_log
 from tests.reference_fold.comparison import database_tables, differences, plain_tables

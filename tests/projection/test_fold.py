@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consumers.copying import copy_text, json_text
-from consumers.drops import Drop, Drops
-from consumers.fold import Fold, read_record
-from consumers.held import value_hash
+from consumers.folding.drops import Drop, Drops
+from consumers.folding.fold import Fold, read_record
+from consumers.folding.held import value_hash
+from consumers.folding.rows import Rows
+from consumers.folding.statuses import entity_key
+from consumers.folding.streams import Stream, jump_over_gap, new_stream
 from consumers.log.reader import LogRecord
+from consumers.projection.copying import copy_text, json_text
 from consumers.projectors.projector import Change, Insert, Row, Statement, UnappliableError
 from consumers.projectors.registry import HOMES, PROJECTORS
-from consumers.row_ids import row_id
-from consumers.rows import Rows
-from consumers.statuses import entity_key
-from consumers.streams import Stream, jump_over_gap, new_stream
+from consumers.projectors.row_ids import row_id
 from schemas.catalogue import PAYLOADS, TOPICS, entity_of, stream_owner
 from schemas.event import StreamPoint
 from schemas.ids import action_id, history_id, turn_id

@@ -3,11 +3,11 @@
 import psycopg2
 import pytest
 
-from consumers.connection import connected
-from consumers.database import libpq_url
+from consumers.database.connection import connected
+from consumers.database.lease import acquire
+from consumers.database.location import libpq_url
+from consumers.database.migrate import SCHEMA_LOCK, ensure_current, migrate, newest_revision, schema_differences
 from consumers.errors import CuaProjectError, NotFoundError
-from consumers.lease import acquire
-from consumers.migrate import SCHEMA_LOCK, ensure_current, migrate, newest_revision, schema_differences
 
 pytestmark = pytest.mark.services
 

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from consumers.connection import Connection, connected
+from consumers.database.connection import Connection, connected
 from consumers.errors import NotFoundError, UsageError
-from consumers.parked import Operator
-from consumers.projection import Projection
-from consumers.verify import verify
+from consumers.projection.loop import Projection
+from consumers.projection.parked import Operator
+from consumers.rebuilding.verify import verify
 from tests.projection.logs import memory_log, said_by
 from tests.projection.memory_log import MemoryLog, MemoryReader
 from tests.reference_fold.comparison import database_tables, differences, plain_tables
@@ -201,9 +201,9 @@ def test_a_projector_notices_what_an_operator_decided_meanwhile(migrated_url: st
     log = memory_log(spoilt[: index + 1])
     project(log, migrated_url)
     reader = MemoryReader(log)
-    from consumers.fold import read_record
-    from consumers.positions import SupersededError
-    from consumers.projected import ProjectedSchema
+    from consumers.folding.fold import read_record
+    from consumers.projection.positions import SupersededError
+    from consumers.projection.schema import ProjectedSchema
 
     with connected(migrated_url, "projector") as working:
         schema = ProjectedSchema(working, "cua", reader.log_id)

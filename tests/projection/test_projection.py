@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from consumers.connection import connected
+from consumers.database.connection import connected
 from consumers.errors import CuaProjectError, MismatchError, UnreachableError
-from consumers.fold import read_record
+from consumers.folding.fold import read_record
 from consumers.log.reader import Place
-from consumers.positions import SupersededError
-from consumers.projected import ProjectedSchema
-from consumers.projection import Projection
+from consumers.projection.loop import Projection
+from consumers.projection.positions import SupersededError
+from consumers.projection.schema import ProjectedSchema
 from consumers.standing import take_standing
 from tests.projection.logs import memory_log, said_by
 from tests.projection.memory_log import MemoryLog, MemoryReader
@@ -229,7 +229,7 @@ def test_tables_of_another_projection_version_must_be_rebuilt(migrated_url: str)
 
 
 def test_a_silent_holder_loses_its_lease_and_a_dead_one_at_once(migrated_url: str) -> None:
-    from consumers.lease import acquire
+    from consumers.database.lease import acquire
 
     with connected(migrated_url, "one") as one, connected(migrated_url, "two") as two:
         with one, one.cursor() as cursor:

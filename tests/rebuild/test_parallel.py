@@ -8,10 +8,10 @@ import pytest
 from consumers.errors import CuaProjectError
 from consumers.log.local import LocalLogReader
 from consumers.log.reader import Place
-from consumers.parallel import Parallel, divide
-from consumers.projection import Projection
-from consumers.rebuild import rebuild
-from consumers.verify import verify
+from consumers.projection.loop import Projection
+from consumers.projection.parallel import Parallel, divide
+from consumers.rebuilding.rebuild import rebuild
+from consumers.rebuilding.verify import verify
 from schemas.installation import Installation, read_installation
 from tests.projection.logs import said_by, write_local_log
 from tests.reference_fold.comparison import database_tables, differences, plain_tables

@@ -9,14 +9,14 @@ from datetime import timedelta
 import psycopg2
 import pytest
 
-from consumers.connection import connect, connected
-from consumers.database import libpq_url
+from consumers.database.connection import connect, connected
+from consumers.database.location import libpq_url
+from consumers.database.migrate import migrate, schema_differences
 from consumers.errors import CuaProjectError, NotFoundError, UsageError
 from consumers.log.reader import Place
-from consumers.migrate import migrate, schema_differences
-from consumers.projection import Projection
-from consumers.rebuild import Rebuilt, format_positions, parse_until, rebuild, rebuild_into, undo
-from consumers.verify import verify
+from consumers.projection.loop import Projection
+from consumers.rebuilding.rebuild import Rebuilt, format_positions, parse_until, rebuild, rebuild_into, undo
+from consumers.rebuilding.verify import verify
 from schemas.ids import training_id
 from tests.projection.logs import memory_log, said_by
 from tests.projection.memory_log import BEGAN, MemoryLog, MemoryReader
@@ -207,12 +207,14 @@ def test_a_long_transaction_of_a_reader_is_waited_for_and_named(migrated_url: st
     heard: list[str] = []
     reader = connect(migrated_url, "slow reader")
     reader.cursor().execute("SELECT count(*) FROM cua.turn")
-    release = threading.Timer(0.6, reader.rollback)
-    release.start()
 
-    result = rebuild(MemoryReader(log), migrated_url, check=False, say=heard.append)
+    def hear(line: str) -> None:
+        heard.append(line)
+        if "waiting to swap" in line:
+            reader.rollback()
 
-    release.join()
+    result = rebuild(MemoryReader(log), migrated_url, check=False, say=hear)
+
     reader.close()
     assert result.swapped
     assert any("waiting to swap" in line and "cua-project slow reader" in line for line in heard)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from consumers.connection import Connection, connect
-from consumers.fold import read_record
-from consumers.projected import ProjectedSchema
+from consumers.database.connection import Connection, connect
+from consumers.folding.fold import read_record
+from consumers.projection.schema import ProjectedSchema
 from consumers.standing import count_held
 from consumers.tables import ROW_TABLES, STATE_TABLES
 from tests.projection.memory_log import MemoryLog

@@ -14,7 +14,7 @@ from typing import Any
 import psycopg2
 import pytest
 
-from consumers.database import libpq_url
+from consumers.database.location import libpq_url
 from tests.chaos.invariants import violations
 from tests.kafka_service import KafkaService
 from tests.postgres_service import PostgresServer

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 from psycopg2.extensions import cursor as Cursor  # noqa: N812  # psycopg2 names its class in lower case
 
-from consumers.copying import TABLES, copy_text, json_text
-from consumers.fold import Batch
-from consumers.held import Coordinates
+from consumers.folding.fold import Batch
+from consumers.folding.held import Coordinates
+from consumers.folding.rows import Rows
+from consumers.folding.streams import Stream
+from consumers.projection.copying import TABLES, copy_text, json_text
 from consumers.projectors.projector import Change, Insert, Operation, Row, Statement
-from consumers.rows import Rows
-from consumers.streams import Stream
 
 COPY_CHUNK = 1 << 16
 """Characters that libpq gets at once."""

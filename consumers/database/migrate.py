@@ -18,10 +18,10 @@ from alembic.util import CommandError
 from psycopg2.errors import LockNotAvailable
 from sqlalchemy.exc import OperationalError
 
-from consumers.connection import Connection, schema_engine
-from consumers.database import unreachable
+from consumers.database.connection import Connection, schema_engine
+from consumers.database.lease import current_holder
+from consumers.database.location import unreachable
 from consumers.errors import CuaProjectError, NotFoundError
-from consumers.lease import current_holder
 from consumers.projectors.registry import PROJECTION_VERSION
 from consumers.tables import OPS_SCHEMA, PREVIOUS_SCHEMA, SCHEMA, Base
 
@@ -32,7 +32,7 @@ LOCK_TIMEOUT_S = 15
 
 
 def _scripts() -> Path:
-    package = Path(__file__).parent
+    package = Path(__file__).parents[1]
     places = (package / "migrations", package.parent / "alembic")
     for place in places:
         if (place / "env.py").is_file():

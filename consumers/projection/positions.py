@@ -11,7 +11,7 @@ from uuid import uuid4
 from psycopg2.extensions import cursor as Cursor  # noqa: N812  # psycopg2 names its class in lower case
 
 from consumers.errors import CuaProjectError, MismatchError
-from consumers.fold import PartitionTally
+from consumers.folding.fold import PartitionTally
 from consumers.log.reader import LogReader, Place
 from consumers.projectors.registry import PROJECTION_VERSION, catalogue_hash
 

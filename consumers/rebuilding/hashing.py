@@ -12,8 +12,8 @@ from uuid import uuid4
 
 from psycopg2.extensions import cursor as Cursor  # noqa: N812  # psycopg2 names its class in lower case
 
-from consumers.connection import Connection
-from consumers.copying import TABLES
+from consumers.database.connection import Connection
+from consumers.projection.copying import TABLES
 from consumers.tables import ROW_TABLES
 
 NAMES = tuple(str(table.__tablename__) for table in ROW_TABLES)

@@ -11,9 +11,9 @@ from typing import Self
 
 import psycopg2
 
-from consumers.connection import Connection
-from consumers.fold import Reading
-from consumers.projected import Prepared, ProjectedSchema, is_refused
+from consumers.database.connection import Connection
+from consumers.folding.fold import Reading
+from consumers.projection.schema import Prepared, ProjectedSchema, is_refused
 
 
 class Pipeline:

@@ -14,11 +14,11 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 
 from consumers.errors import CuaProjectError
-from consumers.garbage import collect_seldom
+from consumers.folding.garbage import collect_seldom
 from consumers.log.open import open_reader
 from consumers.log.reader import Place
-from consumers.positions import Positions
-from consumers.replay import Replay
+from consumers.projection.positions import Positions
+from consumers.projection.replay import Replay
 from schemas.installation import Installation
 
 WORTHWHILE_RECORDS = 300_000

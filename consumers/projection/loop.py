@@ -11,16 +11,16 @@ from typing import NamedTuple
 
 import psycopg2
 
-from consumers.connection import Connection, connect
+from consumers.database.connection import Connection, connect
+from consumers.database.lease import RENEW_EVERY_S, acquire, current_holder, new_holder, release
 from consumers.errors import MismatchError, UnreachableError
-from consumers.fold import read_record
-from consumers.lease import RENEW_EVERY_S, acquire, current_holder, new_holder, release
+from consumers.folding.fold import read_record
 from consumers.log.reader import LogReader, Place
-from consumers.parallel import Parallel, UnfinishedError
-from consumers.parked import redrive_if_newer
-from consumers.pipeline import Pipeline
-from consumers.positions import SupersededError, adopt_log, check_log, start_positions
-from consumers.projected import ProjectedSchema
+from consumers.projection.parallel import Parallel, UnfinishedError
+from consumers.projection.parked import redrive_if_newer
+from consumers.projection.pipeline import Pipeline
+from consumers.projection.positions import SupersededError, adopt_log, check_log, start_positions
+from consumers.projection.schema import ProjectedSchema
 from consumers.projectors.registry import PROJECTION_VERSION
 from consumers.tables import SCHEMA
 

@@ -10,17 +10,17 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from consumers.connection import Connection, connected
+from consumers.database.connection import Connection, connected
+from consumers.database.migrate import SCHEMA_LOCK, current_revision, ensure_current, migrate
 from consumers.errors import CuaProjectError, MismatchError, UsageError
-from consumers.fold import EVERYTHING, Selection
-from consumers.hashing import NAMES, TableHash, hash_tables
+from consumers.folding.fold import EVERYTHING, Selection
 from consumers.log.reader import LogReader, Place
-from consumers.migrate import SCHEMA_LOCK, current_revision, ensure_current, migrate
-from consumers.parallel import Parallel
-from consumers.positions import Positions, ProjectionState, load_positions, read_state
-from consumers.replay import Replay, check_beginning, of_training
-from consumers.side_schema import finish_tables, make_tables, side_schema
-from consumers.swapping import covers, roll_back, swap
+from consumers.projection.parallel import Parallel
+from consumers.projection.positions import Positions, ProjectionState, load_positions, read_state
+from consumers.projection.replay import Replay, check_beginning, of_training
+from consumers.rebuilding.hashing import NAMES, TableHash, hash_tables
+from consumers.rebuilding.side_schema import finish_tables, make_tables, side_schema
+from consumers.rebuilding.swapping import covers, roll_back, swap
 from consumers.tables import SCHEMA
 from schemas.ids import training_id
 
@@ -180,7 +180,7 @@ def format_positions(positions: Positions) -> str:
 
 
 def _make_or_check(url: str) -> None:
-    from consumers.connection import schema_engine
+    from consumers.database.connection import schema_engine
 
     engine = schema_engine(url)
     with engine.connect() as connection:

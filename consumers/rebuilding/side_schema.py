@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import sqlalchemy as sa
 
-from consumers.connection import Connection, connected, schema_engine
+from consumers.database.connection import Connection, connected, schema_engine
 from consumers.tables import ROW_TABLES, STATE_TABLES
 from consumers.tables.base import NAMING
 

@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
+from consumers.folding.streams import Stream
 from consumers.projectors.projector import Insert
-from consumers.row_ids import row_id
-from consumers.streams import Stream
+from consumers.projectors.row_ids import row_id
 from schemas.base import Payload
 from schemas.catalogue import PAYLOADS
 from schemas.evaluation import BY_KIND

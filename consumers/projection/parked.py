@@ -11,17 +11,17 @@ from uuid import uuid4
 import psycopg2
 from psycopg2.extensions import cursor as Cursor  # noqa: N812  # psycopg2 names its class in lower case
 
-from consumers.connection import Connection
-from consumers.drops import Drop, Drops
+from consumers.database.connection import Connection
 from consumers.errors import NotFoundError, UsageError
-from consumers.fold import Fold, PartitionTally, Probe, read_record
-from consumers.held import Coordinates, Held, value_hash
-from consumers.operator_drops import load_drops, store_drop
-from consumers.positions import read_state
-from consumers.projected import ProjectedSchema, is_refused, load_held, load_streams, probe_with
+from consumers.folding.drops import Drop, Drops
+from consumers.folding.fold import Fold, PartitionTally, Probe, read_record
+from consumers.folding.held import Coordinates, Held, value_hash
+from consumers.folding.streams import Stream
+from consumers.projection.operator_drops import load_drops, store_drop
+from consumers.projection.positions import read_state
+from consumers.projection.schema import ProjectedSchema, is_refused, load_held, load_streams, probe_with
+from consumers.projection.writing import batch_commands, execute
 from consumers.projectors.registry import catalogue_hash
-from consumers.streams import Stream
-from consumers.writing import batch_commands, execute
 
 Work = Callable[[Cursor, Probe | None], "Redriven"]
 

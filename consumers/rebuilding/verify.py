@@ -7,16 +7,16 @@ from typing import NamedTuple
 
 from psycopg2.extensions import cursor as Cursor  # noqa: N812  # psycopg2 names its class in lower case
 
-from consumers.connection import Connection, connected
-from consumers.copying import TABLES
+from consumers.database.connection import Connection, connected
 from consumers.errors import MismatchError
-from consumers.fold import Selection
-from consumers.hashing import NAMES, TableHash, hash_tables, row_hashes
+from consumers.folding.fold import Selection
 from consumers.log.reader import LogReader
-from consumers.positions import Positions, ProjectionState, check_log, load_positions, read_state
+from consumers.projection.copying import TABLES
+from consumers.projection.positions import Positions, ProjectionState, check_log, load_positions, read_state
+from consumers.projection.replay import Replay, check_beginning
 from consumers.projectors.registry import PROJECTION_VERSION, catalogue_hash
-from consumers.replay import Replay, check_beginning
-from consumers.side_schema import side_schema
+from consumers.rebuilding.hashing import NAMES, TableHash, hash_tables, row_hashes
+from consumers.rebuilding.side_schema import side_schema
 from consumers.tables import SCHEMA
 
 MAX_DIFFERENCES = 1_000

@@ -3,9 +3,9 @@
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
-from consumers.database import database_engine, unreachable
-from consumers.migrate import ensure_current
-from consumers.migrate import migrate as migrate_database
+from consumers.database.location import database_engine, unreachable
+from consumers.database.migrate import ensure_current
+from consumers.database.migrate import migrate as migrate_database
 
 
 def make_ready(url: str, *, embedded: bool, migrate: bool | None = None) -> None:

@@ -12,10 +12,10 @@ from psycopg2 import sql
 from psycopg2.errors import QueryCanceled
 from psycopg2.extensions import cursor as Cursor  # noqa: N812  # psycopg2 names its class in lower case
 
-from consumers.connection import Connection
+from consumers.database.connection import Connection
 from consumers.errors import CuaProjectError, NotFoundError
 from consumers.log.reader import Place
-from consumers.positions import Positions, load_positions
+from consumers.projection.positions import Positions, load_positions
 from consumers.tables import PREVIOUS_SCHEMA as PREVIOUS
 from consumers.tables import ROW_TABLES, SCHEMA, STATE_TABLES
 

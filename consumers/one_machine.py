@@ -9,13 +9,13 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from consumers.database import is_embedded, libpq_url, resolve_database
+from consumers.database.location import is_embedded, libpq_url, resolve_database
+from consumers.database.readiness import make_ready
 from consumers.log.open import open_reader
 from consumers.monitor.server import MonitorServer
 from consumers.monitor.start import open_monitor
-from consumers.projection import Projection
-from consumers.readiness import make_ready
-from consumers.services.wishes import Wishes
+from consumers.projection.loop import Projection
+from consumers.wishes import Wishes
 from schemas.installation import Installation
 
 CATCH_UP_S = 60.0

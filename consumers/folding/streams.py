@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import cast
 from uuid import UUID
 
-from consumers.held import Held
+from consumers.folding.held import Held
 from consumers.projectors.projector import Row
 from schemas.catalogue import stream_kind
 from schemas.event import Envelope

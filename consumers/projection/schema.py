@@ -9,16 +9,16 @@ from dataclasses import dataclass
 import psycopg2
 from psycopg2.extensions import cursor as Cursor  # noqa: N812  # psycopg2 names its class in lower case
 
-from consumers.connection import Connection
-from consumers.drops import Drops
-from consumers.fold import EVERYTHING, Batch, DatabaseRefusedError, Fold, PartitionTally, Probe, Reading, Selection, stored_subjects
-from consumers.held import Held, record_of
+from consumers.database.connection import Connection
+from consumers.folding.drops import Drops
+from consumers.folding.fold import EVERYTHING, Batch, DatabaseRefusedError, Fold, PartitionTally, Probe, Reading, Selection, stored_subjects
+from consumers.folding.held import Held, record_of
+from consumers.folding.streams import Stream, stored_stream
 from consumers.log.reader import Place
-from consumers.operator_drops import load_drops
-from consumers.positions import Positions, ProjectionState, advance, load_positions, load_state
+from consumers.projection.operator_drops import load_drops
+from consumers.projection.positions import Positions, ProjectionState, advance, load_positions, load_state
+from consumers.projection.writing import Command, batch_commands, execute, operation_commands
 from consumers.projectors.projector import Operation
-from consumers.streams import Stream, stored_stream
-from consumers.writing import Command, batch_commands, execute, operation_commands
 from schemas.wire import read_envelope
 
 MAX_STREAMS = 20_000

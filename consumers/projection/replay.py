@@ -5,13 +5,13 @@ from types import TracebackType
 from typing import Self
 from uuid import UUID
 
-from consumers.connection import connect
+from consumers.database.connection import connect
 from consumers.errors import CuaProjectError, UnreachableError
-from consumers.fold import EVERYTHING, Selection, read_record
+from consumers.folding.fold import EVERYTHING, Selection, read_record
 from consumers.log.reader import LogReader, Place
-from consumers.pipeline import Pipeline
-from consumers.positions import Positions, start_positions
-from consumers.projected import ProjectedSchema
+from consumers.projection.pipeline import Pipeline
+from consumers.projection.positions import Positions, start_positions
+from consumers.projection.schema import ProjectedSchema
 
 BATCH_RECORDS = 20_000
 POLL_S = 1.0

@@ -7,7 +7,7 @@ import psycopg2
 from psycopg2.extensions import connection as Connection  # noqa: N812  # psycopg2 names its class in lower case
 from sqlalchemy import Engine, create_engine, pool
 
-from consumers.database import CONNECT_TIMEOUT_S, libpq_url, sqlalchemy_url, unreachable
+from consumers.database.location import CONNECT_TIMEOUT_S, libpq_url, sqlalchemy_url, unreachable
 
 __all__ = ["Connection", "connect", "connected", "schema_engine"]
 

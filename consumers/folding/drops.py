@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-from consumers.held import value_hash
+from consumers.folding.held import value_hash
 from schemas.event import StreamPoint
 
 Scope = Literal["record", "rest"]

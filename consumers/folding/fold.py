@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from consumers.drops import Drops
-from consumers.held import Coordinates, Held, HeldAs, Kind
+from consumers.folding.drops import Drops
+from consumers.folding.held import Coordinates, Held, HeldAs, Kind
+from consumers.folding.rows import Rows
+from consumers.folding.statuses import Move, history, judge_move, remember
+from consumers.folding.streams import Stream, jump_over_gap, new_stream
 from consumers.log.reader import LogRecord
 from consumers.projectors.projector import Occasion, Operation, UnappliableError
 from consumers.projectors.registry import HOMES, PROJECTORS
-from consumers.rows import Rows
-from consumers.statuses import Move, history, judge_move, remember
-from consumers.streams import Stream, jump_over_gap, new_stream
 from schemas.event import Envelope, Event
 from schemas.status import IllegalTransitionError
 from schemas.streams import Verdict

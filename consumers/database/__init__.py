@@ -1,0 +1,1 @@
+"""The PostgreSQL that the tables are in: where it is, how to connect, its revisions, and who may write."""
