@@ -21,7 +21,7 @@ PACKAGES = ("schemas", "producer", "consumers")
 LONGEST_FILE_LINES = 400
 HEAVY = frozenset({"torch", "torchvision", "transformers", "peft", "safetensors"})
 DATABASE = frozenset({"sqlalchemy", "psycopg2", "alembic"})
-WITHOUT_TORCH = ("environments", "tasks", "validators", "agent", "rewards", "emit", "log")
+WITHOUT_TORCH = ("environments", "tasks", "codecs", "validators", "agent", "rewards", "emit", "log")
 """Parts of the producer that work on hosts without torch."""
 
 

@@ -5,7 +5,7 @@ from typing import Literal
 from uuid import UUID
 
 from producer.policy.learner import TrainedTurn
-from producer.tasks.task import Task
+from producer.task import Task
 from schemas.group import SourceType
 
 

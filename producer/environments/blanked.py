@@ -5,7 +5,7 @@ import io
 from PIL import Image
 
 from producer.environments.environment import Environment, Screenshot
-from producer.tasks.task import Task
+from producer.task import Task
 from schemas.actions import Action
 
 

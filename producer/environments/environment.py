@@ -7,7 +7,7 @@ attempt and nothing else.
 from dataclasses import dataclass
 from typing import Protocol
 
-from producer.tasks.task import Task
+from producer.task import Task
 from schemas.actions import Action
 
 

@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 from uuid import UUID
 
 from producer.environments.environment import Screenshot
-from producer.tasks.task import Task
+from producer.task import Task
 from schemas.turn import TakenAction
 
 

@@ -24,7 +24,7 @@ from transformers.utils import logging as transformers_logging
 from producer.policy.vocabulary import CHAT_TEMPLATE, build_tokenizer
 
 COMPACT_MARK = "cua_policy.json"
-"""A file in every folder built here: its policy writes actions in the compact form (`producer.agent.codecs.compact`)."""
+"""A file in every folder built here: its policy writes actions in the compact form (`producer.codecs.compact`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 
 from producer.environments.environment import Screenshot
 from producer.policy.backend import Policy, SampledTokens
-from producer.tasks.task import Task
+from producer.task import Task
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from producer.agent.codecs.codec import Codec
-from producer.agent.codecs.compact import CompactCodec
-from producer.agent.codecs.qwen import QwenCodec
+from producer.codecs.codec import Codec
+from producer.codecs.compact import CompactCodec
+from producer.codecs.qwen import QwenCodec
 from producer.errors import UsageError
 from producer.policy.build import COMPACT_MARK
 from producer.policy.in_process import InProcessPolicy

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from uuid import UUID
 
-from producer.agent.codecs.compact import CompactCodec
+from producer.codecs.compact import CompactCodec
 from producer.environments.android_sim.oracles import oracle_action, random_action
 from producer.environments.android_sim.sim import AndroidSim
 from producer.policy.backend import Completion, SampleRequest

@@ -1,1 +1,1 @@
-"""What is to be done: goals, where they come from, the demo tasks, and whether they can be done at all."""
+"""What is to be done: where tasks come from, the demo tasks and their goals, what the log says about a task."""

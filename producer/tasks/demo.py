@@ -8,7 +8,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Final, Literal
 
-from producer.tasks.task import Split, Task
+from producer.task import Split, Task
 from producer.validators.queries import find_query
 
 FILE: Final = "demo_tasks.tsv"

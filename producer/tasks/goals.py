@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple
 
-from producer.tasks.task import Task
+from producer.task import Task
 
 
 class Goal(NamedTuple):

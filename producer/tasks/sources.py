@@ -18,8 +18,8 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from producer.errors import UsageError
+from producer.task import Split, Task
 from producer.tasks.demo import demo_tasks
-from producer.tasks.task import Split, Task
 from producer.validators.queries import QUERIES, find_query
 
 SourceType = Literal["demo_training", "demo_eval", "demo_all", "ids", "file", "custom", "database"]

@@ -5,7 +5,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from producer.tasks.task import Task
+from producer.task import Task
 from producer.validators.judge import EQUALS
 from schemas.ids import content_hash, task_row_id, validator_row_id
 from schemas.task import TaskStated, ValidatorStated

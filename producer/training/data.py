@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 
 from producer.seeds import derived_seed
-from producer.tasks.task import Task
+from producer.task import Task
 
 
 def batch_of_tasks(tasks: Sequence[Task], *, seed: int, batch: int, groups_per_batch: int) -> list[Task]:

@@ -9,7 +9,7 @@ from random import Random
 
 from PIL import Image
 
-from producer.agent.codecs.compact import CompactCodec
+from producer.codecs.compact import CompactCodec
 from producer.environments.android_sim import AndroidSim, Element
 from producer.environments.android_sim.apps import APPS
 from producer.environments.android_sim.oracles import oracle_action, random_action
@@ -17,7 +17,7 @@ from producer.environments.android_sim.widget import HEIGHT_PX, WIDTH_PX
 from producer.environments.environment import ActionRefusedError
 from producer.policy.words import pieces
 from producer.seeds import derived_seed
-from producer.tasks.task import Task
+from producer.task import Task
 from schemas.actions import Action, Click
 
 MAX_NAME_WORDS = 3

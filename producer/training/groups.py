@@ -14,7 +14,7 @@ from producer.agent.collector import Collector
 from producer.agent.plan import RolloutPlan, RolloutResult, Source
 from producer.errors import CuaTrainError
 from producer.seeds import derived_seed
-from producer.tasks.task import Task
+from producer.task import Task
 from producer.training.progress import ProgressTracker, Unit
 from schemas import ids
 from schemas.base import Payload

@@ -14,9 +14,9 @@ from producer.config import RunConfig
 from producer.emit import Emitter
 from producer.emit.claim import ClaimLostError
 from producer.errors import LogBrokenError, UsageError
+from producer.task import Task
 from producer.tasks.sources import load_tasks
 from producer.tasks.statements import task_facts
-from producer.tasks.task import Task
 from producer.training import state
 from producer.training.abandoned import end_abandoned
 from producer.training.groups import StatedTask

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from producer.tasks.task import Task
+from producer.task import Task
 from producer.validators.queries import find_query
 
 EQUALS = "equals"

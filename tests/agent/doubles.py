@@ -10,7 +10,7 @@ from PIL import Image
 
 from producer.environments.environment import ActionRefusedError, EnvironmentFailedError, Screenshot
 from producer.policy.backend import Completion, SampleRequest
-from producer.tasks.task import Task
+from producer.task import Task
 from schemas.actions import Action, Click, Terminate
 from schemas.turn import TakenAction
 

@@ -28,9 +28,9 @@ from producer.policy.backend import Completion, PastTurn, SampleRequest
 from producer.policy.learner import Learner, TrainedTurn, Trajectory, UpdateSettings
 from producer.policy.memory import keep_freed_memory
 from producer.policy.open import open_in_process
+from producer.task import Task
 from producer.tasks.demo import demo_tasks
 from producer.tasks.preset import PRESET_TASK_IDS
-from producer.tasks.task import Task
 
 NUM_GROUPS, GROUP_SIZE, MAX_TURNS, MAX_TOKENS = 16, 8, 6, 14
 SETTINGS = UpdateSettings("importance_sampling", 1e-3, 2, 1.0, 0.0, seed=0)

@@ -6,7 +6,7 @@ import pytest
 
 from producer.environments.android_sim import AndroidSim
 from producer.environments.android_sim.navigator import tap_at
-from producer.tasks.task import Task
+from producer.task import Task
 
 NO_TASK = Task("none", "none", "Look around.", None, None, 10, None, None)
 

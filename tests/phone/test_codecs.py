@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from producer.agent.codecs import CODECS, CannotEncodeError, Codec, CompactCodec, QwenCodec
+from producer.codecs import CODECS, CannotEncodeError, Codec, CompactCodec, QwenCodec
 from schemas import actions
 from schemas.actions import Action
 

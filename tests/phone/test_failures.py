@@ -6,7 +6,7 @@ import pytest
 
 from producer.environments.android_sim import AndroidSim
 from producer.environments.environment import EnvironmentFailedError
-from producer.tasks.task import Task
+from producer.task import Task
 from schemas.actions import Wait
 
 NO_TASK = Task("none", "none", "Look around.", None, None, 10, None, None)

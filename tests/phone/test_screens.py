@@ -11,7 +11,7 @@ from PIL import Image
 from producer.environments.android_sim import AndroidSim
 from producer.environments.android_sim.navigator import HOME, RECENTS, SWIPES
 from producer.environments.environment import ActionRefusedError
-from producer.tasks.task import Task
+from producer.task import Task
 from schemas import actions
 from schemas.actions import Action, Click, OpenApp, Type
 

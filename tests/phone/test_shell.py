@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from producer.environments.android_sim import AndroidSim
 from producer.environments.android_sim.navigator import SWIPES
-from producer.tasks.task import Task
+from producer.task import Task
 from schemas.actions import OpenApp, SystemButton, Type
 
 NO_TASK = Task("none", "none", "Look around.", None, None, 10, None, None)

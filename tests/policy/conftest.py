@@ -15,7 +15,7 @@ from producer.policy.backend import PastTurn, SampleRequest
 from producer.policy.build import PolicySize, build_policy
 from producer.policy.in_process import InProcessPolicy
 from producer.policy.network import Network, load_network
-from producer.tasks.task import Task
+from producer.task import Task
 from schemas.actions import Click
 from schemas.turn import TakenAction
 

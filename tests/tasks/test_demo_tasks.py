@@ -5,13 +5,13 @@ from uuid import UUID, uuid5
 import pytest
 
 from producer.environments.android_sim import AndroidSim
+from producer.environments.android_sim.check import MAX_RANDOM_SHARE, blind_agent, check_tasks, run_episode
 from producer.environments.android_sim.oracles import oracle_action
 from producer.environments.environment import ActionRefusedError, Screenshot
 from producer.policy.oracle import NoisyOracle
-from producer.tasks.check import MAX_RANDOM_SHARE, blind_agent, check_tasks, run_episode
+from producer.task import Task
 from producer.tasks.demo import demo_tasks
 from producer.tasks.goals import goal_leakage, goal_of, goal_split
-from producer.tasks.task import Task
 from producer.validators import judge
 
 JUDGED = [task for task in demo_tasks() if task.is_judged]

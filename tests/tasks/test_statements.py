@@ -2,9 +2,9 @@
 
 from dataclasses import fields, replace
 
+from producer.task import Task
 from producer.tasks.demo import demo_tasks
 from producer.tasks.statements import definition_hash, task_facts
-from producer.tasks.task import Task
 from schemas.ids import task_row_id
 
 TASK = demo_tasks()[1]

@@ -3,9 +3,9 @@
 import pytest
 
 from producer.environments.android_sim import AndroidSim
+from producer.task import Task
 from producer.tasks.demo import demo_tasks
 from producer.tasks.sources import load_tasks
-from producer.tasks.task import Task
 from producer.validators import judge
 from producer.validators.queries import find_query
 

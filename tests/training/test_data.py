@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from producer.tasks.task import Task
+from producer.task import Task
 from producer.training.data import batch_of_tasks, episodes_of_tasks
 
 TASKS = [Task(f"t{n}", f"t{n}", "do it", "easy", "app", 5, "current_app", "x") for n in range(5)]

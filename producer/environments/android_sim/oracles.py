@@ -6,15 +6,15 @@ Pure: nothing is remembered between calls. They exist for warm-up, for checking 
 from collections.abc import Callable
 from random import Random
 
-from producer.agent.codecs.codec import Codec
-from producer.agent.codecs.compact import CompactCodec
+from producer.codecs.codec import Codec
+from producer.codecs.compact import CompactCodec
 from producer.environments.android_sim.apps import BY_PACKAGE, CHROME, CONTACTS, GALLERY, MESSAGES, TEST_APP
 from producer.environments.android_sim.navigator import BACK, HOME, RECENTS, SWIPES, Navigator, tap_at
 from producer.environments.android_sim.phone import MAX_BRIGHTNESS
 from producer.environments.android_sim.settings_tree import PAGE_OF
 from producer.environments.android_sim.sim import AndroidSim
 from producer.environments.android_sim.widget import HEIGHT_PX, WIDTH_PX
-from producer.tasks.task import Task
+from producer.task import Task
 from producer.validators.judge import judge
 from schemas.actions import Action, Click, KeyPress, SystemButton, Terminate, Type, Wait
 

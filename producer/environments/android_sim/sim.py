@@ -11,7 +11,7 @@ from producer.environments.android_sim.screens import scene
 from producer.environments.android_sim.variation import fresh_phone
 from producer.environments.android_sim.widget import HEIGHT_PX, WIDTH_PX, Element, Scene, Widget
 from producer.environments.environment import EnvironmentFailedError, Screenshot
-from producer.tasks.task import Task
+from producer.task import Task
 from schemas.actions import Action
 
 MIN_SHARE_VISIBLE = 0.4

@@ -14,9 +14,9 @@ from producer.policy.build import PolicySize, build_policy, image_processor
 from producer.policy.lanes import side_by_side
 from producer.policy.network import load_base
 from producer.policy.state import sync_files
+from producer.task import Task
 from producer.tasks.demo import demo_tasks
 from producer.tasks.preset import PRESET_TASK_IDS
-from producer.tasks.task import Task
 from producer.training.demonstrations import demonstrate, label_of, spread
 from producer.training.warm_up.acting import POINTING_PROMPT, Phase, learn_to_act
 from producer.training.warm_up.examples import CHUNK, SeenEpisode, encode_episodes, see_demonstrations

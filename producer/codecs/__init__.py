@@ -1,8 +1,8 @@
 """How families of policies write actions."""
 
-from producer.agent.codecs.codec import CannotEncodeError, Codec
-from producer.agent.codecs.compact import CompactCodec
-from producer.agent.codecs.qwen import QwenCodec
+from producer.codecs.codec import CannotEncodeError, Codec
+from producer.codecs.compact import CompactCodec
+from producer.codecs.qwen import QwenCodec
 
 CODECS: tuple[Codec, ...] = (CompactCodec(), QwenCodec())
 

@@ -13,7 +13,7 @@ from producer.environments.android_sim.oracles import oracle_action
 from producer.environments.android_sim.sim import AndroidSim
 from producer.environments.android_sim.widget import HEIGHT_PX, WIDTH_PX
 from producer.environments.environment import ActionRefusedError
-from producer.tasks.task import Task
+from producer.task import Task
 from producer.validators.judge import judge
 from schemas.actions import Action, Click, SystemButton, Wait
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from pydantic import ValidationError
 
-from producer.agent.codecs.codec import cannot_encode, not_understood
+from producer.codecs.codec import cannot_encode, not_understood
 from schemas import actions
 from schemas.actions import Action
 from schemas.turn import TakenAction

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from pydantic import JsonValue, ValidationError
 
-from producer.agent.codecs.codec import ErrorType, cannot_encode, not_understood
+from producer.codecs.codec import ErrorType, cannot_encode, not_understood
 from schemas import actions
 from schemas.actions import Action
 from schemas.turn import TakenAction
