@@ -6,11 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.kafka_service import KafkaService
 from tests.postgres_service import database_url, migrated_template, migrated_url, postgres
 
 __all__ = ["database_url", "migrated_template", "migrated_url", "postgres"]
+
+# A busy machine is no defect of what is tested. In CI Hypothesis brings more of its own (the same examples each time), which stays.
+settings.register_profile("unhurried", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unhurried")
 
 CONFIGURATION = ("DATABASE_URL", "POSTGRES_", "KAFKA_", "CUA_", "PG")
 KEPT = ("CUA_TEST_",)

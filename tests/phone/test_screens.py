@@ -42,7 +42,7 @@ def opened(seed: int) -> AndroidSim:
     return sim
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seed=st.integers(0, 1000), history=st.lists(ANY_ACTION, max_size=12), taps=st.lists(st.integers(0, 50), max_size=12))
 def test_any_history_leaves_a_valid_screen_and_the_same_history_the_same_bytes(seed: int, history: list[Action], taps: list[int]) -> None:
     shots: list[bytes] = []
@@ -67,7 +67,7 @@ def test_any_history_leaves_a_valid_screen_and_the_same_history_the_same_bytes(s
     assert picture.tobytes() == sim.picture().tobytes(), "the PNG is the picture, pixel for pixel"
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 1000), taps=st.lists(st.integers(0, 50), max_size=8))
 def test_every_element_lies_on_the_screen_and_a_tap_in_its_middle_reaches_it(seed: int, taps: list[int]) -> None:
     sim = opened(seed)

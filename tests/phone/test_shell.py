@@ -75,7 +75,7 @@ WORDS = st.sampled_from([*VOCABULARY.split(), "'a\nb'", "'"])
 PAGES = st.sampled_from(["display", "sound", "apps", "wifi"])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     commands=st.lists(st.lists(WORDS, min_size=1, max_size=6).map(" ".join), max_size=6),
     page=PAGES,
@@ -89,7 +89,7 @@ def test_no_command_breaks_the_phone_or_its_screens(commands: list[str], page: s
     assert sim.look().width_px == 360
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(text=st.text(max_size=300))
 def test_whatever_is_typed_can_be_drawn_and_read_from_the_view_tree(text: str) -> None:
     sim = AndroidSim()

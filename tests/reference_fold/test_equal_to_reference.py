@@ -56,7 +56,7 @@ def project_in_pieces(connection: Connection, log: MemoryLog, random: Random) ->
             schema.load()
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     seeds=st.lists(st.integers(0, 2**32), min_size=1, max_size=2, unique=True),
     shape=SHAPES,
