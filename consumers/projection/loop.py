@@ -16,6 +16,7 @@ from consumers.database.lease import RENEW_EVERY_S, acquire, current_holder, new
 from consumers.errors import MismatchError, UnreachableError
 from consumers.folding.fold import read_record
 from consumers.log.reader import LogReader, Place
+from consumers.projection.outage import Outage
 from consumers.projection.parallel import Parallel, UnfinishedError
 from consumers.projection.parked import redrive_if_newer
 from consumers.projection.pipeline import Pipeline
@@ -30,8 +31,6 @@ POLL_S = 0.2
 """How long a quiet log is listened to before the lease is looked after."""
 PLACES_EVERY_S = 2.0
 """How often new partitions are looked for."""
-RETRY_S = (0.2, 0.5, 1.0, 2.0, 5.0)
-"""Pauses after failures of the database or the log; the last one repeats."""
 ONCE_LIMIT_S = 60.0
 """`run_once` gives up when the database, the log or the lease has been away for so long."""
 
@@ -55,6 +54,7 @@ class _Run:
     """One call of `run_once` or `run_forever`."""
 
     stop: threading.Event
+    outage: Outage
     limit_s: float | None
     """How long a failure is waited out; None: for ever."""
     ends: dict[Place, int] | None
@@ -63,8 +63,6 @@ class _Run:
     events_before: int = 0
     """Of earlier connections and other processes."""
     positions: dict[Place, int] = field(default_factory=dict)
-    moved_at: float = float("-inf")
-    """When the positions were last seen to move."""
 
     def is_done(self) -> bool:
         """Everything that was asked for is applied, or nobody asks any more."""
@@ -102,39 +100,32 @@ class Projection:
         """To the end that the log has now. UnreachableError when the database or the log is away for longer than `limit_s`."""
         started = self._clock()
         ends = self._reader.ends(self._reader.places())
-        run = _Run(stop or threading.Event(), limit_s, ends)
+        run = _Run(stop or threading.Event(), Outage(self._say, self._clock), limit_s, ends)
         self._run(run)
         return Report(run.events, self._clock() - started, run.positions)
 
     def run_forever(self, stop: threading.Event) -> Report:
         """Until `stop` is set; failures are waited out."""
         started = self._clock()
-        run = _Run(stop, None, None)
+        run = _Run(stop, Outage(self._say, self._clock), None, None)
         self._run(run)
         return Report(run.events, self._clock() - started, run.positions)
 
     def _run(self, run: _Run) -> None:
-        failures = 0
-        failing_since = self._clock()
         while True:
-            began = self._clock()
             try:
                 self._session(run)
             except (psycopg2.OperationalError, psycopg2.InterfaceError, UnreachableError, _LeaseTakenError) as error:
-                if run.moved_at >= began or not failures:
-                    failures, failing_since = 0, began
-                if run.limit_s is not None and self._clock() - failing_since > run.limit_s:
-                    message = f"gave up after {run.limit_s:.0f} s: {str(error).strip()}"
+                why = str(error).strip()
+                if run.limit_s is not None and run.outage.seconds > run.limit_s:
+                    message = f"gave up after {run.limit_s:.0f} s: {why}"
                     raise UnreachableError(message) from None
-                if not (failures and isinstance(error, _LeaseTakenError)):
-                    self._say(f"{str(error).strip()}; trying again")
-                run.stop.wait(RETRY_S[min(failures, len(RETRY_S) - 1)])
-                failures += 1
+                run.stop.wait(run.outage.failed(why))
                 if run.stop.is_set():
                     return
-                continue
-            if run.is_done():
-                return
+            else:
+                if run.is_done():
+                    return
 
     def _session(self, run: _Run) -> None:
         """As long as two connections hold: one commits, the other keeps the lease and looks streams up meanwhile."""
@@ -188,6 +179,7 @@ class Projection:
 
         def go_on() -> bool:
             self._hold_lease(keeper)
+            run.outage.over()
             return not run.stop.is_set()
 
         try:
@@ -219,15 +211,15 @@ class Projection:
                 if not records and self._clock() - looked_at > PLACES_EVERY_S:
                     self._seek(schema)
                     looked_at = self._clock()
+                if not records or run.positions != schema.positions:
+                    run.outage.over()
                 self._note(run, schema)
             pipeline.settle()
             self._note(run, schema)
 
     def _note(self, run: _Run, schema: ProjectedSchema) -> None:
         run.events = run.events_before + schema.num_events
-        if run.positions != schema.positions:
-            run.positions = dict(schema.positions)
-            run.moved_at = self._clock()
+        run.positions = dict(schema.positions)
 
     def _seek(self, schema: ProjectedSchema) -> None:
         if schema.log_id != self._reader.log_id:

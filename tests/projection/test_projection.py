@@ -9,7 +9,7 @@ import pytest
 from consumers.database.connection import connected
 from consumers.errors import CuaProjectError, MismatchError, UnreachableError
 from consumers.folding.fold import read_record
-from consumers.log.reader import Place
+from consumers.log.reader import LogRecord, Place
 from consumers.projection.loop import Projection
 from consumers.projection.positions import SupersededError
 from consumers.projection.schema import ProjectedSchema
@@ -154,6 +154,34 @@ def test_once_gives_up_on_a_database_that_stays_away() -> None:
 
     with pytest.raises(UnreachableError, match="gave up after 0 s: expected PostgreSQL at"):
         Projection(MemoryReader(memory_log(said_by("a"))), nowhere).run_once(limit_s=0)
+
+
+def test_once_waits_out_a_failure_after_long_work_and_says_it_once(migrated_url: str) -> None:
+    log = memory_log(said_by("a", "b"))
+    heard: list[str] = []
+
+    class Slow(MemoryReader):
+        """Each answer takes an hour; after the second the log is away three times, a second each."""
+
+        polls = 0
+        now_s = 0.0
+
+        def poll(self, max_records: int, timeout_s: float) -> list[LogRecord]:
+            self.polls += 1
+            if self.polls in {3, 4, 5}:
+                self.now_s += 1
+                message = "the log is away"
+                raise UnreachableError(message)
+            self.now_s += 3600
+            return super().poll(min(20, max_records), timeout_s)
+
+    reader = Slow(log)
+
+    Projection(reader, migrated_url, say=heard.append, clock=lambda: reader.now_s).run_once(limit_s=60)
+
+    assert reader.polls > 6
+    assert heard == ["the log is away; trying again until it works", "it works again after 3603 s; going on"]
+    assert_equal_to_reference(migrated_url, log)
 
 
 def test_only_the_record_that_the_database_refuses_is_parked(migrated_url: str) -> None:
