@@ -37,13 +37,14 @@ def training_page(session: Session, training_id: UUID, now: datetime) -> str | N
 
 
 def _facts(training: Training, now: datetime) -> Node:
+    is_over = training.status not in layout.UNFINISHED
     return layout.facts(
         ("status", layout.status(training.status)),
         ("progress", layout.progress(training.progress_percent)),
-        ("phase", training.current_phase or layout.ABSENT),
+        ("phase", layout.ABSENT if is_over else training.current_phase or layout.ABSENT),
         ("step", f"{training.current_step} / {training.total_steps}"),
         ("heartbeat", layout.heartbeat(training.last_heartbeat, now, training.status)),
-        ("remaining", layout.duration(training.estimated_remaining_time)),
+        ("remaining", layout.ABSENT if is_over else layout.duration(training.estimated_remaining_time)),
         ("policy", training.model_name),
         ("learning rate", f"{training.learning_rate:g}"),
         ("rollouts per step", f"{training.groups_per_batch} groups of {training.group_size}"),

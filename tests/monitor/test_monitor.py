@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import Engine, create_engine
@@ -133,6 +134,21 @@ def test_a_running_training_that_is_silent_for_a_minute_is_marked(migrated_url: 
     for now, silent in ((at(60), False), (at(61), True)):
         page = Pages(lambda: engine, store, lambda moment=now: moment).answer("/")  # type: ignore[misc]  # binds the loop's value
         assert (b"silent" in page.content) is silent
+    engine.dispose()
+
+
+def test_only_a_training_that_goes_on_has_a_phase_and_time_that_remains(migrated_url: str, tmp_path: Path) -> None:
+    engine = create_engine(migrated_url)
+    progress: dict[str, Any] = {"current_phase": "evaluation", "estimated_remaining_time": 90.0}
+    with Session(engine) as session:
+        session.add_all([training_row("going", "running", **progress), training_row("gone", "completed", **progress)])
+        session.commit()
+    store = ScreenshotStore(read_installation({"CUA_HOME": str(tmp_path)}))
+    pages = Pages(lambda: engine, store, lambda: at(1))
+    for name, phase, remaining in (("going", "evaluation", "1 min 30 s"), ("gone", "—", "—")):
+        text = pages.answer(f"/training/{named(name)}").content.decode()
+        assert f"<dt>phase</dt><dd>{phase}</dd>" in text
+        assert f"<dt>remaining</dt><dd>{remaining}</dd>" in text
     engine.dispose()
 
 
