@@ -35,9 +35,9 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
             if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
                 _create(connection)
                 _sync_folder(path.parent)
+        found = connection.execute("SELECT value FROM meta WHERE name = 'format'").fetchone()
     except (OSError, sqlite3.Error) as error:
         raise broken(path, "cannot be opened", error) from error
-    found = connection.execute("SELECT value FROM meta WHERE name = 'format'").fetchone()
     if found is None or int(found[0]) != FORMAT:
         connection.close()
         message = f"the local log {path} has format {found and found[0]}, this cua-train writes {FORMAT}; use the version that made it"

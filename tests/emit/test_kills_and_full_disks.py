@@ -133,6 +133,18 @@ def test_a_file_that_a_kill_left_without_tables_is_made_whole_by_the_next_writer
     log.close()
 
 
+@pytest.mark.parametrize("first_page", [0, 1])
+def test_a_file_of_which_a_disk_has_made_garbage_is_a_broken_log_and_is_not_made_anew(tmp_path: Path, first_page: int) -> None:
+    path = tmp_path / "log.sqlite3"
+    LocalLog(path, topics=["cua.rollouts"]).close()
+    content = path.read_bytes()
+    path.write_bytes(content[: 4096 * first_page] + b"\xa5" * (len(content) - 4096 * first_page))
+    spoilt = path.read_bytes()
+    with pytest.raises(LogBrokenError, match="cannot be opened"):
+        LocalLog(path)
+    assert path.read_bytes() == spoilt
+
+
 def fill_by_page_count(log: LocalLog) -> None:
     """SQLite then answers as for a full disk; the limit is the connection's own."""
     log._connection.execute("PRAGMA max_page_count = 40")
