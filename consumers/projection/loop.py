@@ -211,6 +211,7 @@ class Projection:
                 if not records and self._clock() - looked_at > PLACES_EVERY_S:
                     self._seek(schema)
                     looked_at = self._clock()
+                # Not merely taken for committing: a database that refuses every commit does not work.
                 if not records or run.positions != schema.positions:
                     run.outage.over()
                 self._note(run, schema)

@@ -32,7 +32,7 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
         with FileLock(path.with_name("create.lock")):
             connection = _connect(path)
             # Not the file's size: whoever was killed between the switch to WAL and the tables left a file without them.
-            if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
+            if not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
                 _create(connection)
                 _sync_folder(path.parent)
         found = connection.execute("SELECT value FROM meta WHERE name = 'format'").fetchone()

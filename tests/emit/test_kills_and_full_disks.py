@@ -133,6 +133,16 @@ def test_a_file_that_a_kill_left_without_tables_is_made_whole_by_the_next_writer
     log.close()
 
 
+def test_somebody_elses_database_in_the_logs_place_gets_no_tables_of_ours(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite3"
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("CREATE TABLE letters (text TEXT)")
+    with pytest.raises(LogBrokenError, match="no such table: meta"):
+        LocalLog(path)
+    with closing(sqlite3.connect(path)) as other:
+        assert other.execute("SELECT name FROM sqlite_master").fetchall() == [("letters",)]
+
+
 @pytest.mark.parametrize("first_page", [0, 1])
 def test_a_file_of_which_a_disk_has_made_garbage_is_a_broken_log_and_is_not_made_anew(tmp_path: Path, first_page: int) -> None:
     path = tmp_path / "log.sqlite3"

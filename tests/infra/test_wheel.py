@@ -46,7 +46,7 @@ def call(installed: Path, cwd: Path, *arguments: str, **variables: str) -> str:
 
 @pytest.mark.services
 def test_a_wheel_brings_a_database_to_the_tables_of_its_code(installed: Path, tmp_path: Path, database_url: str) -> None:
-    assert "0001" in call(installed, tmp_path, "consumers", "migrate", DATABASE_URL=database_url)
+    assert "before: none" in call(installed, tmp_path, "consumers", "migrate", DATABASE_URL=database_url)
     call(installed, tmp_path, "consumers", "migrate", "--check", DATABASE_URL=database_url)
 
 

@@ -64,7 +64,7 @@ def test_kafka_killed_while_facts_are_emitted_loses_none_and_keeps_their_order(t
                 longest_s = max(longest_s, time.perf_counter() - began)
             time.sleep(0.005)
         emitter.flush(10)
-        assert longest_s < 5  # one that waited for Kafka would have waited out its timeouts
+        assert longest_s < 0.5
         service.start()
         emitter.wait_shipped(90)
         for subject in subjects:

@@ -3,7 +3,9 @@
 import threading
 import time
 from collections.abc import Callable
+from itertools import count
 
+import psycopg2
 import pytest
 
 from consumers.database.connection import connected
@@ -11,6 +13,7 @@ from consumers.errors import CuaProjectError, MismatchError, UnreachableError
 from consumers.folding.fold import read_record
 from consumers.log.reader import LogRecord, Place
 from consumers.projection.loop import Projection
+from consumers.projection.pipeline import Pipeline
 from consumers.projection.positions import SupersededError
 from consumers.projection.schema import ProjectedSchema
 from consumers.standing import take_standing
@@ -182,6 +185,34 @@ def test_once_waits_out_a_failure_after_long_work_and_says_it_once(migrated_url:
     assert reader.polls > 6
     assert heard == ["the log is away; trying again until it works", "it works again after 3603 s; going on"]
     assert_equal_to_reference(migrated_url, log)
+
+
+def test_once_gives_up_on_a_database_that_takes_batches_and_refuses_every_commit(
+    migrated_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Slow(MemoryReader):
+        """Each answer takes 20 seconds."""
+
+        polls = 0
+
+        def poll(self, max_records: int, timeout_s: float) -> list[LogRecord]:
+            self.polls += 1
+            assert self.polls < 20, "it does not give up"
+            return super().poll(max_records, timeout_s)
+
+    sends = count(1)
+
+    def send(*_: object) -> None:
+        """A batch is committed while the next is folded, so that the second brings the first's failure."""
+        if next(sends) % 2 == 0:
+            message = "the disk is full"
+            raise psycopg2.OperationalError(message)
+
+    monkeypatch.setattr(Pipeline, "send", send)
+    reader = Slow(memory_log(said_by("a", "b")))
+
+    with pytest.raises(UnreachableError, match="gave up after 60 s: the disk is full"):
+        Projection(reader, migrated_url, batch_records=20, clock=lambda: 20.0 * reader.polls).run_once(limit_s=60)
 
 
 def test_only_the_record_that_the_database_refuses_is_parked(migrated_url: str) -> None:
