@@ -16,6 +16,7 @@ from producer.policy.in_process import InProcessPolicy
 from producer.policy.learner import TrainedTurn, Trajectory, UpdateSettings
 from producer.policy.network import Network
 from producer.policy.vision import Eyes
+from tests.support.rounding import EPS, rounding_of_forward
 
 from .conftest import make_screen, make_task
 
@@ -48,14 +49,17 @@ def adapter(policy: InProcessPolicy, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_sampled_logprobs_of_every_turn_are_those_of_plain_transformers(base_folder: Path, adapter: Path, play: Play) -> None:
+def test_sampled_logprobs_of_every_turn_are_those_of_plain_transformers(
+    base_folder: Path, adapter: Path, network: Network, play: Play
+) -> None:
     turns = play(3, 4)
     ours = [logprob for turn in turns if turn.tokens is not None for logprob in turn.tokens.completion_logprobs]
-    assert ours == pytest.approx(plain_logprobs(base_folder, adapter, turns), abs=1e-5)
+    bound = rounding_of_forward(network.base, max(map(abs, ours)))
+    assert ours == pytest.approx(plain_logprobs(base_folder, adapter, turns), rel=0, abs=bound)
 
 
 def test_the_loss_of_one_substep_is_the_one_computed_from_tokens_with_plain_transformers(
-    base_folder: Path, adapter: Path, policy: InProcessPolicy, play: Play
+    base_folder: Path, adapter: Path, network: Network, policy: InProcessPolicy, play: Play
 ) -> None:
     episodes = [play(episode, 1 + episode % 3) for episode in range(1, 6)]
     advantages = [0.5, -1.0, 0.25, 1.5, -0.75]
@@ -65,13 +69,18 @@ def test_the_loss_of_one_substep_is_the_one_computed_from_tokens_with_plain_tran
     ]
     settings = UpdateSettings("importance_sampling", 1e-3, 1, 1.0, 0.0, 0)
     result = policy.update(trajectories, settings)
-    expected = 0.0
+    expected, of_loss, num_tokens, largest = 0.0, 0.0, 0, 0.0
     for turns, advantage in zip(episodes, advantages, strict=True):
         old = [logprob for turn in turns if turn.tokens is not None for logprob in turn.tokens.completion_logprobs]
         new = plain_logprobs(base_folder, adapter, turns)
         expected -= sum(float(torch.tensor(n - o).exp()) * advantage for n, o in zip(new, old, strict=True))
-    assert result.loss == pytest.approx(expected, abs=1e-4)
-    assert result.kl_sample_train_v1 == pytest.approx(0.0, abs=1e-5)
+        largest = max(largest, *map(abs, new))
+        num_tokens += len(new)
+        of_loss += len(new) * abs(advantage)
+    # The ratio exp(new - old) is 1 up to the rounding of its log-probs, and the loss sums it times the advantage.
+    of_logprob = rounding_of_forward(network.base, largest)
+    assert result.loss == pytest.approx(expected, rel=0, abs=of_loss * (of_logprob + num_tokens * EPS))
+    assert result.kl_sample_train_v1 == pytest.approx(0.0, abs=of_logprob)
 
 
 def test_positions_of_text_and_images_are_those_of_qwen(network: Network) -> None:

@@ -20,6 +20,7 @@ from producer.policy.logprobs import completion_logprobs, passes
 from producer.policy.network import Network, load_base, load_network
 from producer.policy.sequences import TokenSequence, join_turns
 from producer.policy.vision import Eyes
+from tests.support.rounding import rounding_of_forward, rounding_of_sum
 
 from .conftest import ClickOnly, make_request, make_screen, make_task
 
@@ -92,19 +93,22 @@ def test_without_learning_rate_or_without_trajectories_no_weight_changes_and_the
     assert math.isnan(result.entropy) == (settings.learning_rate > 0)
 
 
-def test_the_report_counts_tokens_and_measures_entropy_as_sampled(policy: InProcessPolicy, batch: list[Trajectory]) -> None:
+def test_the_report_counts_tokens_and_measures_entropy_as_sampled(
+    policy: InProcessPolicy, network: Network, batch: list[Trajectory]
+) -> None:
     logprobs = [logprob for item in batch for turn in item.turns for logprob in turn.tokens.completion_logprobs]
     result = policy.update(batch, SETTINGS)
     assert result.num_tokens == len(logprobs)
-    assert result.entropy == pytest.approx(-sum(logprobs) / len(logprobs))
-    assert result.kl_sample_train_v1 == pytest.approx(0.0, abs=1e-5)
+    assert result.entropy == pytest.approx(-sum(logprobs) / len(logprobs), rel=0, abs=rounding_of_sum(logprobs) / len(logprobs))
+    assert result.kl_sample_train_v1 == pytest.approx(0.0, abs=rounding_of_forward(network.base, max(map(abs, logprobs))))
     assert result.gradient_norm > 0
 
 
 def test_the_gradient_is_reported_before_it_is_clipped(policy: InProcessPolicy, batch: list[Trajectory]) -> None:
     free = policy.update(batch, replace(SETTINGS, learning_rate=0.0))
     bounded = policy.update(batch, replace(SETTINGS, learning_rate=0.0, max_gradient_norm=free.gradient_norm / 10))
-    assert bounded.gradient_norm == pytest.approx(free.gradient_norm)
+    # Without a step between them the two updates compute the same.
+    assert bounded.gradient_norm == free.gradient_norm
 
 
 def test_what_the_loss_does_not_depend_on_stays_as_it_is(network: Network, batch: list[Trajectory]) -> None:
