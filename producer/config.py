@@ -20,6 +20,7 @@ from pydantic import (
 
 from producer.errors import UsageError
 from producer.tasks.preset import PRESET_TASK_IDS
+from schemas.training import Recipe
 
 DEMO_POLICY = "demo"
 """`model_name` of the small policy that is built and warmed on this machine."""
@@ -178,3 +179,24 @@ def differences(recorded: dict[str, JsonValue], asked: dict[str, JsonValue]) -> 
     """Fields that keep `asked` from continuing what was `recorded`, as `field: recorded -> asked`."""
     names = sorted((recorded.keys() | asked.keys()) - CHANGEABLE)
     return [f"{name}: {recorded.get(name)!r} -> {asked.get(name)!r}" for name in names if recorded.get(name) != asked.get(name)]
+
+
+def recipe(config: RunConfig, log_path: Path) -> Recipe:
+    """The settings that have columns of their own."""
+    return Recipe(
+        log_path=str(log_path),
+        model_name=config.model_name,
+        lora_rank=config.lora_rank,
+        learning_rate=config.learning_rate,
+        batch_size=config.batch_size,
+        group_size=config.group_size,
+        groups_per_batch=config.groups_per_batch,
+        max_tokens=config.max_tokens,
+        temperature=config.temperature,
+        kl_penalty_coef=config.kl_penalty_coef,
+        num_substeps=config.num_substeps,
+        max_turns=config.max_turns,
+        seed=config.seed,
+        box_type=config.box_type,
+        renderer_name=config.renderer_name,
+    )

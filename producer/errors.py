@@ -35,3 +35,7 @@ class UnreachableError(CuaTrainError):
 
 class LogBrokenError(CuaTrainError):
     """The log can no longer be written (full disk): nothing more is appended, the run stops. Exit 1."""
+
+
+class StopRequestedError(Exception):
+    """The run was asked to stop (Ctrl-C, SIGTERM), or another process has taken the training over. Exit 130."""

@@ -9,7 +9,7 @@ from enum import Enum
 from schemas.event import Envelope, StreamPoint
 
 
-class Verdict(Enum):
+class RecordOrder(Enum):
     """What a record is to a reader of its stream."""
 
     NEXT = "next"
@@ -41,31 +41,31 @@ class StreamPosition:
         """The last record applied; (0, 0) before the first."""
         return StreamPoint(self.epoch, self.sequence)
 
-    def judge(self, envelope: Envelope) -> Verdict:
+    def judge(self, envelope: Envelope) -> RecordOrder:
         """What this record is; changes nothing."""
         epoch, sequence = envelope.epoch, envelope.sequence
         if (epoch, envelope.source) in self.refused:
-            return Verdict.FENCED
+            return RecordOrder.FENCED
         if epoch < self.epoch:
-            return Verdict.DUPLICATE if sequence <= self.ends.get(epoch, 0) else Verdict.FENCED
+            return RecordOrder.DUPLICATE if sequence <= self.ends.get(epoch, 0) else RecordOrder.FENCED
         if epoch == self.epoch:
             if envelope.source != self.source:
-                return Verdict.FENCED
+                return RecordOrder.FENCED
             if sequence <= self.sequence:
-                return Verdict.DUPLICATE
-            return Verdict.NEXT if sequence == self.sequence + 1 else Verdict.GAP
+                return RecordOrder.DUPLICATE
+            return RecordOrder.NEXT if sequence == self.sequence + 1 else RecordOrder.GAP
         return self._judge_claim(envelope)
 
-    def _judge_claim(self, envelope: Envelope) -> Verdict:
+    def _judge_claim(self, envelope: Envelope) -> RecordOrder:
         if envelope.sequence > 1:
-            return Verdict.GAP
+            return RecordOrder.GAP
         if self.epoch == 0 and envelope.epoch == 1:
-            return Verdict.NEXT if envelope.continues is None else Verdict.FENCED
+            return RecordOrder.NEXT if envelope.continues is None else RecordOrder.FENCED
         if envelope.continues is None or envelope.continues.epoch != envelope.epoch - 1:
-            return Verdict.FENCED
+            return RecordOrder.FENCED
         if envelope.continues == self.point:
-            return Verdict.NEXT
-        return Verdict.GAP if envelope.continues > self.point else Verdict.FENCED
+            return RecordOrder.NEXT
+        return RecordOrder.GAP if envelope.continues > self.point else RecordOrder.FENCED
 
     def advance(self, envelope: Envelope) -> None:
         """Take a record that `judge` called NEXT."""

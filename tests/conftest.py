@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.kafka_service import KafkaService
-from tests.postgres_service import database_url, migrated_template, migrated_url, postgres
+from tests.support.kafka import KafkaService
+from tests.support.postgres import database_url, migrated_template, migrated_url, postgres
 
 __all__ = ["database_url", "migrated_template", "migrated_url", "postgres"]
 

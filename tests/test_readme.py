@@ -14,8 +14,8 @@ import pytest
 
 from consumers.cli import cli as project_cli
 from consumers.database.location import POSTGRES_DEFAULTS, resolve_database
-from consumers.services.postgres import stop_running
-from consumers.services.postgres_binaries import find_binaries
+from consumers.embedded_postgres.binaries import find_binaries
+from consumers.embedded_postgres.postgres import stop_running
 from producer.cli import cli as train_cli
 from schemas.installation import read_installation
 

@@ -27,7 +27,7 @@ def command(context: click.Context, *, as_json: bool) -> None:
 @command.command()
 def stop() -> None:
     """End the embedded database; its data stays, and the next command that needs it starts it again."""
-    from consumers.services.postgres import stop_running
+    from consumers.embedded_postgres.postgres import stop_running
 
     stopped = stop_running(read_installation(os.environ).database_dir)
     click.echo("stopped the embedded database" if stopped else "the embedded database was not running", err=True)

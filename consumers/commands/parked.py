@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from consumers.projection.parked import HeldSummary, Operator, Redriven
+    from consumers.projection.redrive import HeldSummary, Operator, Redriven
 
 
 @contextmanager
@@ -18,7 +18,7 @@ def _operator() -> Iterator["Operator"]:
     from consumers.database.connection import connected
     from consumers.database.location import is_embedded, resolve_database
     from consumers.database.readiness import make_ready
-    from consumers.projection.parked import Operator
+    from consumers.projection.redrive import Operator
     from consumers.tables import SCHEMA
 
     url = resolve_database(os.environ)

@@ -23,10 +23,10 @@ def command(*, check: bool, rollback: bool, run_name: str | None, until: str | N
     """
     from consumers.database.location import resolve_database
     from consumers.errors import MismatchError, UsageError
-    from consumers.folding.garbage import collect_seldom
+    from consumers.fold.garbage_collection import reduce_gc_frequency
     from consumers.log.open import open_reader
     from consumers.projection.parallel import Parallel
-    from consumers.rebuilding.rebuild import format_positions, parse_until, rebuild, rebuild_into, undo
+    from consumers.rebuild.rebuild import format_positions, parse_until, rebuild, rebuild_into, undo
     from schemas.installation import read_installation
 
     is_partial = run_name is not None or until is not None
@@ -37,7 +37,7 @@ def command(*, check: bool, rollback: bool, run_name: str | None, until: str | N
     def say(text: str) -> None:
         click.echo(text, err=True)
 
-    collect_seldom()
+    reduce_gc_frequency()
     url = resolve_database(os.environ)
     if rollback:
         undo(url, say)

@@ -20,15 +20,15 @@ def command(*, once: bool, adopt_log: bool, jobs: int, as_json: bool) -> None:
     """
     from consumers.database.location import is_embedded, resolve_database
     from consumers.database.readiness import make_ready
-    from consumers.folding.garbage import collect_seldom
+    from consumers.fold.garbage_collection import reduce_gc_frequency
     from consumers.log.open import open_reader
-    from consumers.projection.loop import Projection
+    from consumers.projection.loop import ProjectionLoop
     from consumers.projection.parallel import Parallel
     from schemas.installation import read_installation
 
     url = resolve_database(os.environ)
     make_ready(url, embedded=is_embedded(os.environ))
-    collect_seldom()
+    reduce_gc_frequency()
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
@@ -36,7 +36,7 @@ def command(*, once: bool, adopt_log: bool, jobs: int, as_json: bool) -> None:
     reader = open_reader(installation)
     try:
         parallel = Parallel(installation, jobs)
-        projection = Projection(reader, url, say=lambda text: click.echo(text, err=True), adopt=adopt_log, parallel=parallel)
+        projection = ProjectionLoop(reader, url, say=lambda text: click.echo(text, err=True), adopt=adopt_log, parallel=parallel)
         report = projection.run_once(stop=stop) if once else projection.run_forever(stop)
     finally:
         reader.close()

@@ -13,29 +13,29 @@ def command(*, as_json: bool) -> None:
     from consumers.database.location import is_embedded, resolve_database
     from consumers.database.readiness import make_ready
     from consumers.log.open import open_reader
-    from consumers.standing import take_standing
+    from consumers.status import read_status
     from schemas.installation import read_installation
 
     url = resolve_database(os.environ)
     make_ready(url, embedded=is_embedded(os.environ))
     reader = open_reader(read_installation(os.environ))
     try:
-        standing = take_standing(reader, url)
+        status = read_status(reader, url)
     finally:
         reader.close()
     if as_json:
         report = {
-            "log": {"kind": standing.log_kind, "partitions": [partition._asdict() for partition in standing.partitions]},
-            "lag_events": standing.lag_events,
-            **standing.held._asdict(),
-            "trainings": [training._asdict() for training in standing.trainings],
+            "log": {"kind": status.log_kind, "partitions": [partition._asdict() for partition in status.partitions]},
+            "lag_events": status.lag_events,
+            **status.held._asdict(),
+            "trainings": [training._asdict() for training in status.trainings],
         }
         click.echo(json.dumps(report))
         return
-    held = standing.held
-    click.echo(f"log: {standing.log_kind}, {len(standing.partitions)} partitions, {standing.lag_events} events behind")
+    held = status.held
+    click.echo(f"log: {status.log_kind}, {len(status.partitions)} partitions, {status.lag_events} events behind")
     click.echo(f"parked: {held.parked}  duplicates: {held.duplicates}  fenced: {held.fenced}  gaps: {held.gaps}")
-    for training in standing.trainings:
+    for training in status.trainings:
         heartbeat = "no heartbeat" if training.heartbeat_age_s is None else f"heartbeat {training.heartbeat_age_s:.0f} s ago"
         parked = "" if training.parked_since is None else f"  PARKED since {training.parked_since}"
         click.echo(f"{training.run_name:30} {training.status:12} {training.progress_percent:5.1f} %  {heartbeat}{parked}")

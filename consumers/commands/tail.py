@@ -9,11 +9,11 @@ import click
 
 from consumers.errors import UsageError
 from consumers.log.open import open_reader
-from consumers.log.reader import Place
+from consumers.log.reader import TopicPartition
 from consumers.tail.cursor import Cursor
 from consumers.tail.machine import Formatter, json_line, parse_format
 from consumers.tail.offsets import parse_offset
-from consumers.tail.selection import Selection
+from consumers.tail.selection import EventFilter
 from consumers.tail.session import Tail, TailSession
 from consumers.tail.text import line
 from schemas.catalogue import TOPIC_NAMES
@@ -95,14 +95,14 @@ def command(
     topics = _topics(topic, installation.topic_prefix)
     partitions = set(partition)
 
-    def is_wanted(place: Place) -> bool:
+    def is_wanted(place: TopicPartition) -> bool:
         return place.topic in topics and (not partitions or place.partition in partitions)
 
     tail = Tail(
         offset=None if offset is None else parse_offset(offset, datetime.now(UTC)),
         limit=num,
         follow=follow,
-        selection=Selection(training_id=None if training is None else training_id(training), stream=stream, types=types),
+        selection=EventFilter(training_id=None if training is None else training_id(training), stream=stream, types=types),
         is_wanted=is_wanted,
     )
     render = _renderer(as_json=as_json, format_=format_)

@@ -5,7 +5,7 @@ import os
 
 import click
 
-from consumers.wishes import wishes_from_signals
+from consumers.shutdown import shutdown_on_signals
 
 
 @click.command()
@@ -19,8 +19,8 @@ def command(*, port: int | None, as_json: bool, while_pid: int | None) -> None:
 
     Ctrl-C or SIGTERM ends it once the tables have everything that the log has then; a second one ends it at once.
     """
-    wishes = wishes_from_signals()
-    from consumers.one_machine import Addresses, OneMachine
+    shutdown = shutdown_on_signals()
+    from consumers.up import Addresses, OneMachine
     from schemas.installation import read_installation
 
     def announce(addresses: Addresses) -> None:
@@ -30,4 +30,4 @@ def command(*, port: int | None, as_json: bool, while_pid: int | None) -> None:
             click.echo(f"monitor   {addresses.monitor}\ndatabase  {addresses.database}")
 
     machine = OneMachine(os.environ, read_installation(os.environ), lambda text: click.echo(text, err=True))
-    machine.run(port, wishes, announce, lambda: while_pid is None or os.getppid() == while_pid)
+    machine.run(port, shutdown, announce, lambda: while_pid is None or os.getppid() == while_pid)

@@ -16,14 +16,14 @@ def command(*, as_json: bool) -> None:
     from consumers.database.location import is_embedded, resolve_database
     from consumers.database.readiness import make_ready
     from consumers.errors import MismatchError
-    from consumers.folding.garbage import collect_seldom
+    from consumers.fold.garbage_collection import reduce_gc_frequency
     from consumers.log.open import open_reader
-    from consumers.rebuilding.verify import verify
+    from consumers.rebuild.verify import verify
     from schemas.installation import read_installation
 
     url = resolve_database(os.environ)
     make_ready(url, embedded=is_embedded(os.environ))
-    collect_seldom()
+    reduce_gc_frequency()
     reader = open_reader(read_installation(os.environ))
     try:
         result = verify(reader, url)
@@ -47,7 +47,7 @@ def command(*, as_json: bool) -> None:
 
 
 def _print(result: object) -> None:
-    from consumers.rebuilding.verify import Verification
+    from consumers.rebuild.verify import Verification
 
     assert isinstance(result, Verification)  # noqa: S101  # typed here, so that --help need not import it
     for name, table in result.tables.items():

@@ -9,8 +9,7 @@ import socket
 
 from psycopg2.extensions import cursor as Cursor  # noqa: N812  # psycopg2 names its class in lower case
 
-from consumers.projectors.registry import PROJECTION_VERSION
-from consumers.tables import OPS_SCHEMA
+from consumers.tables import OPS_SCHEMA, PROJECTION_VERSION
 
 NAME = "projector"
 EXPIRES_S = 10

@@ -11,8 +11,8 @@ from psycopg2.extensions import connection as Connection  # noqa: N812  # the dr
 from sqlalchemy import URL, Engine, create_engine, make_url
 from sqlalchemy.exc import ArgumentError
 
+from consumers.embedded_postgres.postgres import ensure_running
 from consumers.errors import UnreachableError, UsageError
-from consumers.services.postgres import ensure_running
 from schemas.installation import Installation, read_installation
 
 DRIVER = "postgresql+psycopg2"

@@ -22,8 +22,7 @@ from consumers.database.connection import Connection, schema_engine
 from consumers.database.lease import current_holder
 from consumers.database.location import unreachable
 from consumers.errors import CuaProjectError, NotFoundError
-from consumers.projectors.registry import PROJECTION_VERSION
-from consumers.tables import OPS_SCHEMA, PREVIOUS_SCHEMA, SCHEMA, Base
+from consumers.tables import OPS_SCHEMA, PREVIOUS_SCHEMA, PROJECTION_VERSION, SCHEMA, Base
 
 SCHEMA_LOCK = 0x6375612D74726169
 """Advisory lock of whoever changes the schema: "cua-trai"."""

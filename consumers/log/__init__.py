@@ -1,1 +1,1 @@
-"""Reading the log, the local one or Kafka: one interface, a file for each."""
+"""ParsedRecord the log, the local one or Kafka: one interface, a file for each."""

@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+import kafka
+from kafka import KafkaAdminClient, KafkaConsumer
 from kafka.errors import KafkaError, LogTruncationError, NoOffsetForPartitionError, OffsetOutOfRangeError
 from kafka.net.compat import KafkaNetClient
 
 from consumers.errors import MismatchError, UnreachableError, UsageError
-from consumers.log.reader import LogRecord, Place
+from consumers.log.reader import LogRecord, TopicPartition
 from schemas.catalogue import TOPIC_NAMES
 from schemas.ids import EPOCH_START
 from schemas.installation import Installation
@@ -57,7 +58,7 @@ class KafkaLogReader:
         except ValueError as error:
             raise UsageError(str(error)) from error
         self._consumer: Any = None
-        self._places: list[Place] = []
+        self._places: list[TopicPartition] = []
         self._log_id = ""
         self._wanted: dict[Any, int] = {}
         self._last_news = time.monotonic()
@@ -74,7 +75,7 @@ class KafkaLogReader:
         self._describe()
         return self._log_id
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[TopicPartition]:
         """Every partition of the installation's topics, sorted; empty until both exist."""
         self._describe()
         return list(self._places)
@@ -92,35 +93,35 @@ class KafkaLogReader:
             admin.close()
         if any(topic["error_code"] or not topic["partitions"] for topic in topics):
             return
-        self._places = sorted(Place(topic["name"], at["partition_index"]) for topic in topics for at in topic["partitions"])
+        self._places = sorted(TopicPartition(topic["name"], at["partition_index"]) for topic in topics for at in topic["partitions"])
         self._log_id = kafka_log_id(str(cluster_id), {topic["name"]: str(topic["topic_id"]) for topic in topics})
 
-    def beginnings(self, places: Sequence[Place]) -> dict[Place, int]:
+    def beginnings(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """First offset there is; above 0 where retention has deleted records."""
         return self._offsets(lambda consumer, partitions: consumer.beginning_offsets(partitions, timeout_ms=ANSWER_TIMEOUT_MS), places)
 
-    def ends(self, places: Sequence[Place]) -> dict[Place, int]:
+    def ends(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """Offset after the last record that all in-sync replicas have."""
         return self._offsets(lambda consumer, partitions: consumer.end_offsets(partitions, timeout_ms=ANSWER_TIMEOUT_MS), places)
 
-    def offset_at(self, places: Sequence[Place], time: datetime) -> dict[Place, int]:
+    def offset_at(self, places: Sequence[TopicPartition], time: datetime) -> dict[TopicPartition, int]:
         """First offset whose record was appended at or after `time` (Kafka counts in milliseconds); the end when there is none."""
         since_ms = max(0, math.ceil((time - EPOCH_START) / MILLISECOND))
-        partitions = [TopicPartition(place.topic, place.partition) for place in places]
+        partitions = [kafka.TopicPartition(place.topic, place.partition) for place in places]
         found = self._ask(lambda consumer: consumer.offsets_for_times(dict.fromkeys(partitions, since_ms), timeout_ms=ANSWER_TIMEOUT_MS))
         ends = self.ends(places)
         return {
             place: ends[place] if found.get(at) is None else int(found[at].offset) for place, at in zip(places, partitions, strict=True)
         }
 
-    def _offsets(self, question: Callable[[Any, Any], Mapping[Any, int]], places: Sequence[Place]) -> dict[Place, int]:
-        partitions = [TopicPartition(place.topic, place.partition) for place in places]
+    def _offsets(self, question: Callable[[Any, Any], Mapping[Any, int]], places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        partitions = [kafka.TopicPartition(place.topic, place.partition) for place in places]
         if not partitions:
             return {}
         found = self._ask(lambda consumer: question(consumer, partitions))
-        return {Place(at.topic, at.partition): int(offset) for at, offset in found.items()}
+        return {TopicPartition(at.topic, at.partition): int(offset) for at, offset in found.items()}
 
-    def seek(self, positions: Mapping[Place, int]) -> None:
+    def seek(self, positions: Mapping[TopicPartition, int]) -> None:
         """Read these places from these offsets and no others. MismatchError for an offset that this log cannot have or has no more."""
         places = list(positions)
         ends, beginnings = self.ends(places), self.beginnings(places)
@@ -131,7 +132,7 @@ class KafkaLogReader:
                     f"the position is of another log than Kafka at {self._servers}, or retention has deleted records"
                 )
                 raise MismatchError(message)
-        self._wanted = {TopicPartition(place.topic, place.partition): offset for place, offset in positions.items()}
+        self._wanted = {kafka.TopicPartition(place.topic, place.partition): offset for place, offset in positions.items()}
         self._ask(self._assign)
 
     def _assign(self, consumer: Any) -> None:  # noqa: ANN401  # kafka-python has no types

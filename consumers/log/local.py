@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from consumers.errors import CuaProjectError, MismatchError, UnreachableError
-from consumers.log.reader import LogRecord, Place
+from consumers.log.reader import LogRecord, TopicPartition
 from schemas.catalogue import TOPIC_NAMES
 from schemas.local_log import FORMAT, from_microseconds, to_microseconds
 
@@ -33,9 +33,9 @@ class LocalLogReader:
         self._connection: sqlite3.Connection | None = None
         self._log_id = ""
         self._inode = 0
-        self._wanted: dict[Place, int] = {}
-        """Place -> next offset to hand out."""
-        self._places_by_id: dict[int, Place] = {}
+        self._wanted: dict[TopicPartition, int] = {}
+        """TopicPartition -> next offset to hand out."""
+        self._places_by_id: dict[int, TopicPartition] = {}
         self._scan = ""
         self._next_position = 1
 
@@ -50,15 +50,15 @@ class LocalLogReader:
         self._open()
         return self._log_id
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[TopicPartition]:
         """Every partition of the installation's topics, sorted; empty when nothing was ever written."""
         return sorted(place for place in self._ids() if place.topic in self._topics)
 
-    def beginnings(self, places: Sequence[Place]) -> dict[Place, int]:
+    def beginnings(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """First offset there is; above 0 where a spool was pruned."""
         ends = self.ends(places)
         ids = self._ids()
-        found: dict[Place, int] = {}
+        found: dict[TopicPartition, int] = {}
         for place in places:
             first = None
             if place in ids:
@@ -66,18 +66,18 @@ class LocalLogReader:
             found[place] = ends[place] if first is None else first
         return found
 
-    def ends(self, places: Sequence[Place]) -> dict[Place, int]:
+    def ends(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """Offset after the last record."""
         rows = self._all("SELECT topic, partition, next_offset FROM partitions")
-        known = {Place(topic, partition): end for topic, partition, end in rows}
+        known = {TopicPartition(topic, partition): end for topic, partition, end in rows}
         return {place: known.get(place, 0) for place in places}
 
-    def offset_at(self, places: Sequence[Place], time: datetime) -> dict[Place, int]:
+    def offset_at(self, places: Sequence[TopicPartition], time: datetime) -> dict[TopicPartition, int]:
         """First offset whose record was appended at or after `time`; the end when there is none."""
         ids = self._ids()
         since = to_microseconds(time)
         lows, highs = self.beginnings(places), self.ends(places)
-        found: dict[Place, int] = {}
+        found: dict[TopicPartition, int] = {}
         for place in places:
             low, high = lows[place], highs[place]
             # Offsets have no gaps and their times never fall, so halving finds the first.
@@ -88,7 +88,7 @@ class LocalLogReader:
             found[place] = low
         return found
 
-    def seek(self, positions: Mapping[Place, int]) -> None:
+    def seek(self, positions: Mapping[TopicPartition, int]) -> None:
         """Read these places from these offsets and no others. MismatchError for an offset that this log cannot have or has no more."""
         places = list(positions)
         ends, beginnings = self.ends(places), self.beginnings(places)
@@ -165,9 +165,9 @@ class LocalLogReader:
             self._connection.close()
             self._connection = None
 
-    def _ids(self) -> dict[Place, int]:
+    def _ids(self) -> dict[TopicPartition, int]:
         rows = self._all("SELECT topic, partition, id FROM partitions")
-        return {Place(topic, partition): partition_id for topic, partition, partition_id in rows}
+        return {TopicPartition(topic, partition): partition_id for topic, partition, partition_id in rows}
 
     def _one(self, statement: str, values: Sequence[object]) -> int | None:
         rows = self._all(statement, values)

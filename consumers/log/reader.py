@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import NamedTuple, Protocol
 
 
-class Place(NamedTuple):
+class TopicPartition(NamedTuple):
     """A partition of a topic."""
 
     topic: str
@@ -40,23 +40,23 @@ class LogReader(Protocol):
         """The log's identity; a position of another log is worthless."""
         ...
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[TopicPartition]:
         """Every partition of the installation's topics, sorted; empty when nothing was ever written."""
         ...
 
-    def beginnings(self, places: Sequence[Place]) -> dict[Place, int]:
+    def beginnings(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """First offset there is."""
         ...
 
-    def ends(self, places: Sequence[Place]) -> dict[Place, int]:
+    def ends(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """Offset after the last record."""
         ...
 
-    def offset_at(self, places: Sequence[Place], time: datetime) -> dict[Place, int]:
+    def offset_at(self, places: Sequence[TopicPartition], time: datetime) -> dict[TopicPartition, int]:
         """First offset whose record was appended at or after `time`; the end when there is none."""
         ...
 
-    def seek(self, positions: Mapping[Place, int]) -> None:
+    def seek(self, positions: Mapping[TopicPartition, int]) -> None:
         """Read these places, from these offsets (the next to read), and no others."""
         ...
 

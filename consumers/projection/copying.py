@@ -10,7 +10,7 @@ from pydantic_core import to_json
 from sqlalchemy import Boolean, DateTime, Double, Integer, LargeBinary, String, Table, Uuid
 from sqlalchemy.dialects.postgresql import JSONB
 
-from consumers.projectors.projector import Row
+from consumers.fold.projectors.projector import Row
 from consumers.tables import Base
 
 Encoder = Callable[[object], str]

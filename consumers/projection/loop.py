@@ -14,16 +14,15 @@ import psycopg2
 from consumers.database.connection import Connection, connect
 from consumers.database.lease import RENEW_EVERY_S, acquire, current_holder, new_holder, release
 from consumers.errors import MismatchError, UnreachableError
-from consumers.folding.fold import read_record
-from consumers.log.reader import LogReader, Place
+from consumers.fold.fold import parse_record
+from consumers.log.reader import LogReader, TopicPartition
 from consumers.projection.outage import Outage
 from consumers.projection.parallel import Parallel, UnfinishedError
-from consumers.projection.parked import redrive_if_newer
 from consumers.projection.pipeline import Pipeline
 from consumers.projection.positions import SupersededError, adopt_log, check_log, start_positions
+from consumers.projection.redrive import redrive_if_newer
 from consumers.projection.schema import ProjectedSchema
-from consumers.projectors.registry import PROJECTION_VERSION
-from consumers.tables import SCHEMA
+from consumers.tables import PROJECTION_VERSION, SCHEMA
 
 BATCH_RECORDS = 5_000
 """At once from the log: enough that a transaction's fixed cost disappears, some 20 MB of memory."""
@@ -42,7 +41,7 @@ class Report(NamedTuple):
 
     events: int
     seconds: float
-    positions: dict[Place, int]
+    positions: dict[TopicPartition, int]
 
 
 class _LeaseTakenError(Exception):
@@ -57,12 +56,12 @@ class _Run:
     outage: Outage
     limit_s: float | None
     """How long a failure is waited out; None: for ever."""
-    ends: dict[Place, int] | None
+    ends: dict[TopicPartition, int] | None
     """Where to stop; None: nowhere."""
     events: int = 0
     events_before: int = 0
     """Of earlier connections and other processes."""
-    positions: dict[Place, int] = field(default_factory=dict)
+    positions: dict[TopicPartition, int] = field(default_factory=dict)
 
     def is_done(self) -> bool:
         """Everything that was asked for is applied, or nobody asks any more."""
@@ -71,7 +70,7 @@ class _Run:
         return self.ends is not None and all(self.positions.get(place, 0) >= end for place, end in self.ends.items())
 
 
-class Projection:
+class ProjectionLoop:
     """Keeps the tables of one database up to date with one log. Not thread-safe; stopped by its event from any thread or signal."""
 
     def __init__(
@@ -198,7 +197,7 @@ class Projection:
                 records = self._reader.poll(self._batch_records, POLL_S)
                 try:
                     if records:
-                        pipeline.send([read_record(record) for record in records])
+                        pipeline.send([parse_record(record) for record in records])
                     if len(records) < self._batch_records:
                         # Nothing more to read yet: nothing to fold meanwhile.
                         pipeline.settle()

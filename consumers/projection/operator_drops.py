@@ -2,7 +2,7 @@
 
 from psycopg2.extensions import cursor as Cursor  # noqa: N812  # psycopg2 names its class in lower case
 
-from consumers.folding.drops import Drop, Drops
+from consumers.fold.operator_drops import Drop, Drops
 from consumers.tables import OPS_SCHEMA
 from schemas.event import StreamPoint
 

@@ -14,9 +14,9 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 
 from consumers.errors import CuaProjectError
-from consumers.folding.garbage import collect_seldom
+from consumers.fold.garbage_collection import reduce_gc_frequency
 from consumers.log.open import open_reader
-from consumers.log.reader import Place
+from consumers.log.reader import TopicPartition
 from consumers.projection.positions import Positions
 from consumers.projection.replay import Replay
 from schemas.installation import Installation
@@ -81,7 +81,7 @@ class Parallel:
         return events
 
 
-def divide(positions: Mapping[Place, int], until: Mapping[Place, int], num_shards: int) -> list[Positions]:
+def divide(positions: Mapping[TopicPartition, int], until: Mapping[TopicPartition, int], num_shards: int) -> list[Positions]:
     """The places that are behind, in shards of about equal work: the longest first, each to the shard with the least."""
     shards: list[Positions] = [{} for _ in range(num_shards)]
     work = [0] * num_shards
@@ -98,7 +98,7 @@ def _fill(installation: Installation, url: str, schema: str, until: Positions, a
     """In another process: apply up to these positions; sends the number of events, or what went wrong as text."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    collect_seldom()
+    reduce_gc_frequency()
     try:
         reader = open_reader(installation)
         with Replay(reader, url, schema) as replay:

@@ -12,7 +12,7 @@ from typing import Self
 import psycopg2
 
 from consumers.database.connection import Connection
-from consumers.folding.fold import Reading
+from consumers.fold.fold import ParsedRecord
 from consumers.projection.schema import Prepared, ProjectedSchema, is_refused
 
 
@@ -38,12 +38,12 @@ class Pipeline:
         """Close."""
         self.close()
 
-    def send(self, readings: Sequence[Reading]) -> None:
+    def send(self, parsed_records: Sequence[ParsedRecord]) -> None:
         """Fold records, and have them committed after what was sent before; returns while that goes on."""
-        prepared = self._schema.fold(readings, self._lookups)
+        prepared = self._schema.fold(parsed_records, self._lookups)
         if not self.settle():
             # What it was folded on top of has turned out otherwise.
-            prepared = self._schema.fold(readings, self._lookups)
+            prepared = self._schema.fold(parsed_records, self._lookups)
         self._in_flight = (prepared, self._executor.submit(self._schema.commit, prepared))
 
     def settle(self) -> bool:
@@ -57,7 +57,7 @@ class Pipeline:
         except psycopg2.Error as error:
             if not is_refused(error):
                 raise
-            self._schema.apply_in_parts(prepared.readings)
+            self._schema.apply_in_parts(prepared.parsed_records)
             return False
         self._schema.settle(prepared)
         return True

@@ -11,11 +11,12 @@ from uuid import uuid4
 from psycopg2.extensions import cursor as Cursor  # noqa: N812  # psycopg2 names its class in lower case
 
 from consumers.errors import CuaProjectError, MismatchError
-from consumers.folding.fold import PartitionTally
-from consumers.log.reader import LogReader, Place
-from consumers.projectors.registry import PROJECTION_VERSION, catalogue_hash
+from consumers.fold.fold import PartitionProgress
+from consumers.fold.projectors.registry import catalogue_hash
+from consumers.log.reader import LogReader, TopicPartition
+from consumers.tables import PROJECTION_VERSION
 
-Positions = dict[Place, int]
+Positions = dict[TopicPartition, int]
 """The next offset to read of each partition."""
 
 
@@ -52,7 +53,7 @@ def read_state(cursor: Cursor, schema: str) -> ProjectionState:
 def load_positions(cursor: Cursor, schema: str) -> Positions:
     """Every partition that was read."""
     cursor.execute(f'SELECT topic, partition, next_offset FROM "{schema}".reader_position')
-    return {Place(topic, partition): next_offset for topic, partition, next_offset in cursor.fetchall()}
+    return {TopicPartition(topic, partition): next_offset for topic, partition, next_offset in cursor.fetchall()}
 
 
 def adopt_log(cursor: Cursor, schema: str, log_id: str) -> None:
@@ -71,7 +72,7 @@ def check_log(state: ProjectionState, reader: LogReader) -> None:
         raise MismatchError(message)
 
 
-def start_positions(positions: Mapping[Place, int], reader: LogReader) -> Positions:
+def start_positions(positions: Mapping[TopicPartition, int], reader: LogReader) -> Positions:
     """Where to read from, for every partition that the log has now; CuaProjectError when records between are gone or never were."""
     places = reader.places()
     beginnings, ends = reader.beginnings(places), reader.ends(places)
@@ -98,21 +99,21 @@ def advance(
     schema: str,
     state: ProjectionState,
     log_id: str,
-    base: Mapping[Place, int],
-    tallies: Mapping[tuple[str, int], PartitionTally],
+    base: Mapping[TopicPartition, int],
+    partitions: Mapping[tuple[str, int], PartitionProgress],
 ) -> None:
     """Move the positions from `base` by compare-and-set, first thing in the transaction; SupersededError when they are elsewhere."""
     moves = [
         {
             "topic": topic,
             "partition": partition,
-            "base": base[Place(topic, partition)],
-            "next": tally.next_offset,
-            "appended_at": str(tally.appended_at),
-            "events": tally.num_events,
-            "duplicates": tally.num_duplicates,
+            "base": base[TopicPartition(topic, partition)],
+            "next": progress.next_offset,
+            "appended_at": str(progress.appended_at),
+            "events": progress.num_events,
+            "duplicates": progress.num_duplicates,
         }
-        for (topic, partition), tally in sorted(tallies.items())
+        for (topic, partition), progress in sorted(partitions.items())
     ]
     cursor.execute(
         f'INSERT INTO "{schema}".reader_position AS old (topic, partition, next_offset, appended_at, num_events, num_duplicates) '

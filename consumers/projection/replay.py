@@ -7,8 +7,8 @@ from uuid import UUID
 
 from consumers.database.connection import connect
 from consumers.errors import CuaProjectError, UnreachableError
-from consumers.folding.fold import EVERYTHING, Selection, read_record
-from consumers.log.reader import LogReader, Place
+from consumers.fold.fold import EVERYTHING, ReplayFilter, parse_record
+from consumers.log.reader import LogReader, TopicPartition
 from consumers.projection.pipeline import Pipeline
 from consumers.projection.positions import Positions, start_positions
 from consumers.projection.schema import ProjectedSchema
@@ -19,21 +19,21 @@ SILENCE_LIMIT_S = 60.0
 """A log that gives nothing for so long although it has more is taken for unreachable."""
 
 
-def of_training(training: UUID) -> Selection:
+def of_training(training: UUID) -> ReplayFilter:
     """The records of one training alone."""
-    return Selection(wanted=lambda reading: reading.envelope is not None and reading.envelope.training_id == training)
+    return ReplayFilter(wanted=lambda parsed: parsed.envelope is not None and parsed.envelope.training_id == training)
 
 
 class Replay:
     """One side schema being filled. Not thread-safe; use as a context manager, or `close`."""
 
-    def __init__(self, reader: LogReader, url: str, schema: str, selection: Selection = EVERYTHING) -> None:
+    def __init__(self, reader: LogReader, url: str, schema: str, replay_filter: ReplayFilter = EVERYTHING) -> None:
         """The schema exists; it may be filled in part already."""
         self._reader = reader
         self._connection = connect(url, f"fill {schema}")
         self._lookups = connect(url, f"fill {schema}, lookups")
         self._lookups.autocommit = True
-        self._target = ProjectedSchema(self._connection, schema, reader.log_id, selection)
+        self._target = ProjectedSchema(self._connection, schema, reader.log_id, replay_filter)
         self._target.load()
 
     def __enter__(self) -> Self:
@@ -58,11 +58,11 @@ class Replay:
         """Somebody else has filled it further."""
         self._target.load()
 
-    def lag(self, until: Mapping[Place, int]) -> int:
+    def lag(self, until: Mapping[TopicPartition, int]) -> int:
         """Records between here and there."""
         return _lag(self.positions, until)
 
-    def advance(self, until: Mapping[Place, int]) -> None:
+    def advance(self, until: Mapping[TopicPartition, int]) -> None:
         """Apply everything before these positions and nothing after; CuaProjectError when the log lacks its beginning."""
         starts = start_positions(self.positions, self._reader)
         behind = {place: starts[place] for place, end in until.items() if end > self.positions.get(place, 0)}
@@ -77,9 +77,9 @@ class Replay:
                 if silence_s > SILENCE_LIMIT_S:
                     message = f"expected {left} more records, found none for {SILENCE_LIMIT_S:.0f} s; is the log reachable?"
                     raise UnreachableError(message)
-                wanted = [record for record in records if record.offset < until[Place(record.topic, record.partition)]]
+                wanted = [record for record in records if record.offset < until[TopicPartition(record.topic, record.partition)]]
                 if wanted:
-                    pipeline.send([read_record(record) for record in wanted])
+                    pipeline.send([parse_record(record) for record in wanted])
             pipeline.settle()
 
     def close(self) -> None:
@@ -88,7 +88,7 @@ class Replay:
         self._lookups.close()
 
 
-def _lag(positions: Mapping[Place, int], until: Mapping[Place, int]) -> int:
+def _lag(positions: Mapping[TopicPartition, int], until: Mapping[TopicPartition, int]) -> int:
     return sum(max(0, end - positions.get(place, 0)) for place, end in until.items())
 
 

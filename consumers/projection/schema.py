@@ -10,15 +10,25 @@ import psycopg2
 from psycopg2.extensions import cursor as Cursor  # noqa: N812  # psycopg2 names its class in lower case
 
 from consumers.database.connection import Connection
-from consumers.folding.drops import Drops
-from consumers.folding.fold import EVERYTHING, Batch, DatabaseRefusedError, Fold, PartitionTally, Probe, Reading, Selection, stored_subjects
-from consumers.folding.held import Held, record_of
-from consumers.folding.streams import Stream, stored_stream
-from consumers.log.reader import Place
+from consumers.fold.fold import (
+    EVERYTHING,
+    DatabaseRefusedError,
+    Fold,
+    FoldedBatch,
+    ParsedRecord,
+    PartitionProgress,
+    Probe,
+    ReplayFilter,
+    stored_subjects,
+)
+from consumers.fold.held import Held, record_of
+from consumers.fold.operator_drops import Drops
+from consumers.fold.projectors.projector import Operation
+from consumers.fold.streams import Stream, stored_stream
+from consumers.log.reader import TopicPartition
 from consumers.projection.operator_drops import load_drops
 from consumers.projection.positions import Positions, ProjectionState, advance, load_positions, load_state
-from consumers.projection.writing import Command, batch_commands, execute, operation_commands
-from consumers.projectors.projector import Operation
+from consumers.projection.write import Command, batch_commands, execute, operation_commands
 from schemas.wire import read_envelope
 
 MAX_STREAMS = 20_000
@@ -33,10 +43,10 @@ REFUSED_CLASSES = ("22", "23", "54")
 class Prepared:
     """A batch that is ready to be committed: nothing of it is changed any more, whatever is folded after it."""
 
-    readings: Sequence[Reading]
+    parsed_records: Sequence[ParsedRecord]
     base: Positions
     """Where its partitions must stand."""
-    tallies: Mapping[tuple[str, int], PartitionTally]
+    partitions: Mapping[tuple[str, int], PartitionProgress]
     commands: Sequence[Command]
     num_events: int
     num_rows: int
@@ -48,7 +58,7 @@ class ProjectedSchema:
     After any exception but those of bad records, `load` must come before anything else: what is in memory may be ahead of the tables.
     """
 
-    def __init__(self, connection: Connection, schema: str, log_id: str, selection: Selection = EVERYTHING) -> None:
+    def __init__(self, connection: Connection, schema: str, log_id: str, replay_filter: ReplayFilter = EVERYTHING) -> None:
         self.connection = connection
         self.schema = schema
         self.log_id = log_id
@@ -63,7 +73,7 @@ class ProjectedSchema:
         self._ahead: Positions = {}
         """`positions` with everything that is folded, committed or not."""
         self._drops = Drops()
-        self._selection = selection
+        self._replay_filter = replay_filter
 
     def load(self) -> None:
         """Forget what is in memory and read where the tables stand."""
@@ -83,67 +93,69 @@ class ProjectedSchema:
         self._streams.clear()
         self._ahead = dict(self.positions)
 
-    def apply(self, readings: Sequence[Reading]) -> None:
+    def apply(self, parsed_records: Sequence[ParsedRecord]) -> None:
         """Fold records and commit them with their positions. SupersededError: `load` again."""
         try:
-            prepared = self.fold(readings, self.connection)
+            prepared = self.fold(parsed_records, self.connection)
             self.commit(prepared)
         except psycopg2.Error as error:
             if not is_refused(error):
                 raise
-            self.apply_in_parts(readings)
+            self.apply_in_parts(parsed_records)
         else:
             self.settle(prepared)
 
-    def fold(self, readings: Sequence[Reading], connection: Connection) -> Prepared:
+    def fold(self, parsed_records: Sequence[ParsedRecord], connection: Connection) -> Prepared:
         """Records as what must be written after everything that was folded before; `connection` looks streams up."""
         with connection.cursor() as cursor:
-            self._look_up(cursor, readings)
-        return self._prepare(readings, Fold(self._streams, self._drops, self.log_id, selection=self._selection).take_all(readings))
+            self._look_up(cursor, parsed_records)
+        return self._prepare(
+            parsed_records, Fold(self._streams, self._drops, self.log_id, replay_filter=self._replay_filter).take_all(parsed_records)
+        )
 
-    def _look_up(self, cursor: Cursor, readings: Sequence[Reading]) -> None:
-        subjects = stored_subjects(readings, self._streams)
+    def _look_up(self, cursor: Cursor, parsed_records: Sequence[ParsedRecord]) -> None:
+        subjects = stored_subjects(parsed_records, self._streams)
         if subjects:
             self._streams.update(load_streams(cursor, self.schema, subjects))
 
-    def _prepare(self, readings: Sequence[Reading], batch: Batch) -> Prepared:
-        base = {Place(*place): self._ahead.get(Place(*place), 0) for place in batch.tallies}
+    def _prepare(self, parsed_records: Sequence[ParsedRecord], batch: FoldedBatch) -> Prepared:
+        base = {TopicPartition(*place): self._ahead.get(TopicPartition(*place), 0) for place in batch.partitions}
         commands = batch_commands(self.schema, batch)
         for stream in batch.streams.values():
             stream.is_stored = True
-        for (topic, partition), tally in batch.tallies.items():
-            self._ahead[Place(topic, partition)] = tally.next_offset
+        for (topic, partition), progress in batch.partitions.items():
+            self._ahead[TopicPartition(topic, partition)] = progress.next_offset
         if len(self._streams) > MAX_STREAMS:
             # The batch before this one may not be committed yet when the next is folded; this one cannot be.
             self._streams = dict(batch.streams)
-        return Prepared(readings, base, batch.tallies, commands, batch.num_events, batch.rows.count)
+        return Prepared(parsed_records, base, batch.partitions, commands, batch.num_events, batch.rows.count)
 
     def commit(self, prepared: Prepared) -> None:
         """One transaction. psycopg2's errors and SupersededError leave nothing behind."""
         with self.connection, self.connection.cursor() as cursor:
-            advance(cursor, self.schema, self.state, self.log_id, prepared.base, prepared.tallies)
+            advance(cursor, self.schema, self.state, self.log_id, prepared.base, prepared.partitions)
             execute(cursor, prepared.commands)
 
     def settle(self, prepared: Prepared) -> None:
         """It is committed."""
-        for (topic, partition), tally in prepared.tallies.items():
-            self.positions[Place(topic, partition)] = tally.next_offset
+        for (topic, partition), progress in prepared.partitions.items():
+            self.positions[TopicPartition(topic, partition)] = progress.next_offset
         self.num_events += prepared.num_events
         self.num_rows += prepared.num_rows
 
-    def apply_in_parts(self, readings: Sequence[Reading]) -> None:
+    def apply_in_parts(self, parsed_records: Sequence[ParsedRecord]) -> None:
         """Find the records that the database refuses, so that they alone are parked. What was folded after them must be folded again."""
         self.connection.rollback()
         self._forget()
-        if len(readings) > ONE_BY_ONE:
-            middle = len(readings) // 2
-            self.apply(readings[:middle])
-            self.apply(readings[middle:])
+        if len(parsed_records) > ONE_BY_ONE:
+            middle = len(parsed_records) // 2
+            self.apply(parsed_records[:middle])
+            self.apply(parsed_records[middle:])
             return
         with self.connection.cursor() as cursor:
-            self._look_up(cursor, readings)
-            fold = Fold(self._streams, self._drops, self.log_id, probe=probe_with(cursor, self.schema), selection=self._selection)
-            prepared = self._prepare(readings, fold.take_all(readings))
+            self._look_up(cursor, parsed_records)
+            fold = Fold(self._streams, self._drops, self.log_id, probe=probe_with(cursor, self.schema), replay_filter=self._replay_filter)
+            prepared = self._prepare(parsed_records, fold.take_all(parsed_records))
         self.commit(prepared)
         self.settle(prepared)
 

@@ -1,6 +1,6 @@
 """The tables: 15 that are a fold of the log, the projection's own beside them, and the operators' in a schema of their own."""
 
-from consumers.tables.base import OPS_SCHEMA, PREVIOUS_SCHEMA, SCHEMA, Base
+from consumers.tables.base import OPS_SCHEMA, PREVIOUS_SCHEMA, PROJECTION_VERSION, SCHEMA, Base
 from consumers.tables.environment import Environment
 from consumers.tables.evaluation import Baseline, Eval
 from consumers.tables.group import Group
@@ -41,6 +41,7 @@ __all__ = [
     "OPS_SCHEMA",
     "OPS_TABLES",
     "PREVIOUS_SCHEMA",
+    "PROJECTION_VERSION",
     "ROW_TABLES",
     "SCHEMA",
     "STATE_TABLES",

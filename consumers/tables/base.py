@@ -19,6 +19,9 @@ PREVIOUS_SCHEMA = "cua_previous"
 OPS_SCHEMA = "cua_ops"
 """What must survive a rebuild: leases, operators' drops, the migrations' revision."""
 
+PROJECTION_VERSION = 1
+"""Raised when the same log gives other rows than before; tables of another version must be rebuilt."""
+
 NAMING = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
     "uq": "uq_%(table_name)s_%(column_0_N_name)s",

@@ -18,7 +18,7 @@ class Projection(Base):
     build_id: Mapped[UUID]
     """Another one after every rebuild: a projector that holds state of the schema before the swap notices."""
     version: Mapped[Number]
-    """`consumers.projectors.PROJECTION_VERSION` of the code that built it."""
+    """`consumers.fold.projectors.PROJECTION_VERSION` of the code that built it."""
     catalogue_hash: Mapped[String]
     """Of the event types that the code which ran last knew; another one: parked records are tried again."""
     log_id: Mapped[OptString]

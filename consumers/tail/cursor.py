@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from consumers.errors import MismatchError, UsageError
-from consumers.log.reader import Place
+from consumers.log.reader import TopicPartition
 
 
 class Cursor:
@@ -14,14 +14,16 @@ class Cursor:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._saved: dict[Place, int] = {}
+        self._saved: dict[TopicPartition, int] = {}
 
-    def load(self, log_id: str) -> dict[Place, int] | None:
+    def load(self, log_id: str) -> dict[TopicPartition, int] | None:
         """Next offset to show per place; None when there is no file yet. MismatchError when it is of another log."""
         try:
             found = json.loads(self._path.read_text())
             positions = {
-                Place(topic, int(number)): int(at) for topic, numbers in found["positions"].items() for number, at in numbers.items()
+                TopicPartition(topic, int(number)): int(at)
+                for topic, numbers in found["positions"].items()
+                for number, at in numbers.items()
             }
             saved_id = found["log_id"]
         except FileNotFoundError:
@@ -36,7 +38,7 @@ class Cursor:
             raise MismatchError(message)
         return positions
 
-    def save(self, log_id: str, positions: Mapping[Place, int]) -> None:
+    def save(self, log_id: str, positions: Mapping[TopicPartition, int]) -> None:
         """Remember these; whoever reads the file sees the old ones or these, never half."""
         if positions == self._saved:
             return

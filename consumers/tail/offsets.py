@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal, NamedTuple
 
 from consumers.errors import UsageError
-from consumers.log.reader import LogReader, Place
+from consumers.log.reader import LogReader, TopicPartition
 from schemas.ids import EPOCH_START
 
 DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?(?:(\d+)ms)?")
@@ -43,8 +43,8 @@ class OffsetSpec(NamedTuple):
 class Span(NamedTuple):
     """Offsets to read, per partition."""
 
-    starts: dict[Place, int]
-    stops: dict[Place, int] | None
+    starts: dict[TopicPartition, int]
+    stops: dict[TopicPartition, int] | None
     """Exclusive; None: no stop."""
 
 
@@ -131,11 +131,11 @@ def parse_duration(text: str) -> timedelta | None:
         return None
 
 
-def resolve(spec: OffsetSpec, reader: LogReader, places: Sequence[Place]) -> Span:
+def resolve(spec: OffsetSpec, reader: LogReader, places: Sequence[TopicPartition]) -> Span:
     """The offsets that these bounds are now; what lies before the beginning or beyond the end is brought inside."""
     beginnings, ends = reader.beginnings(places), reader.ends(places)
 
-    def offsets(bound: Bound) -> dict[Place, int]:
+    def offsets(bound: Bound) -> dict[TopicPartition, int]:
         at = reader.offset_at(places, bound.time) if bound.time is not None else {}
         return {place: _offset(bound, beginnings[place], ends[place], at.get(place, 0)) for place in places}
 

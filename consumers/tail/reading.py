@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from consumers.errors import UnreachableError
-from consumers.log.reader import LogReader, LogRecord, Place
+from consumers.log.reader import LogReader, LogRecord, TopicPartition
 
 BATCH = 2000
 """Records held per partition while merging: 24 partitions of 2 kB records are about 100 MB at worst."""
@@ -13,7 +13,7 @@ SILENCE_S = 30.0
 POLL_S = 0.25
 
 
-def read_bounded(reader: LogReader, starts: Mapping[Place, int], stops: Mapping[Place, int]) -> Iterator[LogRecord]:
+def read_bounded(reader: LogReader, starts: Mapping[TopicPartition, int], stops: Mapping[TopicPartition, int]) -> Iterator[LogRecord]:
     """Every record in the span, by append time; each partition in order. UnreachableError when one does not come."""
     starts = {place: offset for place, offset in starts.items() if offset < stops[place]}
     if reader.kind == "local":
@@ -23,21 +23,21 @@ def read_bounded(reader: LogReader, starts: Mapping[Place, int], stops: Mapping[
         yield from _merge(reader, starts, stops)
 
 
-def _read_in_order(reader: LogReader, starts: Mapping[Place, int], stops: Mapping[Place, int]) -> Iterator[LogRecord]:
+def _read_in_order(reader: LogReader, starts: Mapping[TopicPartition, int], stops: Mapping[TopicPartition, int]) -> Iterator[LogRecord]:
     left = set(starts)
     reader.seek(starts)
     while left:
         for record in _must_come(reader, BATCH):
-            place = Place(record.topic, record.partition)
+            place = TopicPartition(record.topic, record.partition)
             if record.offset < stops[place]:
                 yield record
             if record.offset + 1 >= stops[place]:
                 left.discard(place)
 
 
-def _merge(reader: LogReader, starts: Mapping[Place, int], stops: Mapping[Place, int]) -> Iterator[LogRecord]:
+def _merge(reader: LogReader, starts: Mapping[TopicPartition, int], stops: Mapping[TopicPartition, int]) -> Iterator[LogRecord]:
     """k-way merge that fetches a partition's next records when its last were handed out, so that memory stays bounded."""
-    heap: list[tuple[datetime, Place, int, Iterator[LogRecord], LogRecord]] = []
+    heap: list[tuple[datetime, TopicPartition, int, Iterator[LogRecord], LogRecord]] = []
     for place, start in starts.items():
         records = _partition(reader, place, start, stops[place])
         _push(heap, place, records)
@@ -47,13 +47,15 @@ def _merge(reader: LogReader, starts: Mapping[Place, int], stops: Mapping[Place,
         _push(heap, place, records)
 
 
-def _push(heap: list[tuple[datetime, Place, int, Iterator[LogRecord], LogRecord]], place: Place, records: Iterator[LogRecord]) -> None:
+def _push(
+    heap: list[tuple[datetime, TopicPartition, int, Iterator[LogRecord], LogRecord]], place: TopicPartition, records: Iterator[LogRecord]
+) -> None:
     record = next(records, None)
     if record is not None:
         heapq.heappush(heap, (record.appended_at, place, record.offset, records, record))
 
 
-def _partition(reader: LogReader, place: Place, start: int, stop: int) -> Iterator[LogRecord]:
+def _partition(reader: LogReader, place: TopicPartition, start: int, stop: int) -> Iterator[LogRecord]:
     while start < stop:
         reader.seek({place: start})
         batch = _must_come(reader, BATCH)
@@ -69,7 +71,7 @@ def _must_come(reader: LogReader, max_records: int) -> list[LogRecord]:
     return records
 
 
-def read_on(reader: LogReader, starts: Mapping[Place, int]) -> Iterator[list[LogRecord]]:
+def read_on(reader: LogReader, starts: Mapping[TopicPartition, int]) -> Iterator[list[LogRecord]]:
     """Batches as they come, for ever; an empty one at least every quarter of a second, so that the caller may do something else."""
     reader.seek(starts)
     while True:

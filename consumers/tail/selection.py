@@ -21,7 +21,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class EventFilter:
     """All that are given must hold; None: no condition."""
 
     training_id: UUID | None = None

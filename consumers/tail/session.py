@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from consumers.log.reader import LogReader, LogRecord, Place
+from consumers.log.reader import LogReader, LogRecord, TopicPartition
 from consumers.tail.cursor import Cursor
 from consumers.tail.machine import Formatter
 from consumers.tail.offsets import END, START, OffsetSpec, Span, resolve
 from consumers.tail.reading import read_bounded, read_on
-from consumers.tail.selection import Seen, Selection
+from consumers.tail.selection import EventFilter, Seen
 
 WATCH_S = 0.2
 """Between looks for a log that does not exist yet."""
@@ -27,8 +27,8 @@ class Tail:
     limit: int | None
     """Records shown: the last ones of what there is, or the first ones from `offset`, a cursor or now on."""
     follow: bool
-    selection: Selection
-    is_wanted: Callable[[Place], bool]
+    selection: EventFilter
+    is_wanted: Callable[[TopicPartition], bool]
     """By --topic and --partition."""
 
 
@@ -41,7 +41,7 @@ class TailSession:
         self._render = render
         self._out = out
         self._cursor = cursor
-        self._positions: dict[Place, int] = {}
+        self._positions: dict[TopicPartition, int] = {}
         self._num_shown = 0
         self._has_waited = False
 
@@ -67,13 +67,13 @@ class TailSession:
             self._save()
         return self._num_shown
 
-    def _wait_for_places(self) -> list[Place]:
+    def _wait_for_places(self) -> list[TopicPartition]:
         while not (places := [place for place in self._reader.places() if self._tail.is_wanted(place)]) and self._tail.follow:
             self._has_waited = True
             time.sleep(WATCH_S)
         return places
 
-    def _span(self, places: list[Place], saved: Mapping[Place, int] | None) -> Span:
+    def _span(self, places: list[TopicPartition], saved: Mapping[TopicPartition, int] | None) -> Span:
         if self._tail.offset is not None:
             spec = self._tail.offset
         else:
@@ -95,7 +95,7 @@ class TailSession:
         for batch in read_on(self._reader, span.starts):
             if span.stops is not None and left is not None:
                 stops = span.stops
-                self._show(record for record in batch if record.offset < stops[Place(record.topic, record.partition)])
+                self._show(record for record in batch if record.offset < stops[TopicPartition(record.topic, record.partition)])
                 left = {place for place in left if self._positions[place] < stops[place]}
             else:
                 self._show(batch)
@@ -108,7 +108,7 @@ class TailSession:
             seen = self._tail.selection.see(record)
             if seen is not None:
                 self._print(seen)
-            self._positions[Place(record.topic, record.partition)] = record.offset + 1
+            self._positions[TopicPartition(record.topic, record.partition)] = record.offset + 1
             num_since_save += 1
             if num_since_save >= FLUSH_EVERY:
                 self._save()

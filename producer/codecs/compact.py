@@ -17,6 +17,8 @@ from schemas import actions
 from schemas.actions import Action
 from schemas.turn import TakenAction
 
+COMPACT_MARK = "cua_policy.json"
+"""A file in the folder of a policy that writes actions in this form."""
 NUM_STEPS = 100
 SWIPES: dict[str, tuple[int, int, int, int]] = {
     "up": (50, 70, 50, 30),

@@ -26,8 +26,8 @@ def command(*, as_json: bool, config_file: Path | None, training_name: str | Non
         message = "expected --training-name or --model-name, found both"
         raise UsageError(message)
     given = given_fields(flags, config_file)
-    from producer.training.evaluate_once import config_of_policy, evaluate
-    from producer.training.session import StopRequestedError
+    from producer.errors import StopRequestedError
+    from producer.training.manual_evaluation import config_of_policy, evaluate
 
     config_of_policy(given)
     try:

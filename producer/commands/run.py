@@ -48,8 +48,8 @@ def command(*, config_file: Path | None, monitor: bool, takeover: bool, as_json:
     Without flags: the preset demo, a small policy on a simulated phone, in minutes on a CPU.
     """
     config = read_config(given_fields(flags, config_file))
+    from producer.errors import StopRequestedError
     from producer.training.run import run, summary_json
-    from producer.training.session import StopRequestedError
 
     stop = stop_on_signals()
     consuming = ConsumingSide(say)

@@ -92,7 +92,7 @@ def _find(task_id: str) -> Task:
 @_with_json
 def check(num_seeds: int, task_ids: tuple[str, ...], *, as_json: bool) -> None:
     """Solve every task with its oracle, try it by doing nothing and by chance. Exit 4 when a task is not sound."""
-    from producer.environments.android_sim.check import check_tasks
+    from producer.environments.android_sim.oracle.check import check_tasks
 
     tasks = [_find(task_id) for task_id in task_ids] if task_ids else list(demo_tasks())
     judged = [task for task in tasks if task.is_judged]

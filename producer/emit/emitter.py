@@ -11,14 +11,14 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
 
-from producer.emit.committer import Blob, BlobSink, Committer
+from producer.emit.group_commit import Blob, BlobSink, GroupCommitBuffer
 from producer.emit.source import draw_source
 from producer.emit.stream import Entity, OpenStream
 from producer.errors import CuaTrainError
-from producer.log.history import StreamHistory, read_back, read_into
 from producer.log.local import LocalLog
-from producer.log.outlet import Outlet, open_outlet, staging_blobs
-from producer.log.writer import LogWriter, Place, Record
+from producer.log.replicator import LogReplicator, open_replicator, staging_blobs
+from producer.log.stream_history import StreamHistory, read_back, read_into
+from producer.log.writer import LogWriter, Record, TopicPartition
 from schemas.blobs import blob_ref
 from schemas.catalogue import TOPIC_NAMES, topic_of
 from schemas.event import Fact
@@ -45,20 +45,20 @@ def now_utc() -> datetime:
 class Acknowledgement:
     """The promise of one fact. Done once it is on disk in the local log."""
 
-    __slots__ = ("_committer", "_number")
+    __slots__ = ("_buffer", "_number")
 
-    def __init__(self, committer: Committer, number: int) -> None:
-        self._committer = committer
+    def __init__(self, buffer: GroupCommitBuffer, number: int) -> None:
+        self._buffer = buffer
         self._number = number
 
     @property
     def done(self) -> bool:
         """Whether it is durable; never waits."""
-        return self._committer.is_done(self._number)
+        return self._buffer.is_done(self._number)
 
     def wait(self, timeout_s: float | None = None) -> None:
         """Return once it is durable. LogBrokenError when it never will be, TimeoutError after `timeout_s`."""
-        self._committer.wait(self._number, timeout_s)
+        self._buffer.wait(self._number, timeout_s)
 
 
 class Emitter:
@@ -75,14 +75,14 @@ class Emitter:
         blobs: BlobSink,
         *,
         topic_prefix: str,
-        outlet: Outlet | None = None,
+        replicator: LogReplicator | None = None,
         clock: Callable[[], datetime] = now_utc,
         buffer_bytes: int = BUFFER_BYTES,
         say: Callable[[str], None] = say_on_stderr,
     ) -> None:
         """Prefer `Emitter.open`. `outlet`: what ships the local log further; None: the local log is the log."""
         self._local = log
-        self._outlet = outlet
+        self._replicator = replicator
         self._topic_prefix = topic_prefix
         self._clock = clock
         self._say = say
@@ -91,7 +91,7 @@ class Emitter:
         self._streams: dict[str, OpenStream] = {}
         self._forgotten: set[int] = set()
         self._is_closed = False
-        self._committer = Committer(log, blobs, buffer_bytes=buffer_bytes, say=say, on_commit=self._committed)
+        self._buffer = GroupCommitBuffer(log, blobs, buffer_bytes=buffer_bytes, say=say, on_commit=self._committed)
 
     @classmethod
     def open(
@@ -110,7 +110,7 @@ class Emitter:
             log,
             staging_blobs(where),
             topic_prefix=where.topic_prefix,
-            outlet=open_outlet(where, log, topics, say=say),
+            replicator=open_replicator(where, log, topics, say=say),
             clock=clock,
             buffer_bytes=buffer_bytes,
             say=say,
@@ -128,35 +128,35 @@ class Emitter:
 
     def open_log(self, timeout_s: float) -> LogWriter:
         """The log that others read, for reading streams back: the local log, or Kafka. UnreachableError after `timeout_s` without it."""
-        return self._local if self._outlet is None else self._outlet.log(timeout_s)
+        return self._local if self._replicator is None else self._replicator.log(timeout_s)
 
     def wait_shipped(self, timeout_s: float) -> None:
         """Return once everything that was said before lies in the log that others read. UnreachableError, LogBrokenError."""
         self.flush(timeout_s)
-        if self._outlet is not None:
-            self._outlet.wait_shipped(timeout_s)
+        if self._replicator is not None:
+            self._replicator.wait_shipped(timeout_s)
 
-    def read_back(self, subject: str, since: Mapping[Place, int], *, timeout_s: float = 0.0) -> StreamHistory:
-        """A stream as it is in the log that others read; see `producer.log.history.read_back`."""
+    def read_back(self, subject: str, since: Mapping[TopicPartition, int], *, timeout_s: float = 0.0) -> StreamHistory:
+        """A stream as it is in the log that others read; see `producer.log.stream_history.read_back`."""
         return read_back(self.open_log(timeout_s), subject, since, topic_prefix=self._topic_prefix)
 
-    def read_into(self, history: StreamHistory, since: Mapping[Place, int]) -> None:
+    def read_into(self, history: StreamHistory, since: Mapping[TopicPartition, int]) -> None:
         """Go on reading a stream, from bounds at or before its last record read; what was read before counts as repetition."""
         read_into(self.log, history, since, topic_prefix=self._topic_prefix)
 
-    def lower_bounds(self) -> dict[Place, int]:
+    def lower_bounds(self) -> dict[TopicPartition, int]:
         """Offsets that nothing emitted from now on lies before, for a manifest; a place not named: the beginning.
 
         Waits for no network: with Kafka they are as of `open_log`'s first contact, and empty before it.
         """
-        return self._local.ends() if self._outlet is None else self._outlet.lower_bounds()
+        return self._local.ends() if self._replicator is None else self._replicator.lower_bounds()
 
     def emit(self, fact: Fact) -> Acknowledgement:
         """Say a fact; what it may raise stands with the class."""
         payload, subject = fact.data, fact.subject
-        committer = self._committer
-        with committer.lock:
-            committer.wait_for_room()
+        buffer = self._buffer
+        with buffer.lock:
+            buffer.wait_for_room()
             self._check_process()
             stream = self._streams.get(subject)
             if stream is None:
@@ -176,18 +176,18 @@ class Emitter:
                 continues=stream.continues if sequence == 1 else None,
             )
             stream.take(change)
-            number = committer.put(Record(stream.topic, subject, value), len(value) + RECORD_OVERHEAD)
-        return Acknowledgement(committer, number)
+            number = buffer.put(Record(stream.topic, subject, value), len(value) + RECORD_OVERHEAD)
+        return Acknowledgement(buffer, number)
 
     def put_blob(self, content: bytes) -> str:
         """Store a payload under its hash, durable before any fact emitted after this; its ref. The same bytes are stored once."""
         ref = blob_ref(content)
-        committer = self._committer
-        with committer.lock:
-            committer.wait_for_room()
+        buffer = self._buffer
+        with buffer.lock:
+            buffer.wait_for_room()
             self._check_process()
-            if not committer.knows_blob(ref):
-                committer.put(Blob(ref, content), len(content) + RECORD_OVERHEAD)
+            if not buffer.knows_blob(ref):
+                buffer.put(Blob(ref, content), len(content) + RECORD_OVERHEAD)
         return ref
 
     def resume_stream(self, subject: str, *, position: StreamPosition, statuses: Mapping[Entity, str]) -> None:
@@ -195,7 +195,7 @@ class Emitter:
 
         ValueError when this emitter has already said something on it.
         """
-        with self._committer.lock:
+        with self._buffer.lock:
             stream = self._streams.get(subject)
             if stream is not None and stream.sequence:
                 message = f"expected a stream that this emitter has not written, found {subject} at {stream.epoch}/{stream.sequence}"
@@ -211,7 +211,7 @@ class Emitter:
 
     def forget_stream(self, subject: str) -> None:
         """Free the memory of a stream that has come to its end; a later fact on it raises ValueError. Unknown ones are ignored."""
-        with self._committer.lock:
+        with self._buffer.lock:
             if self._streams.pop(subject, None) is not None:
                 self._forgotten.add(hash(subject))
 
@@ -220,7 +220,7 @@ class Emitter:
 
         ValueError when any other stream was written under the old one: its readers would take the new name for a stranger's.
         """
-        with self._committer.lock:
+        with self._buffer.lock:
             others = [name for name, stream in self._streams.items() if stream.sequence and name != subject]
             if others or self._forgotten:
                 message = f"expected nothing said but the claim on {subject}, found facts on {', '.join(others[:3]) or 'ended streams'}"
@@ -231,7 +231,7 @@ class Emitter:
 
     def flush(self, timeout_s: float | None = None) -> None:
         """Return once everything said before is durable. LogBrokenError, TimeoutError."""
-        self._committer.flush(timeout_s)
+        self._buffer.flush(timeout_s)
 
     def close(self, timeout_s: float = 30.0) -> int:
         """Write what is there, ship it, stop the threads, close the files; how many records still wait to be shipped.
@@ -244,13 +244,13 @@ class Emitter:
         self._is_closed = True
         num_left = 0
         try:
-            self._committer.flush(timeout_s)
+            self._buffer.flush(timeout_s)
         finally:
             try:
-                if self._outlet is not None:
-                    num_left = self._outlet.close(timeout_s)
+                if self._replicator is not None:
+                    num_left = self._replicator.close(timeout_s)
             finally:
-                if self._committer.stop(timeout_s):
+                if self._buffer.stop(timeout_s):
                     self._local.close()
         return num_left
 
@@ -277,5 +277,5 @@ class Emitter:
 
     def _committed(self) -> None:
         """Something reached the local log; on the committer's thread."""
-        if self._outlet is not None:
-            self._outlet.poke()
+        if self._replicator is not None:
+            self._replicator.poke()

@@ -10,12 +10,13 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+import kafka
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaError, TopicAlreadyExistsError
 from kafka.net.compat import KafkaNetClient
 
 from producer.errors import MismatchError, UnreachableError, UsageError
-from producer.log.writer import Coordinates, Place, Record
+from producer.log.writer import Coordinates, Record, TopicPartition
 from schemas.catalogue import NUM_PARTITIONS
 from schemas.installation import Installation
 from schemas.kafka_log import MAX_MESSAGE_BYTES, TOPIC_SETTINGS, client_settings, kafka_log_id, server_addresses
@@ -121,30 +122,32 @@ class KafkaLog:
             raise self._unreachable(error, "did not take records") from error
         return [Coordinates(done.topic, done.partition, done.offset) for done in delivered]
 
-    def ends(self) -> dict[Place, int]:
+    def ends(self) -> dict[TopicPartition, int]:
         """Offset after the last record of every partition. UnreachableError."""
-        partitions = [TopicPartition(topic, partition) for topic, count in self._num_partitions.items() for partition in range(count)]
+        partitions = [kafka.TopicPartition(topic, partition) for topic, count in self._num_partitions.items() for partition in range(count)]
         with self._consumer() as consumer:
             found = consumer.end_offsets(partitions, timeout_ms=int(CONNECT_TIMEOUT_S * 1000))
-        return {Place(at.topic, at.partition): int(end) for at, end in found.items()}
+        return {TopicPartition(at.topic, at.partition): int(end) for at, end in found.items()}
 
-    def read_stream(self, topic: str, key: str, since: Mapping[Place, int]) -> Iterator[bytes]:
+    def read_stream(self, topic: str, key: str, since: Mapping[TopicPartition, int]) -> Iterator[bytes]:
         """Values of one stream in order, from `since` to the end at call. UnreachableError."""
         for _, value in self.read_streams(topic, [key], since):
             yield value
 
-    def read_streams(self, topic: str, keys: Collection[str], since: Mapping[Place, int]) -> Iterator[tuple[str, bytes]]:
+    def read_streams(self, topic: str, keys: Collection[str], since: Mapping[TopicPartition, int]) -> Iterator[tuple[str, bytes]]:
         """(key, value) of several streams, each in order, from `since` to the end at call; one pass over their partitions."""
         numbers = sorted({partition_of(key, self._num_partitions[topic]) for key in keys})
-        partitions = [TopicPartition(topic, number) for number in numbers]
+        partitions = [kafka.TopicPartition(topic, number) for number in numbers]
         yield from self._read(partitions, {key.encode() for key in keys}, since)
 
-    def read_topic(self, topic: str, since: Mapping[Place, int]) -> Iterator[tuple[str, bytes]]:
+    def read_topic(self, topic: str, since: Mapping[TopicPartition, int]) -> Iterator[tuple[str, bytes]]:
         """(key, value) of every record of a topic, each partition in order, from `since` to the end at call. UnreachableError."""
-        partitions = [TopicPartition(topic, number) for number in range(self._num_partitions[topic])]
+        partitions = [kafka.TopicPartition(topic, number) for number in range(self._num_partitions[topic])]
         yield from self._read(partitions, None, since)
 
-    def _read(self, partitions: Sequence[Any], wanted: Collection[bytes] | None, since: Mapping[Place, int]) -> Iterator[tuple[str, bytes]]:
+    def _read(
+        self, partitions: Sequence[Any], wanted: Collection[bytes] | None, since: Mapping[TopicPartition, int]
+    ) -> Iterator[tuple[str, bytes]]:
         """Records with these keys (None: all), a fetch at a time in memory."""
         with self._consumer() as consumer:
             left = self._spans(consumer, partitions, since)
@@ -166,14 +169,14 @@ class KafkaLog:
                     message = f"Kafka at {self._servers} sent nothing for {READ_TIMEOUT_S} s although its log goes on; is it overloaded?"
                     raise UnreachableError(message)
 
-    def _spans(self, consumer: Any, partitions: Sequence[Any], since: Mapping[Place, int]) -> dict[Any, range]:  # noqa: ANN401  # kafka-python has no types
+    def _spans(self, consumer: Any, partitions: Sequence[Any], since: Mapping[TopicPartition, int]) -> dict[Any, range]:  # noqa: ANN401  # kafka-python has no types
         """Offsets to read of each partition that has any, up to its end now. MismatchError for a bound that this log cannot have."""
         timeout_ms = int(CONNECT_TIMEOUT_S * 1000)
         ends = consumer.end_offsets(list(partitions), timeout_ms=timeout_ms)
         beginnings = consumer.beginning_offsets(list(partitions), timeout_ms=timeout_ms)
         spans: dict[Any, range] = {}
         for at in partitions:
-            start = since.get(Place(at.topic, at.partition), beginnings[at])
+            start = since.get(TopicPartition(at.topic, at.partition), beginnings[at])
             if not beginnings[at] <= start <= ends[at]:
                 message = (
                     f"{at.topic}/{at.partition}: expected an offset from {beginnings[at]} to {ends[at]}, found {start}; "

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from producer.errors import LogBrokenError
 from producer.log.local_file import broken, open_for_reading, open_for_writing
-from producer.log.writer import Coordinates, Place, Record
+from producer.log.writer import Coordinates, Record, TopicPartition
 from schemas.catalogue import NUM_PARTITIONS
 from schemas.local_log import partition_of
 
@@ -46,7 +46,7 @@ class LocalLog:
         self._closed = False
         self._connection = open_for_writing(path)
         self._inode = path.stat().st_ino
-        self._places: dict[Place, int] = {}
+        self._places: dict[TopicPartition, int] = {}
         self._log_id = str(self._connection.execute("SELECT value FROM meta WHERE name = 'log_id'").fetchone()[0])
         try:
             self._make_topics(topics)
@@ -104,9 +104,9 @@ class LocalLog:
         execute("COMMIT")
         return coordinates
 
-    def _locate(self, record: Record) -> tuple[int, Place]:
+    def _locate(self, record: Record) -> tuple[int, TopicPartition]:
         """Partition row and place of a record; topics that nobody has named before are made."""
-        place = Place(record.topic, partition_of(record.key, NUM_PARTITIONS))
+        place = TopicPartition(record.topic, partition_of(record.key, NUM_PARTITIONS))
         if place not in self._places:
             self._make_topics([record.topic])
         return self._places[place], place
@@ -119,7 +119,7 @@ class LocalLog:
             self._connection.executemany("INSERT OR IGNORE INTO partitions (topic, partition) VALUES (?, ?)", rows)
             self._connection.execute("COMMIT")
         found = self._connection.execute("SELECT topic, partition, id FROM partitions").fetchall()
-        self._places = {Place(topic, partition): partition_id for topic, partition, partition_id in found}
+        self._places = {TopicPartition(topic, partition): partition_id for topic, partition, partition_id in found}
 
     def _check_file(self) -> None:
         """OSError when the file was removed or replaced under us: SQLite would go on writing to what nobody can open again."""
@@ -135,29 +135,29 @@ class LocalLog:
             # The transaction is undone by whoever opens the file next; the failure that brought us here is the one to report.
             return
 
-    def ends(self) -> dict[Place, int]:
+    def ends(self) -> dict[TopicPartition, int]:
         """Offset after the last record of every partition."""
         connection = open_for_reading(self._path)
         try:
             return {
-                Place(topic, partition): end
+                TopicPartition(topic, partition): end
                 for topic, partition, end in connection.execute("SELECT topic, partition, next_offset FROM partitions")
             }
         finally:
             connection.close()
 
-    def read_stream(self, topic: str, key: str, since: Mapping[Place, int]) -> Iterator[bytes]:
+    def read_stream(self, topic: str, key: str, since: Mapping[TopicPartition, int]) -> Iterator[bytes]:
         """Values of one stream in order, from `since` to the end at call."""
         for _, value in self.read_streams(topic, [key], since):
             yield value
 
-    def read_streams(self, topic: str, keys: Collection[str], since: Mapping[Place, int]) -> Iterator[tuple[str, bytes]]:
+    def read_streams(self, topic: str, keys: Collection[str], since: Mapping[TopicPartition, int]) -> Iterator[tuple[str, bytes]]:
         """(key, value) of several streams, each in order, from `since` to the end at call; one scan of each partition they lie in."""
         wanted = json.dumps(sorted(keys))
         connection = open_for_reading(self._path)
         try:
             for partition in sorted({partition_of(key, NUM_PARTITIONS) for key in keys}):
-                place = Place(topic, partition)
+                place = TopicPartition(topic, partition)
                 row = connection.execute(
                     "SELECT id, next_offset FROM partitions WHERE topic = ? AND partition = ?", (topic, partition)
                 ).fetchone()
@@ -168,7 +168,7 @@ class LocalLog:
         finally:
             connection.close()
 
-    def read_topic(self, topic: str, since: Mapping[Place, int]) -> Iterator[tuple[str, bytes]]:
+    def read_topic(self, topic: str, since: Mapping[TopicPartition, int]) -> Iterator[tuple[str, bytes]]:
         """(key, value) of every record of a topic, each partition in order, from `since` to the end at call."""
         connection = open_for_reading(self._path)
         try:
@@ -176,7 +176,7 @@ class LocalLog:
                 "SELECT id, partition, next_offset FROM partitions WHERE topic = ? ORDER BY partition", (topic,)
             ).fetchall()
             for partition_id, partition, end in partitions:
-                yield from _scan(connection, partition_id, since.get(Place(topic, partition), 0), end, None)
+                yield from _scan(connection, partition_id, since.get(TopicPartition(topic, partition), 0), end, None)
         except sqlite3.Error as error:
             raise broken(self._path, "cannot be read", error) from error
         finally:

@@ -16,7 +16,7 @@ PRUNE_ROWS = 2000
 """Deleted in one transaction: milliseconds, so that the emitter's commits hardly wait."""
 
 
-class Chunk(NamedTuple):
+class SpooledRecords(NamedTuple):
     """Some records in the order of appending."""
 
     records: list[Record]
@@ -48,7 +48,7 @@ class Spool:
         """The furthest cursor of any target; 1 when nothing was ever shipped."""
         return self._number("SELECT max(next_position) FROM cursors") or 1
 
-    def read(self, position: int, max_bytes: int, max_records: int) -> Chunk:
+    def read(self, position: int, max_bytes: int, max_records: int) -> SpooledRecords:
         """Records from `position` on, up to a bound (one at least when there is one)."""
         records: list[Record] = []
         size = 0
@@ -67,7 +67,7 @@ class Spool:
             rows.close()
         except sqlite3.Error as error:
             raise broken(self._path, "cannot be read", error) from error
-        return Chunk(records, position)
+        return SpooledRecords(records, position)
 
     def move(self, target: str, next_position: int) -> None:
         """Everything before `next_position` lies in the target."""

@@ -17,7 +17,7 @@ class Record(NamedTuple):
     value: bytes
 
 
-class Place(NamedTuple):
+class TopicPartition(NamedTuple):
     """A partition of a topic."""
 
     topic: str
@@ -44,19 +44,19 @@ class LogWriter(Protocol):
         """Append in the order given; returns once all are durable (fsync, or acks=all). LogBrokenError: none is promised."""
         ...
 
-    def ends(self) -> dict[Place, int]:
+    def ends(self) -> dict[TopicPartition, int]:
         """Offset after the last record of every partition; a lower bound to keep in a manifest."""
         ...
 
-    def read_stream(self, topic: str, key: str, since: Mapping[Place, int]) -> Iterator[bytes]:
+    def read_stream(self, topic: str, key: str, since: Mapping[TopicPartition, int]) -> Iterator[bytes]:
         """Values of one stream in order, from `since` (places that it does not name: from the beginning) to the end at call."""
         ...
 
-    def read_streams(self, topic: str, keys: Collection[str], since: Mapping[Place, int]) -> Iterator[tuple[str, bytes]]:
+    def read_streams(self, topic: str, keys: Collection[str], since: Mapping[TopicPartition, int]) -> Iterator[tuple[str, bytes]]:
         """(key, value) of several streams of one topic, each in order; one pass over each partition that they lie in."""
         ...
 
-    def read_topic(self, topic: str, since: Mapping[Place, int]) -> Iterator[tuple[str, bytes]]:
+    def read_topic(self, topic: str, since: Mapping[TopicPartition, int]) -> Iterator[tuple[str, bytes]]:
         """(key, value) of every record of a topic, each partition in order, from `since` to the end at call."""
         ...
 

@@ -1,1 +1,1 @@
-"""Policies that act and learn: the network in this process, and a scripted one without torch."""
+"""Policies: the interfaces Policy and Learner, the scripted oracle, and the one that torch runs."""

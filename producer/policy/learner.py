@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from producer.environments.environment import Screenshot
-from producer.policy.backend import Policy, SampledTokens
+from producer.policy.policy import Policy, SampledTokens
 from producer.task import Task
 
 

@@ -5,9 +5,9 @@ from random import Random
 from uuid import UUID
 
 from producer.codecs.compact import CompactCodec
-from producer.environments.android_sim.oracles import oracle_action, random_action
-from producer.environments.android_sim.sim import AndroidSim
-from producer.policy.backend import Completion, SampleRequest
+from producer.environments.android_sim.device.sim import AndroidSim
+from producer.environments.android_sim.oracle.oracles import oracle_action, random_action
+from producer.policy.policy import Completion, SampleRequest
 
 
 class NoisyOracle:

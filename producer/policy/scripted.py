@@ -7,8 +7,8 @@ from hashlib import sha256
 from pathlib import Path
 from uuid import UUID
 
-from producer.policy.backend import Completion, Policy, SampleRequest
 from producer.policy.learner import Trajectory, UpdateResult, UpdateSettings
+from producer.policy.policy import Completion, Policy, SampleRequest
 
 
 class ScriptedLearner:

@@ -8,14 +8,15 @@ from datetime import datetime
 from time import monotonic
 from uuid import UUID
 
-from producer.agent.plan import Source
-from producer.errors import CuaTrainError, LogBrokenError
+from producer.emit.speaker import StreamSpeaker
+from producer.errors import CuaTrainError, LogBrokenError, StopRequestedError
+from producer.resume.resume_state import EvaluationSummary
+from producer.rollouts.plan import GroupOutcome, GroupPlan, RolloutSource, StatedTask
 from producer.seeds import derived_seed
-from producer.training.data import episodes_of_tasks
-from producer.training.groups import GroupOutcome, GroupPlan, GroupRunner, StatedTask
+from producer.training.batches import episodes_of_tasks
+from producer.training.groups import GroupRunner
 from producer.training.progress import Unit
-from producer.training.session import Session, StopRequestedError, StreamSpeaker
-from producer.training.state import EvaluationSummary
+from producer.training.session import Session
 from schemas import ids
 from schemas.base import Payload
 from schemas.catalogue import stream
@@ -63,7 +64,7 @@ def plan_groups(stated: Sequence[StatedTask], evaluation_id: UUID, *, episodes: 
 
 def run_evaluation(session: Session, plan: EvaluationPlan, stated: Sequence[StatedTask], unit: Unit) -> EvaluationSummary:
     """Run it to its end, or take what the log has of it. CuaTrainError when no episode could be scored."""
-    finished = session.recollection.evaluation_finished(plan.id)
+    finished = session.training_history.evaluation_finished(plan.id)
     if finished is not None:
         unit.finished_rollouts, unit.finished_turns = finished.completed_tasks, round(finished.avg_turns * finished.completed_tasks)
         return _recalled(plan, finished)
@@ -82,7 +83,7 @@ def run_evaluation(session: Session, plan: EvaluationPlan, stated: Sequence[Stat
         )
     )
     speaker.say(EvaluationStarted(kind=plan.kind, started_at=session.clock()))
-    source = Source(
+    source = RolloutSource(
         "baseline" if plan.kind == "baseline" else "eval", plan.id, plan.label, session.generation, batch=0, stream=speaker.subject
     )
 
@@ -101,9 +102,9 @@ def run_evaluation(session: Session, plan: EvaluationPlan, stated: Sequence[Stat
         source,
         groups,
         settings=session.group_settings(is_eval=True),
-        recalled=session.recollection.recall(source, groups, session.read_blob),
+        recalled=session.training_history.recall(source, groups, session.read_blob),
         say=speaker.say,
-        make_collector=session.make_collector,
+        make_engine=session.make_engine,
         tracker=session.tracker,
         unit=unit,
         on_progress=lambda: session.progressed(state_progress),
@@ -139,7 +140,7 @@ def _end_without_result(kind: Kind, error: Exception, reason: str, now: datetime
 def _open_stream(session: Session, plan: EvaluationPlan) -> StreamSpeaker:
     subject = stream("evaluation", plan.id)
     speaker = StreamSpeaker(subject, session.training_id, session.emitter)
-    if (history := session.recollection.of(subject)) is not None:
+    if (history := session.training_history.of(subject)) is not None:
         session.emitter.resume_stream(subject, position=history.position, statuses=history.statuses)
         speaker.statuses.update(history.statuses)
     return speaker

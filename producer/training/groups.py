@@ -5,16 +5,14 @@ Facts of groups go to the source's stream. What an earlier process has already b
 
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from uuid import UUID
 
-from producer.agent.collector import Collector
-from producer.agent.plan import RolloutPlan, RolloutResult, Source
 from producer.errors import CuaTrainError
+from producer.rollouts.engine import RolloutEngine
+from producer.rollouts.plan import GroupOutcome, GroupPlan, Recalled, RolloutPlan, RolloutResult, RolloutSource
 from producer.seeds import derived_seed
-from producer.task import Task
 from producer.training.progress import ProgressTracker, Unit
 from schemas import ids
 from schemas.base import Payload
@@ -22,49 +20,6 @@ from schemas.group import GroupCreated, GroupFailed, GroupFinished, GroupProgres
 
 PROGRESS_EVERY_S = 1.0
 """A group or its source states progress at most so often."""
-
-GroupPlace = tuple[int, int]
-"""(group_num, env_index)."""
-
-
-@dataclass(frozen=True, slots=True)
-class StatedTask:
-    """A task whose definition is in the log."""
-
-    task: Task
-    row_id: UUID
-    validator_row_id: UUID | None
-
-
-@dataclass(frozen=True, slots=True)
-class GroupPlan:
-    """Rollouts of one task that belong together."""
-
-    num: int
-    id: UUID
-    stated: StatedTask
-    seeds: tuple[int, ...]
-    """Environment seed of each place."""
-
-
-@dataclass(frozen=True, slots=True)
-class GroupOutcome:
-    """A group that has ended."""
-
-    plan: GroupPlan
-    results: tuple[RolloutResult, ...]
-    """Scored rollouts, by place."""
-    is_failed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Recalled:
-    """What the log already has of a source."""
-
-    results: Mapping[GroupPlace, RolloutResult] = field(default_factory=dict)
-    next_attempt: Mapping[GroupPlace, int] = field(default_factory=dict)
-    statuses: Mapping[UUID, str] = field(default_factory=dict)
-    """Of groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +40,13 @@ class GroupRunner:
 
     def __init__(
         self,
-        source: Source,
+        source: RolloutSource,
         groups: Sequence[GroupPlan],
         *,
         settings: GroupSettings,
         recalled: Recalled,
         say: Callable[[Payload], None],
-        make_collector: Callable[[Callable[[RolloutPlan], None]], Collector],
+        make_engine: Callable[[Callable[[RolloutPlan], None]], RolloutEngine],
         tracker: ProgressTracker,
         unit: Unit,
         on_progress: Callable[[], None],
@@ -102,7 +57,7 @@ class GroupRunner:
         self._settings = settings
         self._recalled = recalled
         self._say = say
-        self._collector = make_collector(self._on_begin)
+        self._engine = make_engine(self._on_begin)
         self._tracker = tracker
         self._unit = unit
         self._on_progress = on_progress
@@ -135,8 +90,8 @@ class GroupRunner:
                     self._count(recalled)
                     self._settle(group, index, recalled)
                 else:
-                    self._collector.submit(self._plan(group, index, self._recalled.next_attempt.get((group.num, index), 0)))
-        results = self._collector.run()
+                    self._engine.submit(self._plan(group, index, self._recalled.next_attempt.get((group.num, index), 0)))
+        results = self._engine.run()
         try:
             for result in results:
                 self._take(result)
@@ -163,7 +118,7 @@ class GroupRunner:
             message = f"rollout {plan.name} failed ({result.error_type}): {result.error_message}; the failure policy is fail_fast"
             raise CuaTrainError(message)
         elif settings.failure_policy == "retry" and self._attempts_here(plan) < settings.max_attempts:
-            self._collector.submit(self._plan(group, plan.env_index, plan.attempt + 1), first=True)
+            self._engine.submit(self._plan(group, plan.env_index, plan.attempt + 1), first=True)
         else:
             self._settle(group, plan.env_index, None)
         self._on_progress()

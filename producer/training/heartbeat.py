@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from uuid import UUID
 
 from producer.emit import Emitter
-from producer.emit.claim import ClaimLostError, HolderWatch
+from producer.emit.ownership import ClaimLostError, OwnershipMonitor
 from producer.errors import LogBrokenError, UnreachableError
 from schemas.catalogue import stream
 from schemas.event import Fact
@@ -21,7 +21,7 @@ HEARTBEAT_S = 10.0
 
 @contextmanager
 def heartbeat(
-    emitter: Emitter, training_id: UUID, watch: HolderWatch, on_lost: Callable[[ClaimLostError], None], every_s: float = HEARTBEAT_S
+    emitter: Emitter, training_id: UUID, watch: OwnershipMonitor, on_lost: Callable[[ClaimLostError], None], every_s: float = HEARTBEAT_S
 ) -> Iterator[None]:
     """Beat while the block runs; `on_lost` hears, once and from the beating thread, that another writer has the training.
 

@@ -9,12 +9,12 @@ from uuid import UUID
 from pydantic import JsonValue
 
 from producer.policy.learner import Learner
-from producer.training import state
+from producer.resume import resume_state
+from producer.resume.resume_state import EvaluationSummary, Manifest
+from producer.rollouts.plan import StatedTask
 from producer.training.evaluation import EvaluationPlan, run_evaluation
-from producer.training.groups import StatedTask
 from producer.training.progress import Unit
 from producer.training.session import Session
-from producer.training.state import EvaluationSummary, Manifest
 from producer.training.step import run_step
 from schemas import ids
 from schemas.base import Payload
@@ -100,7 +100,7 @@ class TrainingLoop:
         """State on disk, manifest last, and only then the facts that say so."""
         session, config = self.session, self.session.config
         step = self.manifest.step + 1
-        folder = state.begin_state(self.run_folder, session.generation, step)
+        folder = resume_state.begin_state(self.run_folder, session.generation, step)
         session.learner.save_state(folder)
         pending: list[Payload] = []
         if step == config.num_steps or (config.save_every and step % config.save_every == 0):
@@ -111,14 +111,14 @@ class TrainingLoop:
             step=step,
             policy_version=session.learner.version,
             log_id=session.emitter.log.log_id,
-            since=state.bounds_to_json(session.emitter.lower_bounds()),
+            since=resume_state.bounds_to_json(session.emitter.lower_bounds()),
             pending=tuple(_to_json(payload) for payload in pending),
         )
-        state.commit_state(folder, self.manifest)
+        resume_state.commit_state(folder, self.manifest)
         for payload in pending:
             session.speaker.say(payload)
         session.emitter.flush()
-        state.drop_old_states(self.run_folder, session.generation, step)
+        resume_state.drop_old_states(self.run_folder, session.generation, step)
 
 
 def save_checkpoint(run_folder: Path, learner: Learner, generation: int, step: int, step_id: UUID | None) -> CheckpointSaved:

@@ -11,24 +11,24 @@ from time import monotonic
 
 from producer.blobs import open_blobs
 from producer.config import RunConfig
+from producer.demo_policy.warm_up_training import WarmUpFacts
 from producer.emit import Emitter
-from producer.emit.claim import ClaimLostError
-from producer.errors import LogBrokenError, UsageError
+from producer.emit.ownership import ClaimLostError
+from producer.errors import LogBrokenError, StopRequestedError, UsageError
+from producer.resume import resume_state
+from producer.resume.open_training import AlreadyComplete, OpenedTraining, open_training
+from producer.resume.orphans import end_abandoned
+from producer.resume.resume_state import Manifest
+from producer.resume.training_lock import training_lock
+from producer.rollouts.plan import StatedTask
 from producer.task import Task
 from producer.tasks.sources import load_tasks
 from producer.tasks.statements import task_facts
-from producer.training import state
-from producer.training.abandoned import end_abandoned
-from producer.training.groups import StatedTask
 from producer.training.heartbeat import HEARTBEAT_S, heartbeat
-from producer.training.lock import training_lock
 from producer.training.loop import TrainingLoop, save_checkpoint, success_before_and_after
-from producer.training.opening import AlreadyComplete, Opened, open_training
-from producer.training.policies import open_policy
+from producer.training.open_policy import open_policy
 from producer.training.progress import ProgressTracker
-from producer.training.session import Session, StopRequestedError
-from producer.training.state import Manifest
-from producer.training.warm_up_facts import WarmUpFacts
+from producer.training.session import Session
 from schemas import ids
 from schemas.base import Payload
 from schemas.checkpoint import CheckpointSaved
@@ -89,11 +89,11 @@ def run(
     config = config.named(name)
     folder = config.log_path or installation.runs_dir / name
     behavior = config.behavior_if_log_dir_exists
-    if behavior in {"raise", "skip"} and state.find_states(folder):
+    if behavior in {"raise", "skip"} and resume_state.find_states(folder):
         if behavior == "raise":
             message = f"training {name!r} exists in {folder}; choose another --training-name or another --behavior-if-log-dir-exists"
             raise UsageError(message)
-        manifest = state.find_states(folder)[0][0]
+        manifest = resume_state.find_states(folder)[0][0]
         return _summary(name, "skipped", manifest, 0.0, folder)
     begun_s = monotonic()
     with training_lock(folder, name), Emitter.open(installation, clock=clock, say=report) as emitter:
@@ -112,7 +112,7 @@ def run(
         if isinstance(opened, AlreadyComplete):
             report(f"training {name!r} is complete after step {opened.manifest.step}; ask for more with --num-steps")
             return _summary(name, "completed", opened.manifest, 0.0, folder)
-        state.write_config(folder, opened.config.recorded())
+        resume_state.write_config(folder, opened.config.recorded())
         stop = stop or threading.Event()
         lost: list[ClaimLostError] = []
 
@@ -126,7 +126,7 @@ def run(
 
 
 def _train(
-    opened: Opened,
+    opened: OpenedTraining,
     emitter: Emitter,
     name: str,
     folder: Path,
@@ -160,7 +160,7 @@ def _train(
 
 
 def _prepare(
-    opened: Opened,
+    opened: OpenedTraining,
     emitter: Emitter,
     name: str,
     folder: Path,
@@ -181,10 +181,10 @@ def _prepare(
     stated = {task.task_id: state_task(speaker.say, task) for task in (*tasks, *eval_tasks)}
     manifest = replace(opened.manifest, generation=opened.generation)
     if opened.state_folder is None or opened.manifest.generation != opened.generation or manifest.step == 0:
-        state_folder = state.begin_state(folder, opened.generation, manifest.step)
+        state_folder = resume_state.begin_state(folder, opened.generation, manifest.step)
         learner.save_state(state_folder)
         manifest = replace(manifest, policy_version=learner.version, pending=())
-        state.commit_state(state_folder, manifest)
+        resume_state.commit_state(state_folder, manifest)
         if config.save_every and manifest.step == 0 and opened.generation not in _checkpointed(opened):
             speaker.say(save_checkpoint(folder, learner, opened.generation, 0, None))
     speaker.say(TrainingStarted(current_step=manifest.step))
@@ -196,7 +196,7 @@ def _prepare(
         emitter=emitter,
         learner=learner,
         make_environment=make_environment,
-        recollection=opened.recollection,
+        training_history=opened.training_history,
         speaker=speaker,
         clock=clock,
         stop=stop,
@@ -208,9 +208,9 @@ def _prepare(
     return TrainingLoop(session, folder, [stated[task.task_id] for task in tasks], [stated[task.task_id] for task in eval_tasks], manifest)
 
 
-def _checkpointed(opened: Opened) -> set[int]:
+def _checkpointed(opened: OpenedTraining) -> set[int]:
     """Generations whose beginning was kept as a checkpoint already."""
-    history = opened.recollection.of(opened.speaker.subject)
+    history = opened.training_history.of(opened.speaker.subject)
     payloads = [event.payload for event in history.events] if history else []
     return {payload.generation for payload in payloads if isinstance(payload, CheckpointSaved) and payload.step == 0}
 

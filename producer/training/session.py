@@ -7,52 +7,21 @@ from datetime import datetime
 from time import monotonic
 from uuid import UUID
 
-from producer.agent.collector import Collector, EnvironmentFactory
-from producer.agent.plan import RolloutPlan
-from producer.agent.rollout import RolloutSettings
 from producer.config import RunConfig
 from producer.emit import Emitter
+from producer.emit.speaker import StreamSpeaker
+from producer.errors import StopRequestedError
 from producer.policy.learner import Learner
+from producer.resume.training_history import TrainingHistory
+from producer.rollouts.engine import EnvironmentFactory, RolloutEngine
+from producer.rollouts.episode import EpisodeSettings
+from producer.rollouts.plan import RolloutPlan
 from producer.training.groups import GroupSettings
 from producer.training.progress import ProgressTracker
-from producer.training.recollection import Recollection
-from schemas.base import Payload
-from schemas.catalogue import entity_of, stream_kind
-from schemas.event import Fact
-from schemas.status import MACHINES
+from schemas.catalogue import stream_kind
 from schemas.training import Phase, TrainingProgressed
 
 PROGRESS_EVERY_S = 1.0
-
-
-class StopRequestedError(Exception):
-    """Somebody asked the run to stop (Ctrl-C, SIGTERM), or another process has taken the training over."""
-
-
-@dataclass(slots=True)
-class StreamSpeaker:
-    """Says facts on one stream, skipping transitions that an earlier process has already stated. Used from one thread."""
-
-    subject: str
-    training_id: UUID | None
-    emitter: Emitter
-    statuses: dict[tuple[str, UUID], str] = field(default_factory=dict)
-
-    def say(self, payload: Payload) -> None:
-        """Emit it; a transition into a state that the entity has already reached or passed is left out."""
-        entity = entity_of(self.subject, payload)
-        if entity is not None and payload.STATUS is not None:
-            old = self.statuses.get(entity)
-            if payload.CREATES and old is not None:
-                return
-            if old is not None and not MACHINES[entity[0]].allows(old, payload.STATUS):
-                return
-            self.statuses[entity] = payload.STATUS
-        self.emitter.emit(Fact(self.subject, payload, self.training_id))
-
-    def status_of(self, entity: str, owner: UUID) -> str | None:
-        """Where an entity of this stream is."""
-        return self.statuses.get((entity, owner))
 
 
 @dataclass(slots=True)
@@ -67,7 +36,7 @@ class Session:
     emitter: Emitter
     learner: Learner
     make_environment: EnvironmentFactory
-    recollection: Recollection
+    training_history: TrainingHistory
     speaker: StreamSpeaker
     """Of the training's stream."""
     clock: Callable[[], datetime]
@@ -87,13 +56,13 @@ class Session:
         if self.stop.is_set():
             raise StopRequestedError
 
-    def make_collector(self, on_begin: Callable[[RolloutPlan], None]) -> Collector:
+    def make_engine(self, on_begin: Callable[[RolloutPlan], None]) -> RolloutEngine:
         """A rollout engine with the session's policy and devices."""
         config = self.config
-        return Collector(
+        return RolloutEngine(
             policy=self.learner,
             make_environment=self.make_environment,
-            settings=RolloutSettings(
+            settings=EpisodeSettings(
                 training_id=self.training_id,
                 max_tokens=config.max_tokens,
                 max_task_time_s=config.max_task_time_seconds,

@@ -10,13 +10,13 @@ from uuid import UUID
 
 from pydantic import JsonValue
 
-from producer.agent.plan import RolloutResult, Source
 from producer.algorithms.advantages import group_advantages, has_signal
 from producer.errors import CuaTrainError
 from producer.policy.learner import Trajectory, UpdateResult, UpdateSettings
+from producer.rollouts.plan import GroupOutcome, GroupPlan, RolloutResult, RolloutSource, StatedTask
 from producer.seeds import derived_seed
-from producer.training.data import batch_of_tasks
-from producer.training.groups import GroupOutcome, GroupPlan, GroupRunner, StatedTask
+from producer.training.batches import batch_of_tasks
+from producer.training.groups import GroupRunner
 from producer.training.progress import Unit
 from producer.training.session import Session
 from schemas import ids
@@ -56,7 +56,7 @@ def run_step(session: Session, step: int, stated: Sequence[StatedTask], unit: Un
     say, begun_s = session.speaker.say, monotonic()
     session.phase = "rollout"
     step_id = ids.step_id(training_id, session.generation, step)
-    source = Source("step", step_id, f"step-{step}", session.generation, batch=step - 1, stream=session.speaker.subject)
+    source = RolloutSource("step", step_id, f"step-{step}", session.generation, batch=step - 1, stream=session.speaker.subject)
     groups = _plan_groups(session, step_id, step, stated)
     say(
         StepCreated(
@@ -69,7 +69,7 @@ def run_step(session: Session, step: int, stated: Sequence[StatedTask], unit: Un
         )
     )
     say(StepCollectionStarted(step_id=step_id))
-    recalled = session.recollection.recall(source, groups, session.read_blob)
+    recalled = session.training_history.recall(source, groups, session.read_blob)
     say(StepRolloutsStarted(step_id=step_id, rollout_started_at=session.clock()))
     outcomes = GroupRunner(
         source,
@@ -77,7 +77,7 @@ def run_step(session: Session, step: int, stated: Sequence[StatedTask], unit: Un
         settings=session.group_settings(is_eval=False),
         recalled=recalled,
         say=say,
-        make_collector=session.make_collector,
+        make_engine=session.make_engine,
         tracker=session.tracker,
         unit=unit,
         on_progress=lambda: session.progressed(lambda: _state_progress(session, step_id, unit, "rollout_execution")),
@@ -151,8 +151,8 @@ def _plan_groups(session: Session, step_id: UUID, step: int, stated: Sequence[St
 
 def _choose(session: Session, training_id: UUID, step_id: UUID, outcomes: Sequence[GroupOutcome]) -> list[_Chosen]:
     """Advantages within each group; groups of one reward teach nothing and are dropped. States it where it was not yet."""
-    stated = session.recollection.samples_chosen(training_id, step_id)
-    dropped = session.recollection.groups_dropped(training_id)
+    stated = session.training_history.samples_chosen(training_id, step_id)
+    dropped = session.training_history.groups_dropped(training_id)
     chosen: list[_Chosen] = []
     for outcome in outcomes:
         rewards = [result.reward for result in outcome.results]

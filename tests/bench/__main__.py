@@ -8,15 +8,8 @@ from pathlib import Path
 
 from schemas.installation import read_installation
 from tests.bench.emitting import measure_emit, recorded
-from tests.bench.projecting import (
-    ProjectionCost,
-    bench_server,
-    fill_log,
-    measure_copy,
-    measure_projection,
-    measure_rebuild,
-)
-from tests.kafka_service import KafkaService
+from tests.bench.projecting import ProjectionCost, bench_server, fill_log, measure_copy, measure_projection, measure_rebuild
+from tests.support.kafka import KafkaService
 
 
 def main() -> None:

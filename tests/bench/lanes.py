@@ -2,8 +2,8 @@
 
     python -m tests.bench.lanes FOLDER [--rounds 3] [--keep-freed-memory] [--unmerged]
 
-Without --keep-freed-memory the C library gives freed memory back to the kernel, as it does by default (producer.policy.memory). With
---unmerged the adapter stays beside the weights while sampling (producer.policy.merged).
+Without --keep-freed-memory the C library gives freed memory back to the kernel, as it does by default (producer.policy.torch_policy.memory). With
+--unmerged the adapter stays beside the weights while sampling (producer.policy.torch_policy.merged).
 """
 
 import argparse
@@ -23,11 +23,11 @@ import torch
 
 from producer.environments.android_sim import AndroidSim
 from producer.environments.environment import ActionRefusedError, Screenshot
-from producer.policy import merged
-from producer.policy.backend import Completion, PastTurn, SampleRequest
 from producer.policy.learner import Learner, TrainedTurn, Trajectory, UpdateSettings
-from producer.policy.memory import keep_freed_memory
-from producer.policy.open import open_in_process
+from producer.policy.policy import Completion, PastTurn, SampleRequest
+from producer.policy.torch_policy import merged
+from producer.policy.torch_policy.memory import keep_freed_memory
+from producer.policy.torch_policy.open import open_in_process
 from producer.task import Task
 from producer.tasks.demo import demo_tasks
 from producer.tasks.preset import PRESET_TASK_IDS

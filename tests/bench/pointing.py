@@ -13,14 +13,14 @@ from pathlib import Path
 
 import torch
 
+from producer.demo_policy.demonstrations import Demonstration, SpokenTurn
+from producer.demo_policy.examples import encode_demonstrations, encode_episodes
+from producer.demo_policy.grounding import encode_screens
+from producer.demo_policy.imitation import Pointer, imitated_logits
 from producer.environments.android_sim import AndroidSim
-from producer.policy.network import load_base
+from producer.policy.torch_policy.network import load_base
 from producer.seeds import derived_seed
 from producer.tasks.demo import demo_tasks
-from producer.training.demonstrations import Demonstration, SpokenTurn
-from producer.training.warm_up.acting import Pointer, imitated_logits
-from producer.training.warm_up.examples import encode_episodes, see_demonstrations
-from producer.training.warm_up.seeing import encode_screens
 
 HALF_WIDTH, HALF_HEIGHT = 12, 6
 """Of an icon's cell (90 x 80 px at least), in hundredths of the screen."""
@@ -41,7 +41,7 @@ def measure(folder: Path, num_phones: int) -> dict[str, float]:
     """Shares of icons whose x and y come out within the icon's cell."""
     network, processor = load_base(str(folder))
     examples = encode_episodes(
-        see_demonstrations((home_screen(phone) for phone in range(num_phones)), processor.image_processor),
+        encode_demonstrations((home_screen(phone) for phone in range(num_phones)), processor.image_processor),
         processor,
         processor.image_token_id,
     )

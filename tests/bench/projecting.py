@@ -10,11 +10,11 @@ import psycopg2
 
 from consumers.database.location import libpq_url
 from consumers.database.migrate import migrate
+from consumers.embedded_postgres.cluster import Cluster, stop
+from consumers.embedded_postgres.supervisor import free_port
 from consumers.log.open import open_reader
-from consumers.projection.loop import Projection
-from consumers.rebuilding.rebuild import rebuild
-from consumers.services.postgres_cluster import Cluster, stop
-from consumers.services.postgres_keeper import free_port
+from consumers.projection.loop import ProjectionLoop
+from consumers.rebuild.rebuild import rebuild
 from consumers.tables import ROW_TABLES
 from producer.log.kafka import KafkaLog
 from producer.log.local import LocalLog
@@ -22,7 +22,7 @@ from producer.log.writer import LogWriter, Record
 from schemas.catalogue import TOPIC_NAMES, topic_of
 from schemas.installation import Installation
 from tests.bench.meter import Meter
-from tests.postgres_service import PostgresServer
+from tests.support.postgres import PostgresServer
 
 APPEND_RECORDS = 2_000
 
@@ -81,7 +81,7 @@ def measure_projection(bench: BenchServer, installation: Installation, what: str
     reader = open_reader(installation)
     try:
         with Meter(bench.postmaster) as meter:
-            report = Projection(reader, url).run_once()
+            report = ProjectionLoop(reader, url).run_once()
     finally:
         reader.close()
     return ProjectionCost(what, report.events, sum(rows for rows, _ in _dump(url).values()), meter), url

@@ -21,25 +21,25 @@ from pydantic_core import from_json
 
 from consumers.database.connection import connected
 from consumers.database.migrate import migrate
-from consumers.folding.garbage import collect_seldom
+from consumers.embedded_postgres.cluster import Cluster, stop
+from consumers.embedded_postgres.supervisor import free_port
+from consumers.fold.garbage_collection import reduce_gc_frequency
 from consumers.log.local import LocalLogReader
 from consumers.log.open import open_reader
 from consumers.log.reader import LogReader
-from consumers.projection.loop import Projection
+from consumers.projection.loop import ProjectionLoop
 from consumers.projection.parallel import Parallel
-from consumers.rebuilding.hashing import NAMES
-from consumers.rebuilding.rebuild import rebuild
-from consumers.rebuilding.side_schema import drop_schema, finish_tables, make_tables
-from consumers.rebuilding.verify import verify
-from consumers.services.postgres_cluster import Cluster, stop
-from consumers.services.postgres_keeper import free_port
+from consumers.rebuild.hashing import NAMES
+from consumers.rebuild.rebuild import rebuild
+from consumers.rebuild.side_schema import drop_schema, finish_tables, make_tables
+from consumers.rebuild.verify import verify
 from producer.log.kafka import KafkaLog
 from producer.log.local import LocalLog
 from producer.log.writer import Record
 from schemas.catalogue import TOPIC_NAMES, topic_of
 from schemas.installation import Installation
-from tests.kafka_service import KafkaService
 from tests.reference_fold.histories import Said, Shape, history, interleaved
+from tests.support.kafka import KafkaService
 
 SHAPE = Shape(steps=25, groups=5, group_size=8, turns=6, response_chars=150, prompt_tokens=300, completion_tokens=40, has_trouble=False)
 NUM_TRAININGS = 3
@@ -163,7 +163,7 @@ def project(reader: LogReader, url: str, server: int, expected: int, parallel: P
     migrate(url, "base")
     migrate(url)
     with measured(server) as figures:
-        report = Projection(reader, url, parallel=parallel).run_once()
+        report = ProjectionLoop(reader, url, parallel=parallel).run_once()
     assert report.events == expected, report
     return cost(read_rows(url)[1], figures)
 
@@ -180,7 +180,7 @@ def run(*, with_kafka: bool, large: bool) -> dict[str, Cost]:
         with closing(LocalLog(path)) as log:
             for start in range(0, len(records), 1_000):
                 log.append(records[start : start + 1_000])
-        collect_seldom()
+        reduce_gc_frequency()
         with closing(LocalLogReader(path, topic_prefix="cua.")) as reader:
             costs["live, local log"] = project(reader, url, server, len(said))
             if parallel is not None:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import torch
 
-from producer.policy.network import load_base
-from producer.training.warm_up.examples import see_demonstrations
-from producer.training.warm_up.seeing import encode_screens
+from producer.demo_policy.examples import encode_demonstrations
+from producer.demo_policy.grounding import encode_screens
+from producer.policy.torch_policy.network import load_base
 from tests.bench.pointing import home_screen
 
 
@@ -28,7 +28,7 @@ def main() -> int:
     for num_threads in (1, 2):
         torch.set_num_threads(num_threads)
         wall_s, cpu_s = time.perf_counter(), time.process_time()
-        seen = see_demonstrations(screens, processor.image_processor)
+        seen = encode_demonstrations(screens, processor.image_processor)
         seen_s = time.process_time()
         with torch.no_grad():
             for one in seen:

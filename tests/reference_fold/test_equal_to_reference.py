@@ -9,15 +9,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from consumers.database.connection import Connection, connect
-from consumers.folding.fold import read_record
+from consumers.fold.fold import parse_record
 from consumers.projection.schema import ProjectedSchema
-from consumers.standing import count_held
+from consumers.status import count_held
 from consumers.tables import ROW_TABLES, STATE_TABLES
-from tests.projection.memory_log import MemoryLog
 from tests.reference_fold.comparison import database_tables, differences, plain_tables
 from tests.reference_fold.disturbances import DISTURBANCES, Disturbance, contradict, repeat
 from tests.reference_fold.histories import Shape, history, interleaved
 from tests.reference_fold.reference import fold
+from tests.support.memory_log import MemoryLog
 
 pytestmark = pytest.mark.services
 
@@ -49,7 +49,7 @@ def project_in_pieces(connection: Connection, log: MemoryLog, random: Random) ->
     left = list(log.records)
     while left:
         size = random.choice([1, 2, 7, 50, 400])
-        schema.apply([read_record(record) for record in left[:size]])
+        schema.apply([parse_record(record) for record in left[:size]])
         del left[:size]
         if random.random() < 0.2:
             schema = ProjectedSchema(connection, "cua", log.log_id)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.event import Envelope, StreamPoint
-from schemas.streams import StreamPosition, Verdict
+from schemas.streams import RecordOrder, StreamPosition
 from tests.schemas.test_wire import EVENT_ID, NOW, SUBJECT
 
 
@@ -19,9 +19,9 @@ def read(position: StreamPosition, *records: Envelope) -> list[str]:
     verdicts = []
     for one in records:
         verdict = position.judge(one)
-        if verdict is Verdict.NEXT:
+        if verdict is RecordOrder.NEXT:
             position.advance(one)
-        elif verdict is Verdict.FENCED:
+        elif verdict is RecordOrder.FENCED:
             position.refuse(one)
         verdicts.append(verdict.value)
     return verdicts
@@ -84,8 +84,8 @@ def test_any_redelivery_applies_every_record_once_and_in_order(epochs: int, leng
     position, applied = StreamPosition(), []
     for one in delivered:
         verdict = position.judge(one)
-        assert verdict in {Verdict.NEXT, Verdict.DUPLICATE}
-        if verdict is Verdict.NEXT:
+        assert verdict in {RecordOrder.NEXT, RecordOrder.DUPLICATE}
+        if verdict is RecordOrder.NEXT:
             position.advance(one)
             applied.append(one.point)
     assert applied == [one.point for one in history]

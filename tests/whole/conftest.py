@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from producer.training.warm_up.acting import Phase
-from producer.training.warm_up.make import WarmUpRecipe, ensure_demo_policy
+from producer.demo_policy.imitation import Phase
+from producer.demo_policy.warm_up import WarmUpRecipe, ensure_demo_policy
 
 BARELY_WARM = WarmUpRecipe(
     task_ids=("train_01_open_settings",),

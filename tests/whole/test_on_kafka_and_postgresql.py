@@ -16,8 +16,8 @@ import pytest
 
 from consumers.database.location import libpq_url
 from tests.chaos.invariants import violations
-from tests.kafka_service import KafkaService
-from tests.postgres_service import PostgresServer
+from tests.support.kafka import KafkaService
+from tests.support.postgres import PostgresServer
 
 TABLES = (
     *("training", "baseline", "eval", "task", "validator", "step", "group", "rollout", "turn", "action", "obs", "validation"),

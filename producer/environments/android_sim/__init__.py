@@ -4,7 +4,7 @@
 like a device. No network, no device, no torch.
 """
 
-from producer.environments.android_sim.sim import AndroidSim
-from producer.environments.android_sim.widget import Element
+from producer.environments.android_sim.device.sim import AndroidSim
+from producer.environments.android_sim.screens.widget import Element
 
 __all__ = ["AndroidSim", "Element"]

@@ -1,9 +1,9 @@
 """From the phone's state to the scene it shows. Pure functions: they change nothing."""
 
-from producer.environments.android_sim.apps import LAUNCHER, SETTINGS
-from producer.environments.android_sim.phone import Phone
 from producer.environments.android_sim.screens import app_pages, launcher, overlays, settings
-from producer.environments.android_sim.widget import Scene
+from producer.environments.android_sim.screens.widget import Scene
+from producer.environments.android_sim.state.apps import LAUNCHER, SETTINGS
+from producer.environments.android_sim.state.phone import Phone
 
 
 def scene(phone: Phone) -> Scene:

@@ -3,9 +3,6 @@
 from collections.abc import Callable
 from urllib.parse import quote_plus
 
-from producer.environments.android_sim.apps import BY_PACKAGE, CAMERA, CHROME, CONTACTS, DIALER, GALLERY, MESSAGES, Color
-from producer.environments.android_sim.effects import Go, Key, Press
-from producer.environments.android_sim.phone import Phone
 from producer.environments.android_sim.screens.parts import (
     BLACK_INK,
     CONTENT_TOP_PX,
@@ -18,7 +15,10 @@ from producer.environments.android_sim.screens.parts import (
     scrolled,
     text_field,
 )
-from producer.environments.android_sim.widget import NAV_TOP_PX, WIDTH_PX, Look, Scene, Widget
+from producer.environments.android_sim.screens.widget import NAV_TOP_PX, WIDTH_PX, Look, Scene, Widget
+from producer.environments.android_sim.state.apps import BY_PACKAGE, CAMERA, CHROME, CONTACTS, DIALER, GALLERY, MESSAGES, Color
+from producer.environments.android_sim.state.effects import Go, Key, Press
+from producer.environments.android_sim.state.phone import Phone
 
 LIGHT_GROUND: Color = (246, 247, 250)
 DARK_GROUND: Color = (16, 17, 21)

@@ -1,10 +1,10 @@
 """The launcher: home pages with dock, the app drawer with its search, the menu of a held icon."""
 
-from producer.environments.android_sim.apps import BY_PACKAGE, SETTINGS, TEST_APP
-from producer.environments.android_sim.effects import AppDeed, Effect, Go, Launch, OpenMenu, Press
-from producer.environments.android_sim.phone import Phone
 from producer.environments.android_sim.screens.parts import BLACK_INK, WHITE_INK, bars, is_dark, keyboard, scrolled, text_field
-from producer.environments.android_sim.widget import NAV_TOP_PX, WIDTH_PX, Look, Scene, Widget
+from producer.environments.android_sim.screens.widget import NAV_TOP_PX, WIDTH_PX, Look, Scene, Widget
+from producer.environments.android_sim.state.apps import BY_PACKAGE, SETTINGS, TEST_APP
+from producer.environments.android_sim.state.effects import AppDeed, Effect, Go, Launch, OpenMenu, Press
+from producer.environments.android_sim.state.phone import Phone
 
 CELL_W, CELL_H = 90, 94
 GRID_TOP_PX = 106

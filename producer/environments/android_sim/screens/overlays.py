@@ -1,13 +1,12 @@
 """What lies above every app: the notification shade, quick settings, recents, and the dark screen of a sleeping phone."""
 
-from producer.environments.android_sim.apps import BY_PACKAGE
-from producer.environments.android_sim.effects import Dismiss, Launch, Press, Slide, Toggle
-from producer.environments.android_sim.painters_list import SLIDER_LEFT, SLIDER_RIGHT
-from producer.environments.android_sim.phone import MAX_BRIGHTNESS, Phone
 from producer.environments.android_sim.screens.parts import WHITE_INK, bars, scrolled
 from producer.environments.android_sim.screens.settings import percent_of
-from producer.environments.android_sim.settings_tree import SWITCHES
-from producer.environments.android_sim.widget import NAV_PX, NAV_TOP_PX, WIDTH_PX, Look, Scene, Widget
+from producer.environments.android_sim.screens.widget import NAV_PX, NAV_TOP_PX, SLIDER_LEFT, SLIDER_RIGHT, WIDTH_PX, Look, Scene, Widget
+from producer.environments.android_sim.state.apps import BY_PACKAGE
+from producer.environments.android_sim.state.effects import Dismiss, Launch, Press, Slide, Toggle
+from producer.environments.android_sim.state.phone import MAX_BRIGHTNESS, Phone
+from producer.environments.android_sim.state.settings_tree import SWITCHES
 
 SHADE = (26, 28, 34)
 NUM_COMPACT_TILES = 4

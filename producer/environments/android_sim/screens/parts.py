@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from producer.environments.android_sim.apps import Color
-from producer.environments.android_sim.effects import Focus, Key, Press
-from producer.environments.android_sim.phone import Phone
-from producer.environments.android_sim.widget import NAV_PX, NAV_TOP_PX, STATUS_PX, WIDTH_PX, Look, Widget
+from producer.environments.android_sim.screens.widget import NAV_PX, NAV_TOP_PX, STATUS_PX, WIDTH_PX, Look, Widget
+from producer.environments.android_sim.state.apps import Color
+from producer.environments.android_sim.state.effects import Focus, Key, Press
+from producer.environments.android_sim.state.phone import Phone
 
 TITLE_PX = 56
 CONTENT_TOP_PX = STATUS_PX + TITLE_PX

@@ -1,12 +1,11 @@
 """The settings app: pages of `settings_tree` with the rows that depend on the device (networks, apps, storage)."""
 
-from producer.environments.android_sim.apps import APPS, BY_PACKAGE, CHROME, TEST_APP
-from producer.environments.android_sim.effects import AppDeed, Effect, Go, Join, Put, Slide, Toggle
-from producer.environments.android_sim.painters_list import SLIDER_LEFT, SLIDER_RIGHT
-from producer.environments.android_sim.phone import MAX_BRIGHTNESS, VOLUME_STEPS, Phone
 from producer.environments.android_sim.screens.parts import CONTENT_TOP_PX, ROW_PX, is_dark, page_bars, scrolled
-from producer.environments.android_sim.settings_tree import BLUE, INDIGO, PAGES, Row
-from producer.environments.android_sim.widget import NAV_TOP_PX, WIDTH_PX, Look, Scene, Widget
+from producer.environments.android_sim.screens.widget import NAV_TOP_PX, SLIDER_LEFT, SLIDER_RIGHT, WIDTH_PX, Look, Scene, Widget
+from producer.environments.android_sim.state.apps import APPS, BY_PACKAGE, CHROME, TEST_APP
+from producer.environments.android_sim.state.effects import AppDeed, Effect, Go, Join, Put, Slide, Toggle
+from producer.environments.android_sim.state.phone import MAX_BRIGHTNESS, VOLUME_STEPS, Phone
+from producer.environments.android_sim.state.settings_tree import BLUE, INDIGO, PAGES, Row
 
 APPS_FIRST = (CHROME, TEST_APP)
 """The apps page lists these first, as a device lists recently used apps."""

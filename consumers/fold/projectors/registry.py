@@ -1,0 +1,74 @@
+"""Which projector takes which fact, and the version of the whole."""
+
+import hashlib
+
+from consumers.fold.projectors.environment import EnvironmentProjector
+from consumers.fold.projectors.evaluation import EvaluationProjector
+from consumers.fold.projectors.group import GroupProjector
+from consumers.fold.projectors.projector import Projector
+from consumers.fold.projectors.rollout import RolloutProjector
+from consumers.fold.projectors.step import SampleProjector, StepProjector
+from consumers.fold.projectors.task import TaskProjector, ValidatorProjector
+from consumers.fold.projectors.training import CheckpointProjector, SupersedingProjector, TrainingProjector
+from consumers.fold.projectors.turn import TurnProjector
+from consumers.fold.projectors.validation import ValidationProjector
+from consumers.tables import PROJECTION_VERSION
+from schemas.base import Payload
+from schemas.catalogue import PAYLOADS
+from schemas.checkpoint import CheckpointSaved
+from schemas.evaluation import BY_KIND, EvaluationSuperseded
+from schemas.group import GroupDropped
+from schemas.step import SamplesChosen
+from schemas.task import TaskStated, ValidatorStated
+from schemas.training import StepSuperseded
+from schemas.turn import TurnTaken
+from schemas.validation import ValidationRecorded
+
+_BY_ENTITY: dict[str, Projector] = {
+    "training": TrainingProjector(),
+    "step": StepProjector(),
+    "group": GroupProjector(),
+    "rollout": RolloutProjector(),
+    "environment": EnvironmentProjector(),
+    BY_KIND: EvaluationProjector(),
+}
+_BY_FACT: dict[type[Payload], Projector] = {
+    TurnTaken: TurnProjector(),
+    StepSuperseded: SupersedingProjector(),
+    CheckpointSaved: CheckpointProjector(),
+    SamplesChosen: SampleProjector(),
+    GroupDropped: GroupProjector(),
+    EvaluationSuperseded: EvaluationProjector(),
+    ValidationRecorded: ValidationProjector(),
+    TaskStated: TaskProjector(),
+    ValidatorStated: ValidatorProjector(),
+}
+
+
+def _projector_of(payload: type[Payload]) -> Projector:
+    return _BY_FACT[payload] if payload in _BY_FACT else _BY_ENTITY[str(payload.ENTITY)]
+
+
+_HOMES: dict[str, frozenset[str]] = {
+    "training": frozenset({"training"}),
+    "step": frozenset({"training"}),
+    "checkpoint": frozenset({"training"}),
+    "task": frozenset({"training", "evaluation"}),
+    "validator": frozenset({"training", "evaluation"}),
+    "group": frozenset({"training", "evaluation"}),
+    "evaluation": frozenset({"evaluation"}),
+    "rollout": frozenset({"rollout"}),
+    "validation": frozenset({"rollout", "scoring"}),
+    "environment": frozenset({"environment"}),
+}
+"""Second word of a type -> kinds of streams that may say so: every row belongs to one stream."""
+HOMES: dict[type[Payload], frozenset[str]] = {payload: _HOMES[payload.TYPE.split(".")[1]] for payload in PAYLOADS}
+
+PROJECTORS: dict[type[Payload], Projector] = {payload: _projector_of(payload) for payload in PAYLOADS}
+"""Every fact there is; a fact without a projector fails here, at import."""
+
+
+def catalogue_hash() -> str:
+    """Of the types and versions that this code can apply: another one means that parked records are worth another try."""
+    known = sorted(f"{payload.TYPE}:{payload.VERSION}" for payload in PAYLOADS)
+    return hashlib.sha256("\n".join([str(PROJECTION_VERSION), *known]).encode()).hexdigest()

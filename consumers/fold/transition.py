@@ -1,0 +1,122 @@
+"""How an event moves its entity's status, and the history of it: the same for every entity."""
+
+from typing import NamedTuple
+
+from consumers.fold.projectors.projector import Insert
+from consumers.fold.projectors.row_ids import row_id
+from consumers.fold.streams import Stream
+from schemas.base import Payload
+from schemas.catalogue import PAYLOADS
+from schemas.evaluation import BY_KIND
+from schemas.event import Event
+from schemas.status import MACHINES, IllegalTransitionError, next_status
+from schemas.training import TrainingResumed
+
+# Looked up once per class: asking a payload for a field that it lacks is slow.
+_PROGRESS = {
+    payload: next((name for name in ("progress", "progress_percent") if name in payload.model_fields), None) for payload in PAYLOADS
+}
+_MESSAGES = {
+    payload: tuple(name for name in ("status_message", "error_message", "reason") if name in payload.model_fields) for payload in PAYLOADS
+}
+ENDS = {entity: machine.ends for entity, machine in MACHINES.items()}
+INITIAL = {entity: machine.initial for entity, machine in MACHINES.items()}
+
+
+class StatusTransition(NamedTuple):
+    """What an event does to an entity's status."""
+
+    entity: str
+    id: str
+    old: str | None
+    new: str | None
+    """None: the event says nothing of the status."""
+    changes_status: bool
+    """old and new differ."""
+
+    @property
+    def starts(self) -> bool:
+        """It leaves its first state for one that is no end."""
+        return self.changes_status and self.old == INITIAL[self.entity] and self.new not in ENDS[self.entity]
+
+
+def entity_key(owner: str, payload: Payload) -> tuple[str, str] | None:
+    """`schemas.catalogue.entity_of` with ids as text, which saves parsing the owner's for every event (they agree by a test)."""
+    entity = payload.ENTITY
+    if entity is None:
+        return None
+    if entity == "step":
+        return entity, str(payload.step_id)  # type: ignore[attr-defined]  # every payload of a step has it
+    if entity == "group":
+        return entity, str(payload.group_id)  # type: ignore[attr-defined]  # every payload of a group has it
+    if entity == BY_KIND:
+        return ("baseline" if payload.kind == "baseline" else "eval"), owner  # type: ignore[attr-defined]  # every payload of an evaluation has it
+    return entity, owner
+
+
+def find_transition(stream: Stream, event: Event) -> StatusTransition | None:
+    """The move; None for an event without an entity. IllegalTransitionError when the entity's machine refuses it."""
+    payload = event.payload
+    target = entity_key(stream.owner, payload)
+    if target is None:
+        return None
+    entity, key = target
+    old = stream.statuses.get(f"{entity}/{key}")
+    if payload.STATUS is None:
+        # An entity that has ended is forgotten, unless it owns the stream: only of the owner is it known that it never was.
+        if old is None and key == stream.owner:
+            message = f"{entity} is spoken of but was never created"
+            raise IllegalTransitionError(message)
+        return StatusTransition(entity, key, old, None, changes_status=False)
+    changes_status = next_status(entity, old, payload.STATUS, creates=payload.CREATES, resumes=isinstance(payload, TrainingResumed))
+    return StatusTransition(entity, key, old, payload.STATUS, changes_status)
+
+
+def remember(stream: Stream, transition: StatusTransition) -> None:
+    """Take a move into the stream's state: the owner's status for ever, others' until they end."""
+    if not transition.changes_status or transition.new is None:
+        return
+    name = f"{transition.entity}/{transition.id}"
+    if transition.new in ENDS[transition.entity] and transition.id != stream.owner:
+        stream.statuses.pop(name, None)
+    else:
+        stream.statuses[name] = transition.new
+
+
+def history(event: Event, transition: StatusTransition, time: str) -> Insert:
+    """The row of status_history of a move."""
+    envelope, payload = event
+    return Insert(
+        "status_history",
+        {
+            "id": row_id("status_history", transition.entity, transition.id, str(envelope.epoch), str(envelope.sequence)),
+            "entity_type": transition.entity,
+            "entity_id": transition.id,
+            "old_status": transition.old,
+            "new_status": transition.new,
+            "progress_percent": _percent(payload),
+            "status_message": _message(payload),
+            "metadata_json": {"type": envelope.type},
+            "changed_at": time,
+            "created_at": time,
+            "stream": envelope.subject,
+            "epoch": envelope.epoch,
+            "sequence": envelope.sequence,
+        },
+    )
+
+
+def _percent(payload: Payload) -> object:
+    """What the event states; the creation of an entity states 0."""
+    name = _PROGRESS[type(payload)]
+    if name is None:
+        return 0.0 if payload.CREATES else None
+    stated = getattr(payload, name)
+    return stated.percent if name == "progress" else stated
+
+
+def _message(payload: Payload) -> object:
+    for name in _MESSAGES[type(payload)]:
+        if (message := getattr(payload, name)) is not None:
+            return message
+    return None

@@ -1,0 +1,138 @@
+"""One batch as statements: new rows by COPY, changes by one UPDATE per set of columns. Made ready apart from being executed.
+
+New rows cannot exist yet (see `projectors.projector`), so that the cheapest statement there is serves live as in a rebuild.
+"""
+
+from collections.abc import Iterable, Sequence
+from io import StringIO
+from typing import NamedTuple
+
+from psycopg2.extensions import cursor as Cursor  # noqa: N812  # psycopg2 names its class in lower case
+
+from consumers.fold.fold import FoldedBatch
+from consumers.fold.held import Coordinates
+from consumers.fold.projectors.projector import Insert, Operation, Row, Update, Upsert
+from consumers.fold.rows import Rows
+from consumers.fold.streams import Stream
+from consumers.projection.copying import TABLES, copy_text, json_text
+
+COPY_CHUNK = 1 << 16
+"""Characters that libpq gets at once."""
+
+
+class Command(NamedTuple):
+    """One statement with its data as text, which nothing changes any more."""
+
+    statement: str
+    is_copy: bool
+    data: str
+    """COPY's input, or the one parameter, a JSON array of rows."""
+
+
+def execute(cursor: Cursor, commands: Iterable[Command]) -> None:
+    """In the caller's transaction."""
+    for command in commands:
+        if command.is_copy:
+            cursor.copy_expert(command.statement, StringIO(command.data), COPY_CHUNK)
+        else:
+            cursor.execute(command.statement, (command.data,))
+
+
+def batch_commands(schema: str, batch: FoldedBatch) -> list[Command]:
+    """Rows, stream states and held records; not the reader's position."""
+    return [
+        *row_commands(schema, batch.rows),
+        *stream_commands(schema, batch.streams.values()),
+        *released_commands(schema, batch.released),
+        *copy_commands(schema, "held_record", (held.row() for held in batch.held.values())),
+    ]
+
+
+def row_commands(schema: str, rows: Rows) -> list[Command]:
+    """Every row, by table in one order and within it by key: two writers cannot deadlock."""
+    commands = [upsert_command(schema, table, rows.upserts[table]) for table in sorted(rows.upserts)]
+    for table in sorted(rows.inserts):
+        commands += copy_commands(schema, table, rows.inserts[table].values())
+    for table in sorted(rows.changes):
+        commands += update_commands(schema, table, rows.changes[table])
+    return commands
+
+
+def copy_commands(schema: str, table: str, rows: Iterable[Row]) -> list[Command]:
+    """New rows; none: no command."""
+    text = copy_text(table, rows)
+    return [Command(f'COPY "{schema}"."{table}" ({TABLES[table].names}) FROM STDIN', is_copy=True, data=text)] if text else []
+
+
+def update_commands(schema: str, table: str, rows: dict[str, Row], key: str = "id") -> list[Command]:
+    """Columns of rows that are there; rows that are not stay absent."""
+    if not rows:
+        return []
+    by_columns: dict[tuple[str, ...], list[Row]] = {}
+    for row_key in sorted(rows):
+        values = rows[row_key]
+        by_columns.setdefault(tuple(sorted(values)), []).append({key: row_key} | values)
+    columns = TABLES[table].by_name
+    commands = []
+    for names, changed in by_columns.items():
+        assignments = ", ".join(f'"{name}" = new."{name}"' for name in names)
+        record = ", ".join(f'"{name}" {columns[name].type}' for name in (key, *names))
+        statement = (
+            f'UPDATE "{schema}"."{table}" AS old SET {assignments} FROM json_to_recordset(%s::json) AS new ({record}) '
+            f'WHERE old."{key}" = new."{key}"'
+        )
+        commands.append(Command(statement, is_copy=False, data=json_text(changed)))
+    return commands
+
+
+def upsert_command(schema: str, table: str, rows: dict[str, Row]) -> Command:
+    """Content-addressed rows; of a known one the times alone move, outwards."""
+    columns = TABLES[table]
+    record = ", ".join(f'"{column.name}" {column.type}' for column in columns.columns)
+    times = {"created_at": "LEAST", "updated_at": "GREATEST"}
+    sets = [f"{name} = {merge}(old.{name}, excluded.{name})" for name, merge in times.items() if name in columns.by_name]
+    news = " OR ".join(f"old.{name} <> {merge}(old.{name}, excluded.{name})" for name, merge in times.items() if name in columns.by_name)
+    statement = (
+        f'INSERT INTO "{schema}"."{table}" AS old ({columns.names}) SELECT {columns.names} '
+        f"FROM json_to_recordset(%s::json) AS new ({record}) ON CONFLICT (id) DO UPDATE SET {', '.join(sets)} WHERE {news}"
+    )
+    return Command(statement, is_copy=False, data=json_text([rows[key] for key in sorted(rows)]))
+
+
+def stream_commands(schema: str, streams: Iterable[Stream]) -> list[Command]:
+    """Stream states: new ones copied, known ones changed."""
+    new, known = [], {}
+    for stream in streams:
+        if stream.is_stored:
+            row = stream.row()
+            known[str(row.pop("stream"))] = row
+        else:
+            new.append(stream.row())
+    return copy_commands(schema, "stream_position", new) + update_commands(schema, "stream_position", known, key="stream")
+
+
+def released_commands(schema: str, released: Iterable[Coordinates]) -> list[Command]:
+    """Records that are no longer held."""
+    keys = [key._asdict() for key in sorted(released)]
+    if not keys:
+        return []
+    statement = (
+        f'DELETE FROM "{schema}".held_record AS held USING json_to_recordset(%s::json) '
+        'AS gone (log_id text, topic text, partition integer, "offset" bigint) WHERE (held.log_id, held.topic, held.partition, '
+        'held.log_offset) = (gone.log_id, gone.topic, gone.partition, gone."offset")'
+    )
+    return [Command(statement, is_copy=False, data=json_text(keys))]
+
+
+def operation_commands(schema: str, operations: Sequence[Operation]) -> list[Command]:
+    """One event's operations."""
+    commands: list[Command] = []
+    for operation in operations:
+        match operation:
+            case Insert(table, row):
+                commands += copy_commands(schema, table, [row])
+            case Update(table, key, values):
+                commands += update_commands(schema, table, {key: values})
+            case Upsert(table, row):
+                commands.append(upsert_command(schema, table, {str(row["id"]): row}))
+    return commands

@@ -1,0 +1,150 @@
+"""Are the tables what the log says? Hashes of every table at one snapshot against a replay to the very positions of that snapshot."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import NamedTuple
+
+from psycopg2.extensions import cursor as Cursor  # noqa: N812  # psycopg2 names its class in lower case
+
+from consumers.database.connection import Connection, connected
+from consumers.errors import MismatchError
+from consumers.fold.fold import ReplayFilter
+from consumers.fold.projectors.registry import catalogue_hash
+from consumers.log.reader import LogReader
+from consumers.projection.copying import TABLES
+from consumers.projection.positions import Positions, ProjectionState, check_log, load_positions, read_state
+from consumers.projection.replay import Replay, check_beginning
+from consumers.rebuild.hashing import NAMES, TableHash, hash_tables, row_hashes
+from consumers.rebuild.side_schema import side_schema
+from consumers.tables import PROJECTION_VERSION, SCHEMA
+
+MAX_DIFFERENCES = 1_000
+"""Reported; what lies beyond is only counted as "more"."""
+MISSING = "(no row)"
+
+
+class Difference(NamedTuple):
+    """One column of one row that is not what the log says; of a row that one side lacks, `column` is None."""
+
+    table: str
+    key: str
+    column: str | None
+    live: str | None
+    replayed: str | None
+
+
+class Snapshot(NamedTuple):
+    """The live schema at one moment."""
+
+    state: ProjectionState
+    positions: Positions
+    tables: dict[str, TableHash]
+    replay_filter: ReplayFilter
+    """What the code that fills it could not apply; other code must not apply it either, to compare."""
+    redrivable: list[str]
+    """Streams that this code may be able to go on with: parked by code that knew fewer event types."""
+
+
+@dataclass
+class Verification:
+    """The answer."""
+
+    equal: bool
+    events: int
+    tables: dict[str, TableHash]
+    differences: list[Difference] = field(default_factory=list)
+    has_more: bool = False
+    """There are differences beyond those listed."""
+    redrivable: list[str] = field(default_factory=list)
+
+
+def take_snapshot(connection: Connection, schema: str = SCHEMA) -> Snapshot:
+    """Hashes and positions of one moment; the connection's transaction stays open on it."""
+    connection.rollback()
+    connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
+    with connection.cursor() as cursor:
+        state = read_state(cursor, schema)
+        if state.version != PROJECTION_VERSION:
+            found = f"found version {state.version}; run `cua-project rebuild`"
+            message = f"expected tables of projection version {PROJECTION_VERSION}, {found}"
+            raise MismatchError(message)
+        positions = load_positions(cursor, schema)
+        replay_filter, redrivable = ReplayFilter(), list[str]()
+        if state.catalogue_hash != catalogue_hash():
+            replay_filter, redrivable = _parked_for_want_of_code(cursor, schema)
+        return Snapshot(state, positions, hash_tables(cursor, schema), replay_filter, redrivable)
+
+
+def _parked_for_want_of_code(cursor: Cursor, schema: str) -> tuple[ReplayFilter, list[str]]:
+    cursor.execute(
+        f'SELECT topic, partition, log_offset, stream FROM "{schema}".held_record WHERE held_as = %s AND kind = %s ORDER BY stream',
+        ("parked", "unknown_schema"),
+    )
+    rows = cursor.fetchall()
+    return ReplayFilter(frozenset((topic, partition, offset) for topic, partition, offset, _ in rows)), [row[3] for row in rows]
+
+
+def verify(reader: LogReader, url: str) -> Verification:
+    """Replay beside the live tables and compare. MismatchError when tables, code and log do not belong together."""
+    with connected(url, "verify") as live:
+        snapshot = take_snapshot(live)
+        check_log(snapshot.state, reader)
+        check_beginning(reader)
+        with side_schema(url, "cua_verify_") as schema, connected(url, "verify replay") as connection:
+            with Replay(reader, url, schema, snapshot.replay_filter) as replay:
+                replay.advance(snapshot.positions)
+            with connection, connection.cursor() as cursor:
+                replayed = hash_tables(cursor, schema)
+            found = [
+                difference
+                for table in NAMES
+                if snapshot.tables[table] != replayed[table]
+                for difference in islice(_differences(live, connection, schema, table), MAX_DIFFERENCES + 1)
+            ]
+            connection.rollback()
+    return Verification(
+        equal=snapshot.tables == replayed,
+        events=replay.num_events,
+        tables=snapshot.tables,
+        differences=found[:MAX_DIFFERENCES],
+        has_more=len(found) > MAX_DIFFERENCES,
+        redrivable=snapshot.redrivable,
+    )
+
+
+def _differences(live: Connection, replayed: Connection, schema: str, table: str) -> Iterator[Difference]:
+    """Rows that one side lacks, and columns that differ, by key."""
+    for key, left, right in _merged(row_hashes(live, SCHEMA, table), row_hashes(replayed, schema, table)):
+        if left == right:
+            continue
+        if left is None:
+            yield Difference(table, key, None, MISSING, "a row")
+        elif right is None:
+            yield Difference(table, key, None, "a row", MISSING)
+        else:
+            before, after = _row(live, SCHEMA, table, key), _row(replayed, schema, table, key)
+            yield from (Difference(table, key, name, before[name], after[name]) for name in sorted(before) if before[name] != after[name])
+
+
+def _merged(left: Iterator[tuple[str, str]], right: Iterator[tuple[str, str]]) -> Iterator[tuple[str, str | None, str | None]]:
+    """Two sorted sequences of (key, hash) as one of (key, left's hash, right's hash)."""
+    ours, theirs = next(left, None), next(right, None)
+    while ours is not None or theirs is not None:
+        key = min(pair[0] for pair in (ours, theirs) if pair is not None)
+        is_ours, is_theirs = ours is not None and ours[0] == key, theirs is not None and theirs[0] == key
+        yield key, ours[1] if is_ours and ours else None, theirs[1] if is_theirs and theirs else None
+        if is_ours:
+            ours = next(left, None)
+        if is_theirs:
+            theirs = next(right, None)
+
+
+def _row(connection: Connection, schema: str, table: str, key: str) -> dict[str, str | None]:
+    names = list(TABLES[table].by_name)
+    columns = ", ".join(f'"{name}"::text' for name in names)
+    with connection.cursor() as cursor:
+        cursor.execute(f'SELECT {columns} FROM "{schema}"."{table}" WHERE id = %s', (key,))
+        row = cursor.fetchone()
+    assert row is not None  # noqa: S101  # the key was read in the same snapshot
+    return dict(zip(names, row, strict=True))

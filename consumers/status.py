@@ -1,0 +1,127 @@
+"""How far the tables are behind the log, what is held, and how the trainings stand: what `status` and the monitor show."""
+
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from psycopg2.extensions import cursor as Cursor  # noqa: N812  # psycopg2 names its class in lower case
+
+from consumers.database.connection import connected
+from consumers.log.reader import LogReader, TopicPartition
+from consumers.projection.positions import check_log, load_positions, read_state
+from consumers.tables import SCHEMA
+
+FIRST_RECORD_S = 1.0
+"""How long the first unread record of a partition is waited for, to know its age."""
+
+
+class PartitionStatus(NamedTuple):
+    """One partition."""
+
+    topic: str
+    partition: int
+    position: int
+    """Next offset to read."""
+    end: int
+    lag_events: int
+    lag_seconds: float
+    """Age of the first record that is not projected; 0 when there is none."""
+
+
+class TrainingStatus(NamedTuple):
+    """One training."""
+
+    run_name: str
+    status: str
+    progress_percent: float
+    heartbeat_age_s: float | None
+    """None before the first heartbeat."""
+    parked_since: str | None
+    """Time of the first of its events that could not be applied; None: none is parked."""
+
+
+class HeldCounts(NamedTuple):
+    """Counts over all streams."""
+
+    parked: int
+    """Records."""
+    duplicates: int
+    fenced: int
+    gaps: int
+    """Streams that wait."""
+
+
+class ProjectionStatus(NamedTuple):
+    """Everything."""
+
+    log_kind: str
+    partitions: list[PartitionStatus]
+    held: HeldCounts
+    trainings: list[TrainingStatus]
+
+    @property
+    def lag_events(self) -> int:
+        """Records that are not projected yet."""
+        return sum(partition.lag_events for partition in self.partitions)
+
+
+def read_status(reader: LogReader, url: str, now: datetime | None = None) -> ProjectionStatus:
+    """As things are now. MismatchError when the tables are of another log."""
+    now = now or datetime.now(UTC)
+    with connected(url, "status") as connection, connection, connection.cursor() as cursor:
+        check_log(read_state(cursor, SCHEMA), reader)
+        positions = load_positions(cursor, SCHEMA)
+        held = count_held(cursor)
+        trainings = load_trainings(cursor, now)
+    places = reader.places()
+    ends = reader.ends(places)
+    partitions = [_partition(reader, place, positions.get(place, 0), ends[place], now) for place in places]
+    return ProjectionStatus(reader.kind, partitions, held, trainings)
+
+
+def _partition(reader: LogReader, place: TopicPartition, position: int, end: int, now: datetime) -> PartitionStatus:
+    lag = max(0, end - position)
+    age_s = 0.0
+    if lag:
+        reader.seek({place: position})
+        records = reader.poll(1, FIRST_RECORD_S)
+        age_s = (now - records[0].appended_at).total_seconds() if records else 0.0
+    return PartitionStatus(place.topic, place.partition, position, end, lag, max(0.0, age_s))
+
+
+def count_held(cursor: Cursor) -> HeldCounts:
+    """What is not in the rows."""
+    cursor.execute(
+        f"SELECT (SELECT count(*) FROM {SCHEMA}.held_record WHERE held_as = 'parked'), "
+        f"(SELECT coalesce(sum(num_duplicates), 0)::bigint FROM {SCHEMA}.reader_position), "
+        f"(SELECT count(*) FROM {SCHEMA}.held_record WHERE held_as = 'refused'), "
+        f"(SELECT count(*) FROM {SCHEMA}.stream_position WHERE num_waiting > 0)"
+    )
+    row = cursor.fetchone()
+    assert row is not None  # noqa: S101  # a SELECT of scalars has one row
+    return HeldCounts(*row)
+
+
+def load_trainings(cursor: Cursor, now: datetime) -> list[TrainingStatus]:
+    """Every training, newest first; parked when any stream that belongs to it is."""
+    cursor.execute(
+        "WITH parked AS (SELECT substring(stream FROM position('/' IN stream) + 1)::uuid AS owner, parked_since "
+        f"FROM {SCHEMA}.stream_position WHERE parked_since IS NOT NULL), "
+        f"owned AS (SELECT id AS owner, id AS training_id FROM {SCHEMA}.training "
+        + "".join(
+            f'UNION ALL SELECT id, training_id FROM {SCHEMA}."{table}" WHERE id IN (SELECT owner FROM parked) '
+            for table in ("rollout", "environment", "eval", "baseline")
+        )
+        + "), since AS (SELECT training_id, min(parked_since) AS parked_since FROM parked JOIN owned USING (owner) GROUP BY training_id) "
+        "SELECT run_name, status, progress_percent, last_heartbeat, since.parked_since "
+        f"FROM {SCHEMA}.training LEFT JOIN since ON since.training_id = training.id ORDER BY created_at DESC, run_name"
+    )
+    return [
+        TrainingStatus(
+            run_name,
+            status,
+            progress,
+            None if heartbeat is None else max(0.0, (now - heartbeat).total_seconds()),
+            None if parked_since is None else parked_since.isoformat(),
+        )
+        for run_name, status, progress, heartbeat, parked_since in cursor.fetchall()
+    ]

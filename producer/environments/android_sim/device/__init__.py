@@ -1,0 +1,1 @@
+"""The phone as an Environment: actions in, screenshots and shell output out."""

@@ -1,0 +1,1 @@
+"""The phone's state and how it changes; knows no pixels and no shell."""

@@ -1,0 +1,44 @@
+"""Recorded turns joined into token sequences: what the network is run on, both to go on with an episode and to train on it.
+
+A turn whose prompt extends the turn before it continues its sequence; any other begins a new one with its own screenshots.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from producer.environments.environment import Screenshot
+from producer.policy.policy import SampledTokens
+
+
+@dataclass(slots=True)
+class TokenSequence:
+    """Prompts and completions in order, with what was recorded of each completion token."""
+
+    tokens: list[int] = field(default_factory=list)
+    screenshots: list[Screenshot] = field(default_factory=list)
+    """In the order of their placeholders."""
+    sampled_at: list[int] = field(default_factory=list)
+    """Indices into `tokens` of the completions' tokens; never 0."""
+    sampled_logprobs: list[float] = field(default_factory=list)
+    """Of those, as recorded when they were sampled, nats."""
+
+    def append(self, turn: SampledTokens) -> None:
+        """Add a turn's new prompt tokens and its completion."""
+        self.tokens += turn.prompt_tokens
+        self.sampled_at += range(len(self.tokens), len(self.tokens) + len(turn.completion_tokens))
+        self.tokens += turn.completion_tokens
+        self.sampled_logprobs += turn.completion_logprobs
+
+
+def join_turns(turns: Iterable[tuple[Screenshot, SampledTokens]]) -> list[TokenSequence]:
+    """One sequence per run of turns that extend each other, oldest first."""
+    sequences: list[TokenSequence] = []
+    screenshots: list[Screenshot] = []
+    for screenshot, tokens in turns:
+        screenshots.append(screenshot)
+        if tokens.prompt_extends is None:
+            sequences.append(TokenSequence(screenshots=screenshots[-tokens.num_prompt_images :]))
+        else:
+            sequences[-1].screenshots.append(screenshot)
+        sequences[-1].append(tokens)
+    return sequences

@@ -1,0 +1,110 @@
+"""Which database is used, and that its password stays where it belongs."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from consumers.commands.database import command
+from consumers.database.location import connect, database_engine, libpq_url, resolve_database, sqlalchemy_url, without_password
+from consumers.embedded_postgres.binaries import find_binaries
+from consumers.embedded_postgres.postgres import stop_running
+from consumers.errors import UnreachableError, UsageError
+from schemas.installation import read_installation
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({"DATABASE_URL": "postgresql://u:p@h:1/d"}, "postgresql+psycopg2://u:p@h:1/d"),
+        ({"DATABASE_URL": "postgres://u@h/d?sslmode=require"}, "postgresql+psycopg2://u@h/d?sslmode=require"),
+        ({"DATABASE_URL": "postgresql+asyncpg://u@h/d", "POSTGRES_HOST": "other"}, "postgresql+psycopg2://u@h/d"),
+        ({"POSTGRES_HOST": "db"}, "postgresql+psycopg2://training_user:training_password@db:5432/training_db"),
+        ({"POSTGRES_PASSWORD": "a:b@c/d"}, "postgresql+psycopg2://training_user:a%3Ab%40c%2Fd@localhost:5432/training_db"),
+        (
+            {"POSTGRES_HOST": "h", "POSTGRES_PORT": "6", "POSTGRES_DB": "d", "POSTGRES_USER": "u", "POSTGRES_PASSWORD": "p"},
+            "postgresql+psycopg2://u:p@h:6/d",
+        ),
+    ],
+)
+def test_a_configured_database_is_used_as_the_recipe_configures_it(environ: dict[str, str], expected: str) -> None:
+    assert resolve_database(environ) == expected
+
+
+def test_a_url_is_written_for_sqlalchemy_and_for_libpq() -> None:
+    assert sqlalchemy_url("postgresql://u:p%40@h/d") == "postgresql+psycopg2://u:p%40@h/d"
+    assert libpq_url("postgresql+psycopg2://u:p%40@h/d") == "postgresql://u:p%40@h/d"
+    assert without_password("postgresql+psycopg2://u:p@h/d") == "postgresql://u:***@h/d"
+
+
+@pytest.mark.parametrize("url", ["mysql://u:s3cret@h/d", "s3cret", "postgresql://u:s3cret@h:port/d"])
+def test_what_is_no_postgresql_url_is_a_usage_error_that_does_not_repeat_it(url: str) -> None:
+    with pytest.raises(UsageError, match="expected") as caught:
+        resolve_database({"DATABASE_URL": url})
+    assert "s3cret" not in str(caught.value)
+
+
+def test_a_port_that_is_no_number_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="POSTGRES_PORT"):
+        resolve_database({"POSTGRES_PORT": "x"})
+
+
+def test_a_server_that_does_not_answer_is_named_without_its_password() -> None:
+    with pytest.raises(UnreachableError, match=r"127\.0\.0\.1:1/") as caught:
+        connect("postgresql://someone:s3cret@127.0.0.1:1/nowhere")
+    assert "s3cret" not in str(caught.value)
+    assert "DATABASE_URL" in str(caught.value)
+
+
+@pytest.mark.services
+def test_a_wrong_password_is_not_repeated_by_the_error(database_url: str) -> None:
+    parts = libpq_url(database_url).partition("@")
+    wrong = parts[0].rpartition(":")[0] + ":s3cret@" + parts[2]
+    with pytest.raises(UnreachableError, match="password authentication failed") as caught:
+        connect(wrong)
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.services
+def test_a_connection_that_the_server_closed_is_replaced(database_url: str) -> None:
+    engine = database_engine(database_url)
+    with engine.connect() as first:
+        first.exec_driver_sql("SELECT 1")
+    with connect(database_url).cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+    with engine.connect() as second:
+        assert second.exec_driver_sql("SELECT 2").scalar() == 2
+    engine.dispose()
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    folder = read_installation(os.environ).database_dir
+    yield folder
+    stop_running(folder)
+
+
+@pytest.mark.services
+def test_the_command_starts_the_embedded_database_and_stops_it(home: Path) -> None:
+    printed = CliRunner().invoke(command, ["--json"], catch_exceptions=False)
+    answer = json.loads(printed.stdout)
+    assert answer["embedded"] is True
+    assert CliRunner().invoke(command).stdout == answer["url"] + "\n"
+    connect(answer["url"]).close()
+    assert home.is_dir()
+    stopped = CliRunner().invoke(command, ["stop"])
+    assert (stopped.exit_code, stopped.stdout) == (0, "")
+    assert "stopped" in stopped.stderr
+    assert "was not running" in CliRunner().invoke(command, ["stop"]).stderr
+
+
+def test_programs_are_looked_for_by_the_version_that_made_the_cluster() -> None:
+    newest = find_binaries(os.environ)
+    assert find_binaries(os.environ, newest.major) == newest
+    with pytest.raises(UnreachableError, match="made by PostgreSQL 3"):
+        find_binaries(os.environ, 3)

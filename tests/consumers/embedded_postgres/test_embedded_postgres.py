@@ -1,0 +1,208 @@
+"""The embedded database: one per home, started on demand, never left behind, usable again after any death."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg2
+import pytest
+
+from consumers.embedded_postgres.postgres import ensure_running, stop_running
+from consumers.errors import UnreachableError
+
+pytestmark = pytest.mark.services
+
+DEADLINE_S = 30
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "home" / "database"
+    yield folder
+    stop_running(folder)
+
+
+def server_pid(folder: Path) -> int:
+    return int((folder / "data" / "postmaster.pid").read_text().split("\n", 1)[0])
+
+
+def keeper_pid(folder: Path) -> int:
+    return int((folder / "keeper.lock").read_text())
+
+
+def is_alive(pid: int) -> bool:
+    with contextlib.suppress(ProcessLookupError, FileNotFoundError):
+        os.kill(pid, 0)
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+def wait_until_dead(pid: int) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while is_alive(pid):
+        assert time.monotonic() < deadline, f"process {pid} still lives"
+        time.sleep(0.02)
+
+
+def execute(url: str, statement: str) -> list[tuple[object, ...]]:
+    with contextlib.closing(psycopg2.connect(url)) as connection:
+        connection.autocommit = True
+        with connection.cursor() as cursor:
+            cursor.execute(statement)
+            return cursor.fetchall() if cursor.description else []
+
+
+def test_asking_twice_gives_the_same_server(folder: Path) -> None:
+    first = ensure_running(folder, os.environ)
+    pid = server_pid(folder)
+    assert ensure_running(folder, os.environ) == first
+    assert server_pid(folder) == pid
+
+
+def test_many_commands_at_once_start_one_server(folder: Path) -> None:
+    program = (
+        "import os, pathlib; from consumers.embedded_postgres.postgres import ensure_running; "
+        f"print(ensure_running(pathlib.Path({str(folder)!r}), os.environ))"
+    )
+    started = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    urls = {process.communicate(timeout=60)[0] for process in started}
+    assert len(urls) == 1
+    assert urls.pop().startswith("postgresql://cua:")
+
+
+def test_rows_survive_stop_and_start_and_the_url_stays_the_same(folder: Path) -> None:
+    url = ensure_running(folder, os.environ)
+    execute(url, "CREATE TABLE kept AS SELECT 7 AS value")
+    pid = server_pid(folder)
+    assert stop_running(folder)
+    assert not is_alive(pid)
+    assert not stop_running(folder), "a second stop finds nothing"
+    assert ensure_running(folder, os.environ) == url
+    assert execute(url, "SELECT value FROM kept") == [(7,)]
+
+
+def test_a_killed_keeper_takes_its_server_with_it_and_the_next_start_recovers(folder: Path) -> None:
+    url = ensure_running(folder, os.environ)
+    execute(url, "CREATE TABLE kept AS SELECT 7 AS value")
+    pid = server_pid(folder)
+    os.kill(keeper_pid(folder), signal.SIGKILL)
+    wait_until_dead(pid)
+    assert execute(ensure_running(folder, os.environ), "SELECT value FROM kept") == [(7,)]
+
+
+def test_a_killed_server_is_recovered_by_the_next_start(folder: Path) -> None:
+    url = ensure_running(folder, os.environ)
+    execute(url, "CREATE TABLE kept AS SELECT 7 AS value")
+    keeper = keeper_pid(folder)
+    os.kill(server_pid(folder), signal.SIGKILL)
+    wait_until_dead(keeper)
+    assert execute(ensure_running(folder, os.environ), "SELECT value FROM kept") == [(7,)]
+
+
+def test_a_postmaster_pid_that_names_a_living_stranger_is_stale(folder: Path) -> None:
+    ensure_running(folder, os.environ)
+    pid_file = folder / "data" / "postmaster.pid"
+    text = pid_file.read_text()
+    stop_running(folder)
+    # The server's user is not ours when we are root: PostgreSQL itself would trust only a process of that user.
+    user = (folder / "data").stat().st_uid if os.geteuid() == 0 else None
+    stranger = subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE, user=user)
+    try:
+        pid_file.write_text(text.replace(text.split("\n", 1)[0], str(stranger.pid), 1))
+        assert execute(ensure_running(folder, os.environ), "SELECT 1") == [(1,)]
+        assert stranger.poll() is None
+    finally:
+        stranger.communicate()
+
+
+def test_it_ends_after_some_time_without_clients_and_not_before(folder: Path) -> None:
+    url = ensure_running(folder, {**os.environ, "CUA_DATABASE_IDLE_S": "1"})
+    pid, keeper = server_pid(folder), keeper_pid(folder)
+    with contextlib.closing(psycopg2.connect(url)) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT pg_sleep(2.5)")
+        assert is_alive(pid)
+    wait_until_dead(keeper)
+    assert not is_alive(pid)
+    assert execute(ensure_running(folder, os.environ), "SELECT 1") == [(1,)]
+
+
+def test_two_homes_never_meet(folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other" / "database"
+    here = ensure_running(folder, os.environ)
+    try:
+        there = ensure_running(other, os.environ)
+        assert here != there
+        execute(here, "CREATE TABLE mine AS SELECT 1")
+        with pytest.raises(psycopg2.errors.UndefinedTable):
+            execute(there, "SELECT * FROM mine")
+        # A home that believes its server to be on another's port starts its own instead.
+        port = json.loads((folder / "server.json").read_text())["port"]
+        stop_running(other)
+        (other / "server.json").write_text(json.dumps({"port": port}))
+        assert f":{port}/" not in ensure_running(other, os.environ)
+    finally:
+        stop_running(other)
+
+
+def test_nobody_gets_in_without_the_password(folder: Path) -> None:
+    url = ensure_running(folder, os.environ)
+    password = (folder / "password").read_text()
+    with pytest.raises(psycopg2.OperationalError, match="password authentication failed"):
+        psycopg2.connect(url.replace(password, "wrong"))
+    sockets = [path for path in (folder / "run").glob(".s.PGSQL.*") if path.suffix != ".lock"]
+    for run in sockets:
+        with pytest.raises(psycopg2.OperationalError, match="password"):
+            psycopg2.connect(host=str(run.parent), port=run.name.rpartition(".")[2], user="cua", dbname="cua", password=password[::-1])
+    for name in ("password", "server.json", "postgres.log"):
+        assert (folder / name).stat().st_mode & 0o077 == 0, name
+
+
+def test_the_server_is_not_root_and_folders_above_keep_their_modes(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    folder = closed / "home" / "database"
+    url = ensure_running(folder, os.environ)
+    try:
+        assert execute(url, "SELECT 1") == [(1,)]
+        assert Path(f"/proc/{server_pid(folder)}").stat().st_uid != 0
+        assert closed.stat().st_mode & 0o777 == 0o700
+    finally:
+        stop_running(folder)
+
+
+def test_a_home_whose_path_is_too_long_for_a_socket_is_reached_over_loopback(tmp_path: Path) -> None:
+    folder = tmp_path / ("long" * 30) / "database"
+    try:
+        assert execute(ensure_running(folder, os.environ), "SELECT 1") == [(1,)]
+    finally:
+        stop_running(folder)
+
+
+def test_a_half_made_cluster_is_made_again(folder: Path) -> None:
+    unfinished = folder / "data.unfinished"
+    unfinished.mkdir(parents=True)
+    (unfinished / "PG_VERSION").write_text("18\n")
+    assert execute(ensure_running(folder, os.environ), "SELECT 1") == [(1,)]
+
+
+def test_a_cluster_of_a_version_that_is_not_here_says_what_to_do(folder: Path) -> None:
+    ensure_running(folder, os.environ)
+    stop_running(folder)
+    (folder / "data" / "PG_VERSION").write_text("9\n")
+    with pytest.raises(UnreachableError, match=r"made by PostgreSQL 9, found only .* rebuild"):
+        ensure_running(folder, os.environ)
+
+
+def test_the_server_survives_the_thread_that_asked_for_it(folder: Path) -> None:
+    urls: list[str] = []
+    thread = threading.Thread(target=lambda: urls.append(ensure_running(folder, os.environ)))
+    thread.start()
+    thread.join()
+    assert execute(urls[0], "SELECT 1") == [(1,)]

@@ -1,0 +1,173 @@
+"""What the fold is made of, without a database."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from consumers.fold.fold import Fold, parse_record
+from consumers.fold.held import value_hash
+from consumers.fold.operator_drops import Drop, Drops
+from consumers.fold.projectors.projector import Insert, Row, UnappliableError, Update, Upsert
+from consumers.fold.projectors.registry import HOMES, PROJECTORS
+from consumers.fold.projectors.row_ids import row_id
+from consumers.fold.rows import Rows
+from consumers.fold.streams import Stream, jump_over_gap, new_stream
+from consumers.fold.transition import entity_key
+from consumers.log.reader import LogRecord
+from consumers.projection.copying import copy_text, json_text
+from schemas.catalogue import PAYLOADS, TOPICS, entity_of, stream_owner
+from schemas.event import StreamPoint
+from schemas.ids import action_id, history_id, turn_id
+from schemas.streams import RecordOrder, StreamPosition
+from schemas.wire import decode, read_envelope
+from tests.support.logs import said_by
+
+GOLDEN = sorted((Path(__file__).parent.parent / "data" / "events").glob("*.json"))
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def record(value: bytes, key: str | None = None, offset: int = 0) -> LogRecord:
+    return LogRecord("t", 0, offset, key, value, NOW)
+
+
+def test_every_fact_has_a_projector_and_a_stream_that_may_say_it() -> None:
+    assert set(PROJECTORS) == set(HOMES) == set(PAYLOADS)
+    assert set().union(*HOMES.values()) == set(TOPICS)
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+def test_every_fact_ever_written_has_its_entity_where_the_catalogue_says(path: Path) -> None:
+    envelope, payload = decode(path.read_bytes())
+
+    expected = entity_of(envelope.subject, payload)
+
+    assert entity_key(str(stream_owner(envelope.subject)), payload) == (None if expected is None else (expected[0], str(expected[1])))
+
+
+@given(key=st.uuids(), number=st.integers(0, 10**9))
+def test_row_ids_are_the_natural_ids(key: UUID, number: int) -> None:
+    assert row_id("turn", str(key), str(number)) == str(turn_id(key, number))
+    assert row_id("action", str(key), str(number)) == str(action_id(key, number))
+    assert row_id("status_history", "step", str(key), "1", str(number)) == str(history_id("step", key, 1, number))
+
+
+def test_a_change_goes_into_the_insert_of_the_same_batch() -> None:
+    rows = Rows()
+
+    rows.add([Insert("step", {"id": "1", "loss": None})])
+    rows.add([Update("step", "1", {"loss": 2.0}), Update("step", "2", {"loss": 3.0})])
+    rows.add([Update("step", "2", {"batch": 4})])
+
+    assert rows.inserts == {"step": {"1": {"id": "1", "loss": 2.0}}}
+    assert rows.changes == {"step": {"2": {"loss": 3.0, "batch": 4}}}
+    assert rows.count == 2
+
+
+def test_a_change_that_comes_before_its_row_changes_nothing() -> None:
+    rows = Rows()
+
+    rows.add([Update("step", "1", {"loss": 2.0})])
+    rows.add([Insert("step", {"id": "1", "loss": None})])
+
+    assert rows.inserts == {"step": {"1": {"id": "1", "loss": None}}}
+    assert rows.changes == {"step": {}}
+
+
+def test_an_event_that_makes_a_row_twice_changes_nothing() -> None:
+    rows = Rows()
+    rows.add([Insert("step", {"id": "1"})])
+
+    with pytest.raises(UnappliableError, match="expected a new step, found 1 made already"):
+        rows.add([Insert("group", {"id": "5"}), Insert("step", {"id": "1"})])
+    with pytest.raises(UnappliableError):
+        rows.add([Insert("group", {"id": "6"}), Insert("group", {"id": "6"})])
+
+    assert rows.inserts == {"step": {"1": {"id": "1"}}}
+
+
+def test_a_statement_keeps_its_earliest_and_its_latest_time_in_any_order() -> None:
+    times = ["2026-01-02T00:00:00.000000+00:00", "2026-01-01T00:00:00.000000+00:00", "2026-01-03T00:00:00.000000+00:00"]
+    rows = Rows()
+
+    for time in times:
+        rows.add([Upsert("task", {"id": "1", "created_at": time, "updated_at": time})])
+
+    assert rows.upserts["task"]["1"] == {"id": "1", "created_at": times[1], "updated_at": times[2]}
+
+
+def test_copy_escapes_what_copy_reads_otherwise_and_a_nul_becomes_the_replacement_character() -> None:
+    row: Row = {"id": "1", "text_content": "a\tb\\c\nd\re\x00f", "model_input_json": {"x\x00": ["\\", float("nan")]}}
+
+    fields = copy_text("obs", [row]).rstrip("\n").split("\t")
+
+    assert fields == ["1", "\\N", "\\N", "\\N", "a\\tb\\\\c\\nd\\re\ufffdf", '{"x\ufffd":["\\\\\\\\","NaN"]}', "\\N"]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+)
+
+
+@given(JSON)
+def test_any_document_becomes_json_without_a_nul(document: object) -> None:
+    text = json_text(document)
+
+    assert "\\u0000" not in text.replace("\\\\", "")
+    json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+
+
+def test_a_key_that_is_not_the_subject_parks_under_the_key() -> None:
+    one = said_by("a")[0]
+    other = "rollout/00000000-0000-0000-0000-000000000001"
+
+    reading = parse_record(record(one.value, other))
+
+    assert (reading.stream, reading.envelope) == (other, None)
+    assert reading.problem.startswith(f"expected the key to be the subject '{one.subject}', found '{other}'")
+
+
+def test_a_fact_in_a_foreign_kind_of_stream_is_parked() -> None:
+    created = next(one for one in said_by("a") if b'"cua.training.created"' in one.value)
+    subject = "rollout/00000000-0000-0000-0000-000000000001"
+    changes_status = created.value.replace(created.subject.encode(), subject.encode())
+
+    batch = Fold({}, Drops(), "log").take_all([parse_record(record(changes_status, subject))])
+
+    (held,) = batch.held.values()
+    assert (held.kind, batch.rows.count) == ("invalid", 0)
+    assert held.reason == f"expected cua.training.created in a stream of training, found it in {subject}"
+
+
+def test_a_drop_names_a_record_by_stream_and_value() -> None:
+    drops = Drops([Drop("record", "a", value_hash(b"1"), None), Drop("gap", "a", value_hash(b"2"), StreamPoint(1, 3))])
+
+    assert drops.scope("a", b"1") == "record"
+    assert drops.scope("b", b"1") is None
+    assert drops.scope("a", b"2") is None
+    assert drops.gives_up_gap("a", b"2", StreamPoint(1, 3))
+    assert not drops.gives_up_gap("a", b"2", StreamPoint(1, 2))
+
+
+def test_after_a_jump_the_first_record_behind_the_gap_is_next() -> None:
+    values = [one.value for one in said_by("a") if one.subject.startswith("training/")]
+    envelope = read_envelope(values[5])
+    position = StreamPosition(1, 2, envelope.source)
+
+    jump_over_gap(position, envelope)
+
+    assert position.judge(envelope) is RecordOrder.NEXT
+    assert position.point == (1, 5)
+
+
+def test_a_stream_is_named_by_a_kind_and_a_canonical_uuid() -> None:
+    assert new_stream("rollout/00000000-0000-0000-0000-00000000000a") == Stream(
+        "rollout/00000000-0000-0000-0000-00000000000a", "00000000-0000-0000-0000-00000000000a"
+    )
+    for name in ("rollout/00000000-0000-0000-0000-00000000000A", "dream/00000000-0000-0000-0000-00000000000a", "rollout/", "rollout"):
+        with pytest.raises(ValueError, match=r"expected|badly formed"):
+            new_stream(name)

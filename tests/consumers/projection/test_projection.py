@@ -1,0 +1,301 @@
+"""The projector: exactly once, whoever else works, whatever the database or the log do."""
+
+import threading
+import time
+from collections.abc import Callable
+from itertools import count
+
+import psycopg2
+import pytest
+
+from consumers.database.connection import connected
+from consumers.errors import CuaProjectError, MismatchError, UnreachableError
+from consumers.fold.fold import parse_record
+from consumers.log.reader import LogRecord, TopicPartition
+from consumers.projection.loop import ProjectionLoop
+from consumers.projection.pipeline import Pipeline
+from consumers.projection.positions import SupersededError
+from consumers.projection.schema import ProjectedSchema
+from consumers.status import read_status
+from tests.reference_fold.comparison import database_tables, differences, plain_tables
+from tests.reference_fold.histories import Said
+from tests.reference_fold.reference import fold
+from tests.support.logs import memory_log, said_by
+from tests.support.memory_log import MemoryLog, MemoryReader
+
+pytestmark = pytest.mark.services
+DEADLINE_S = 20.0
+
+
+def assert_equal_to_reference(url: str, log: MemoryLog) -> None:
+    reference = fold((record.key, record.value) for record in log.records)
+    assert differences(plain_tables(reference.tables), database_tables(url)) == []
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to pass"
+        time.sleep(0.01)
+
+
+def scalar(url: str, statement: str) -> object:
+    with connected(url, "test") as connection, connection.cursor() as cursor:
+        cursor.execute(statement)
+        row = cursor.fetchone()
+        connection.commit()
+        return row[0] if row else None
+
+
+def execute(url: str, statement: str) -> None:
+    with connected(url, "test") as connection, connection, connection.cursor() as cursor:
+        cursor.execute(statement)
+
+
+def test_once_applies_everything_and_a_second_time_nothing(migrated_url: str) -> None:
+    log = memory_log(said_by("a", "b"))
+
+    first = ProjectionLoop(MemoryReader(log), migrated_url).run_once()
+    second = ProjectionLoop(MemoryReader(log), migrated_url).run_once()
+
+    assert first.events == len(log.records)
+    assert second.events == 0
+    assert first.positions == second.positions == MemoryReader(log).ends(MemoryReader(log).places())
+    assert_equal_to_reference(migrated_url, log)
+
+
+def test_once_on_an_empty_log_is_done_at_once(migrated_url: str) -> None:
+    assert ProjectionLoop(MemoryReader(MemoryLog()), migrated_url).run_once().events == 0
+
+
+def test_what_is_appended_while_it_runs_is_projected_and_so_are_new_partitions(migrated_url: str) -> None:
+    said = said_by("a")
+    log = memory_log(said[:50])
+    stop = threading.Event()
+    worker = threading.Thread(target=ProjectionLoop(MemoryReader(log), migrated_url).run_forever, args=(stop,))
+    worker.start()
+    try:
+        eventually(lambda: read_status(MemoryReader(log), migrated_url).lag_events == 0)
+        memory_log(said[50:], log)
+        eventually(lambda: read_status(MemoryReader(log), migrated_url).lag_events == 0)
+    finally:
+        stop.set()
+        worker.join(DEADLINE_S)
+    assert_equal_to_reference(migrated_url, log)
+
+
+def test_a_projector_that_was_replaced_changes_nothing(migrated_url: str) -> None:
+    log = memory_log(said_by("a"))
+    readings = [parse_record(record) for record in log.records]
+    with connected(migrated_url, "zombie") as paused, connected(migrated_url, "successor") as working:
+        zombie, successor = (ProjectedSchema(connection, "cua", log.log_id) for connection in (paused, working))
+        for schema in (zombie, successor):
+            schema.load()
+        zombie.apply(readings[:20])
+        successor.load()
+        successor.apply(readings[20:120])
+        before = database_tables(migrated_url)
+
+        with pytest.raises(SupersededError):
+            zombie.apply(readings[20:60])
+
+        assert database_tables(migrated_url) == before
+        zombie.load()
+        zombie.apply(readings[120:])
+    assert_equal_to_reference(migrated_url, log)
+
+
+def test_one_projector_works_and_the_next_takes_its_place(migrated_url: str) -> None:
+    said = said_by("a", "b")
+    log = memory_log(said[:200])
+    stops = [threading.Event(), threading.Event()]
+    said_lines: list[str] = []
+    workers = [
+        threading.Thread(target=ProjectionLoop(MemoryReader(log), migrated_url, say=said_lines.append).run_forever, args=(stop,))
+        for stop in stops
+    ]
+    workers[0].start()
+    try:
+        eventually(lambda: scalar(migrated_url, "SELECT count(*) FROM cua_ops.lease") == 1)
+        workers[1].start()
+        eventually(lambda: any("another projector works" in line for line in said_lines))
+        holder = scalar(migrated_url, "SELECT holder FROM cua_ops.lease")
+        stops[0].set()
+        workers[0].join(DEADLINE_S)
+        eventually(lambda: scalar(migrated_url, "SELECT holder FROM cua_ops.lease") not in {None, holder})
+        memory_log(said[200:], log)
+        eventually(lambda: read_status(MemoryReader(log), migrated_url).lag_events == 0)
+    finally:
+        for stop, worker in zip(stops, workers, strict=True):
+            stop.set()
+            worker.join(DEADLINE_S)
+    assert_equal_to_reference(migrated_url, log)
+
+
+def test_a_lost_connection_is_waited_out(migrated_url: str) -> None:
+    said = said_by("a", "b")
+    log = memory_log(said[:100])
+    stop = threading.Event()
+    worker = threading.Thread(target=ProjectionLoop(MemoryReader(log), migrated_url, batch_records=10).run_forever, args=(stop,))
+    worker.start()
+    try:
+        for number in range(5):
+            eventually(lambda: read_status(MemoryReader(log), migrated_url).lag_events == 0)
+            terminate = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'cua-project run'"
+            scalar(migrated_url, f"{terminate} AND datname = current_database()")
+            memory_log(said[100 + number * 40 : 140 + number * 40], log)
+        memory_log(said[300:], log)
+        eventually(lambda: read_status(MemoryReader(log), migrated_url).lag_events == 0)
+    finally:
+        stop.set()
+        worker.join(DEADLINE_S)
+    assert_equal_to_reference(migrated_url, log)
+
+
+def test_once_gives_up_on_a_database_that_stays_away() -> None:
+    nowhere = "postgresql+psycopg2://nobody@127.0.0.1:1/nothing"
+
+    with pytest.raises(UnreachableError, match="gave up after 0 s: expected PostgreSQL at"):
+        ProjectionLoop(MemoryReader(memory_log(said_by("a"))), nowhere).run_once(limit_s=0)
+
+
+def test_once_waits_out_a_failure_after_long_work_and_says_it_once(migrated_url: str) -> None:
+    log = memory_log(said_by("a", "b"))
+    heard: list[str] = []
+
+    class Slow(MemoryReader):
+        """Each answer takes an hour; after the second the log is away three times, a second each."""
+
+        polls = 0
+        now_s = 0.0
+
+        def poll(self, max_records: int, timeout_s: float) -> list[LogRecord]:
+            self.polls += 1
+            if self.polls in {3, 4, 5}:
+                self.now_s += 1
+                message = "the log is away"
+                raise UnreachableError(message)
+            self.now_s += 3600
+            return super().poll(min(20, max_records), timeout_s)
+
+    reader = Slow(log)
+
+    ProjectionLoop(reader, migrated_url, say=heard.append, clock=lambda: reader.now_s).run_once(limit_s=60)
+
+    assert reader.polls > 6
+    assert heard == ["the log is away; trying again until it works", "it works again after 3603 s; going on"]
+    assert_equal_to_reference(migrated_url, log)
+
+
+def test_once_gives_up_on_a_database_that_takes_batches_and_refuses_every_commit(
+    migrated_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Slow(MemoryReader):
+        """Each answer takes 20 seconds."""
+
+        polls = 0
+
+        def poll(self, max_records: int, timeout_s: float) -> list[LogRecord]:
+            self.polls += 1
+            assert self.polls < 20, "it does not give up"
+            return super().poll(max_records, timeout_s)
+
+    sends = count(1)
+
+    def send(*_: object) -> None:
+        """A batch is committed while the next is folded, so that the second brings the first's failure."""
+        if next(sends) % 2 == 0:
+            message = "the disk is full"
+            raise psycopg2.OperationalError(message)
+
+    monkeypatch.setattr(Pipeline, "send", send)
+    reader = Slow(memory_log(said_by("a", "b")))
+
+    with pytest.raises(UnreachableError, match="gave up after 60 s: the disk is full"):
+        ProjectionLoop(reader, migrated_url, batch_records=20, clock=lambda: 20.0 * reader.polls).run_once(limit_s=60)
+
+
+def test_only_the_record_that_the_database_refuses_is_parked(migrated_url: str) -> None:
+    said = said_by("a")
+    index = next(number for number, one in enumerate(said) if b"cua.rollout.created" in one.value)
+    culprit = said[index]
+    before, after = culprit.value.split(b'"seed":')
+    said[index] = Said(culprit.subject, before + b'"seed":' + str(2**70).encode() + after[after.index(b"}") :])
+    log = memory_log(said)
+
+    ProjectionLoop(MemoryReader(log), migrated_url).run_once()
+
+    of_stream = [one for one in said if one.subject == culprit.subject]
+    kinds = scalar(
+        migrated_url, "SELECT json_object_agg(kind, number) FROM (SELECT kind, count(*) AS number FROM cua.held_record GROUP BY 1) x"
+    )
+    assert kinds == {"database": 1, "behind": len(of_stream) - 1}
+    assert "out of range" in str(scalar(migrated_url, "SELECT reason FROM cua.held_record WHERE kind = 'database'"))
+    others = fold((record.key, record.value) for record in log.records if record.key != culprit.subject)
+    assert differences(plain_tables(others.tables), database_tables(migrated_url)) == []
+
+
+def test_a_parked_training_is_shown_with_since_when(migrated_url: str) -> None:
+    said = said_by("a")
+    index = next(number for number, one in enumerate(said) if b"cua.training.heartbeat_sent" in one.value)
+    said[index] = Said(said[index].subject, said[index].value.replace(b"heartbeat_sent", b"dreamt"))
+    log = memory_log(said)
+
+    ProjectionLoop(MemoryReader(log), migrated_url).run_once()
+
+    (training,) = read_status(MemoryReader(log), migrated_url).trainings
+    assert training.parked_since is not None
+    assert said[index].value.decode().split('"time":"')[1].startswith(training.parked_since[:19])
+
+
+def test_positions_of_another_log_are_refused_until_it_is_adopted(migrated_url: str) -> None:
+    said = said_by("a")
+    ProjectionLoop(MemoryReader(memory_log(said[:150], MemoryLog("old"))), migrated_url).run_once()
+    new = memory_log(said, MemoryLog("new", num_partitions=5))
+
+    with pytest.raises(MismatchError, match="--adopt-log"):
+        ProjectionLoop(MemoryReader(new), migrated_url).run_once()
+    ProjectionLoop(MemoryReader(new), migrated_url, adopt=True).run_once()
+
+    assert_equal_to_reference(migrated_url, new)
+    assert read_status(MemoryReader(new), migrated_url).held.duplicates == 150
+
+
+def test_a_log_that_ends_before_the_position_is_refused(migrated_url: str) -> None:
+    said = said_by("a")
+    ProjectionLoop(MemoryReader(memory_log(said)), migrated_url).run_once()
+
+    with pytest.raises(MismatchError, match="this is another log, or it was cut"):
+        ProjectionLoop(MemoryReader(memory_log(said[:100])), migrated_url).run_once()
+
+
+def test_a_log_whose_next_records_were_deleted_is_refused(migrated_url: str) -> None:
+    log = memory_log(said_by("a"))
+    first = MemoryReader(log).places()[0]
+    log.first_kept[TopicPartition(*first)] = 3
+
+    with pytest.raises(CuaProjectError, match="records were deleted"):
+        ProjectionLoop(MemoryReader(log), migrated_url).run_once()
+
+
+def test_tables_of_another_projection_version_must_be_rebuilt(migrated_url: str) -> None:
+    log = memory_log(said_by("a"))
+    ProjectionLoop(MemoryReader(log), migrated_url).run_once()
+    execute(migrated_url, "UPDATE cua.projection SET version = 0")
+
+    with pytest.raises(MismatchError, match="run `cua-project rebuild`"):
+        ProjectionLoop(MemoryReader(log), migrated_url).run_once()
+
+
+def test_a_silent_holder_loses_its_lease_and_a_dead_one_at_once(migrated_url: str) -> None:
+    from consumers.database.lease import acquire
+
+    with connected(migrated_url, "one") as one, connected(migrated_url, "two") as two:
+        with one, one.cursor() as cursor:
+            assert acquire(cursor, "one")
+        with two, two.cursor() as cursor:
+            assert not acquire(cursor, "two")
+            cursor.execute("UPDATE cua_ops.lease SET renewed_at = renewed_at - interval '11 seconds'")
+            assert acquire(cursor, "two")
+    with connected(migrated_url, "three") as three, three, three.cursor() as cursor:
+        eventually(lambda: acquire(cursor, "three"))

@@ -1,0 +1,230 @@
+"""What cannot be applied is kept, shown, tried again and given up; a rebuild decides as the operator did."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from consumers.database.connection import Connection, connected
+from consumers.errors import NotFoundError, UsageError
+from consumers.projection.loop import ProjectionLoop
+from consumers.projection.redrive import Operator
+from consumers.rebuild.verify import verify
+from tests.reference_fold.comparison import database_tables, differences, plain_tables
+from tests.reference_fold.histories import Said, Shape
+from tests.reference_fold.reference import fold
+from tests.support.logs import memory_log, said_by
+from tests.support.memory_log import MemoryLog, MemoryReader
+
+pytestmark = pytest.mark.services
+CALM = Shape(steps=1, groups=1, group_size=1, turns=3, has_trouble=False)
+BY = {"made_by": "tester", "reason": "a test"}
+
+
+@pytest.fixture
+def connection(migrated_url: str) -> Iterator[Connection]:
+    with connected(migrated_url, "test") as opened:
+        yield opened
+
+
+@pytest.fixture
+def operator(connection: Connection) -> Operator:
+    return Operator(connection, "cua")
+
+
+def project(log: MemoryLog, url: str) -> None:
+    ProjectionLoop(MemoryReader(log), url).run_once()
+
+
+def expect(url: str, said: list[Said]) -> None:
+    """The tables are the reference fold of these events."""
+    assert differences(plain_tables(fold((one.subject, one.value) for one in said).tables), database_tables(url)) == []
+
+
+def index_of(said: list[Said], type_: str, number: int = 0) -> int:
+    return [index for index, one in enumerate(said) if json.loads(one.value)["type"] == type_][number]
+
+
+def garbled(said: list[Said], index: int) -> list[Said]:
+    return [*said[:index], Said(said[index].subject, b"{"), *said[index + 1 :]]
+
+
+def unknown(said: list[Said], index: int) -> list[Said]:
+    value = said[index].value.replace(b'"dataschema":"urn:cua:', b'"dataschema":"urn:cua:later.')
+    return [*said[:index], Said(said[index].subject, value.replace(b'"type":"cua.', b'"type":"later.', 1)), *said[index + 1 :]]
+
+
+def test_everything_behind_a_parked_record_is_parked_in_order_and_other_streams_go_on(migrated_url: str, operator: Operator) -> None:
+    said = said_by("a", shape=CALM)
+    index = index_of(said, "cua.rollout.turn_taken", 1)
+    stream = [one for one in said if one.subject == said[index].subject]
+
+    project(memory_log(unknown(said, index)), migrated_url)
+
+    held = operator.list_held()
+    behind = len(stream) - stream.index(said[index]) - 1
+    assert [record.kind for record in held] == ["unknown_schema"] + ["behind"] * behind
+    assert {record.stream for record in held} == {said[index].subject}
+    before = [one for one in said[:index] if one.subject == said[index].subject]
+    expect(migrated_url, before + [one for one in said if one.subject != said[index].subject])
+
+
+def test_a_record_whose_value_and_key_name_no_stream_is_parked_alone(migrated_url: str, operator: Operator) -> None:
+    said = said_by("a", shape=CALM)
+    log = MemoryLog()
+    log.append(None, b"garbage", "cua.rollouts", 0)
+    memory_log(said, log)
+
+    project(log, migrated_url)
+
+    (held,) = operator.list_held()
+    assert (held.id, held.kind, held.stream) == ("cua.rollouts/0@0", "unreadable", None)
+    assert operator.show("cua.rollouts/0@0")[1] == b"garbage"
+    expect(migrated_url, said)
+    assert operator.drop_record("cua.rollouts/0@0", rest=False, **BY).still_parked == 0
+    assert operator.list_held() == []
+    assert verify(MemoryReader(log), migrated_url).equal
+
+
+def test_trying_again_with_the_same_code_parks_the_same(migrated_url: str, operator: Operator) -> None:
+    said = said_by("a", shape=CALM)
+    project(memory_log(unknown(said, index_of(said, "cua.step.created"))), migrated_url)
+    before = operator.list_held()
+
+    result = operator.redrive()
+
+    assert (result.streams, result.events, result.still_parked) == (1, 0, len(before))
+    assert operator.list_held() == before
+
+
+def test_a_newer_projector_tries_again_what_an_older_one_did_not_know(migrated_url: str, connection: Connection) -> None:
+    said = said_by("a", shape=CALM)
+    log = memory_log(said)
+    index = index_of(said, "cua.step.created")
+    project(memory_log(unknown(said, index)), migrated_url)
+    # As if the code that knew no StepCreated had read this very log.
+    with connection, connection.cursor() as cursor:
+        cursor.execute("UPDATE cua.held_record SET value = %s WHERE kind = 'unknown_schema'", (said[index].value,))
+        cursor.execute("UPDATE cua.projection SET catalogue_hash = 'older'")
+    assert verify(MemoryReader(log), migrated_url).redrivable == [said[index].subject]
+    assert verify(MemoryReader(log), migrated_url).equal
+
+    ProjectionLoop(MemoryReader(log), migrated_url).run_once()
+
+    expect(migrated_url, said)
+    assert verify(MemoryReader(log), migrated_url).redrivable == []
+
+
+@pytest.mark.parametrize("spoil", [garbled, unknown])
+def test_a_dropped_record_is_passed_over_or_leaves_a_gap_and_a_rebuild_does_the_same(
+    migrated_url: str, operator: Operator, spoil: object
+) -> None:
+    assert callable(spoil)
+    said = said_by("a", shape=CALM)
+    index = index_of(said, "cua.training.heartbeat_sent")
+    log = memory_log(spoil(said, index))
+    project(log, migrated_url)
+    (culprit,) = [held for held in operator.list_held() if held.kind != "behind"]
+
+    operator.drop_record(culprit.id, rest=False, **BY)
+
+    if spoil is garbled:
+        # Nobody knows which place in the stream it had: what follows waits, until that is given up too.
+        assert {held.held_as for held in operator.list_held()} == {"waiting"}
+        operator.drop_gap(said[index].subject, **BY)
+    assert operator.list_held() == []
+    found = database_tables(migrated_url)
+    assert len(found["step"]) == 1
+    assert {row["status"] for row in found["training"].values()} == {"completed"}
+    assert [row.get("last_heartbeat") for row in found["training"].values()] == [None]
+    assert verify(MemoryReader(log), migrated_url).differences == []
+
+
+def test_the_rest_of_a_stream_can_be_given_up_for_good(migrated_url: str, operator: Operator) -> None:
+    said = said_by("a", shape=CALM)
+    index = index_of(said, "cua.rollout.turn_taken", 1)
+    log = memory_log(unknown(said, index))
+    project(log, migrated_url)
+
+    operator.drop_record(operator.list_held()[0].id, rest=True, **BY)
+    log.append(said[index].subject, said[index].value, "cua.rollouts")
+    project(log, migrated_url)
+
+    assert operator.list_held() == []
+    expect(
+        migrated_url,
+        [one for one in said[:index] if one.subject == said[index].subject] + [one for one in said if one.subject != said[index].subject],
+    )
+    assert verify(MemoryReader(log), migrated_url).equal
+
+
+def test_a_gap_is_given_up_where_it_stood_even_when_it_fills_later(migrated_url: str, operator: Operator) -> None:
+    said = said_by("a", shape=CALM)
+    first, second = index_of(said, "cua.training.started"), index_of(said, "cua.training.heartbeat_sent")
+    assert second == first + 1 or said[first].subject == said[second].subject
+    missing = [said[first], said[second]]
+    log = memory_log([one for one in said if one not in missing])
+    project(log, migrated_url)
+    log.append(said[first].subject, said[first].value, "cua.training")
+    project(log, migrated_url)
+    assert {held.held_as for held in operator.list_held()} == {"waiting"}
+
+    result = operator.drop_gap(said[second].subject, **BY)
+    log.append(said[second].subject, said[second].value, "cua.training")
+    project(log, migrated_url)
+
+    assert result.events > 0
+    assert operator.list_held() == []
+    assert [row.get("last_heartbeat") for row in database_tables(migrated_url)["training"].values()] == [None]
+    assert [row["status"] for row in database_tables(migrated_url)["training"].values()] == ["completed"]
+    assert verify(MemoryReader(log), migrated_url).differences == []
+
+
+def test_a_gap_that_fills_releases_what_waited(migrated_url: str, operator: Operator) -> None:
+    said = said_by("a", shape=CALM)
+    index = index_of(said, "cua.training.started")
+    log = memory_log(said[:index] + said[index + 1 :])
+    project(log, migrated_url)
+    assert {held.held_as for held in operator.list_held()} == {"waiting"}
+
+    log.append(said[index].subject, said[index].value, "cua.training")
+    project(log, migrated_url)
+
+    assert operator.list_held() == []
+    expect(migrated_url, said)
+
+
+def test_a_projector_notices_what_an_operator_decided_meanwhile(migrated_url: str, operator: Operator) -> None:
+    said = said_by("a", shape=CALM)
+    index = index_of(said, "cua.training.heartbeat_sent")
+    spoilt = unknown(said, index)
+    log = memory_log(spoilt[: index + 1])
+    project(log, migrated_url)
+    reader = MemoryReader(log)
+    from consumers.fold.fold import parse_record
+    from consumers.projection.positions import SupersededError
+    from consumers.projection.schema import ProjectedSchema
+
+    with connected(migrated_url, "projector") as working:
+        schema = ProjectedSchema(working, "cua", reader.log_id)
+        schema.load()
+        operator.drop_record(operator.list_held()[0].id, rest=False, **BY)
+        memory_log(spoilt[index + 1 :], log)
+        later = [parse_record(record) for record in log.records[index + 1 :]]
+
+        with pytest.raises(SupersededError, match="operator"):
+            schema.apply(later)
+        schema.load()
+        schema.apply(later)
+
+    assert operator.list_held() == []
+    assert verify(reader, migrated_url).equal
+
+
+def test_what_is_not_held_cannot_be_dropped(operator: Operator) -> None:
+    with pytest.raises(NotFoundError, match=r"expected a held record, found none at cua\.training/0@7"):
+        operator.drop_record("cua.training/0@7", rest=False, **BY)
+    with pytest.raises(UsageError, match="topic/partition@offset"):
+        operator.drop_record("7", rest=False, **BY)
+    with pytest.raises(NotFoundError, match="waiting for nothing"):
+        operator.drop_gap("training/x", **BY)

@@ -1,0 +1,91 @@
+"""Several processes fill the tables as one would."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from consumers.errors import CuaProjectError
+from consumers.log.local import LocalLogReader
+from consumers.log.reader import TopicPartition
+from consumers.projection.loop import ProjectionLoop
+from consumers.projection.parallel import Parallel, divide
+from consumers.rebuild.rebuild import rebuild
+from consumers.rebuild.verify import verify
+from schemas.installation import Installation, read_installation
+from tests.reference_fold.comparison import database_tables, differences, plain_tables
+from tests.reference_fold.histories import Said, Shape
+from tests.reference_fold.reference import fold
+from tests.support.logs import said_by, write_local_log
+
+SHAPE = Shape(steps=2, groups=2, group_size=3, turns=3)
+
+
+@pytest.fixture
+def said() -> list[Said]:
+    return said_by("a", "b", "c", shape=SHAPE)
+
+
+@pytest.fixture
+def installation(said: list[Said]) -> Installation:
+    found = read_installation(os.environ)
+    write_local_log(found.local_log_path, said)
+    return found
+
+
+def open_log(path: Path) -> LocalLogReader:
+    return LocalLogReader(path, topic_prefix="cua.")
+
+
+def test_work_is_divided_by_length_and_nothing_is_left_out() -> None:
+    places = [TopicPartition("t", number) for number in range(4)]
+    until = dict(zip(places, (100, 60, 50, 7), strict=True))
+
+    shards = divide({places[3]: 7}, until, 2)
+
+    assert shards == [{places[0]: 100}, {places[1]: 60, places[2]: 50}]
+    assert divide(until, until, 2) == []
+
+
+@pytest.mark.services
+def test_a_projector_that_is_far_behind_catches_up_with_several_processes(
+    migrated_url: str, installation: Installation, said: list[Said]
+) -> None:
+    parallel = Parallel(installation, 2, worthwhile_records=1)
+
+    report = ProjectionLoop(open_log(installation.local_log_path), migrated_url, parallel=parallel).run_once()
+
+    assert report.events == len(said)
+    reference = fold((one.subject, one.value) for one in said)
+    assert differences(plain_tables(reference.tables), database_tables(migrated_url)) == []
+
+
+@pytest.mark.services
+def test_a_rebuild_by_several_processes_gives_the_same_tables(migrated_url: str, installation: Installation, said: list[Said]) -> None:
+    reader = open_log(installation.local_log_path)
+    ProjectionLoop(reader, migrated_url).run_once()
+
+    result = rebuild(reader, migrated_url, check=False, say=lambda _: None, parallel=Parallel(installation, 2, worthwhile_records=1))
+
+    assert (result.equal, result.swapped, result.events) == (True, True, len(said))
+    assert verify(reader, migrated_url).equal
+
+
+@pytest.mark.services
+def test_what_one_process_cannot_do_is_said_by_whoever_started_it(migrated_url: str, installation: Installation) -> None:
+    reader = open_log(installation.local_log_path)
+    until = reader.ends(reader.places())
+
+    with pytest.raises(CuaProjectError, match="a process that filled nowhere failed: "):
+        Parallel(installation, 2).fill(migrated_url, "nowhere", {}, until)
+
+
+@pytest.mark.services
+def test_processes_end_when_nobody_wants_them_any_more(migrated_url: str, installation: Installation) -> None:
+    reader = open_log(installation.local_log_path)
+    until = reader.ends(reader.places())
+
+    assert Parallel(installation, 2).fill(migrated_url, "cua", {}, until, go_on=lambda: False) == 0
+
+    ProjectionLoop(reader, migrated_url).run_once()
+    assert verify(reader, migrated_url).equal

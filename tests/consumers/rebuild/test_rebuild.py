@@ -1,0 +1,300 @@
+"""The tables can be made again from the log at any time, and nobody who reads them notices."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+import psycopg2
+import pytest
+
+from consumers.database.connection import connect, connected
+from consumers.database.location import libpq_url
+from consumers.database.migrate import migrate, schema_differences
+from consumers.errors import CuaProjectError, NotFoundError, UsageError
+from consumers.log.reader import TopicPartition
+from consumers.projection.loop import ProjectionLoop
+from consumers.rebuild.rebuild import Rebuilt, format_positions, parse_until, rebuild, rebuild_into, undo
+from consumers.rebuild.verify import verify
+from schemas.ids import training_id
+from tests.reference_fold.comparison import database_tables, differences, plain_tables
+from tests.reference_fold.histories import Said, Shape
+from tests.reference_fold.reference import fold
+from tests.support.logs import memory_log, said_by
+from tests.support.memory_log import BEGAN, MemoryLog, MemoryReader
+
+pytestmark = pytest.mark.services
+SMALL = Shape(steps=1, groups=2, group_size=2, turns=2)
+
+
+def ignore(_text: str) -> None:
+    """What a rebuild says, to nobody."""
+
+
+def project(log: MemoryLog, url: str) -> None:
+    ProjectionLoop(MemoryReader(log), url).run_once()
+
+
+def execute(url: str, statement: str) -> None:
+    with connected(url, "test") as connection, connection, connection.cursor() as cursor:
+        cursor.execute(statement)
+
+
+def rows(url: str, statement: str) -> list[tuple[object, ...]]:
+    with connected(url, "test") as connection, connection, connection.cursor() as cursor:
+        cursor.execute(statement)
+        found: list[tuple[object, ...]] = cursor.fetchall()
+        return found
+
+
+def run(log: MemoryLog, url: str, *, check: bool = False) -> Rebuilt:
+    return rebuild(MemoryReader(log), url, check=check, say=ignore)
+
+
+@pytest.fixture(scope="module")
+def said() -> list[Said]:
+    return said_by("a", "b", shape=SMALL)
+
+
+def test_tables_that_nobody_touched_are_equal_and_the_swap_changes_no_row(migrated_url: str, said: list[Said]) -> None:
+    log = memory_log(said)
+    project(log, migrated_url)
+    before = verify(MemoryReader(log), migrated_url)
+
+    result = run(log, migrated_url)
+
+    assert (result.equal, result.swapped, result.events) == (True, True, len(said))
+    assert verify(MemoryReader(log), migrated_url) == before
+    assert before.equal
+    assert result.tables == {name: table.rows for name, table in before.tables.items()}
+    assert schema_differences(migrated_url) == []
+
+
+def test_an_empty_database_is_filled_with_the_same_hashes(migrated_url: str, database_url: str, said: list[Said]) -> None:
+    log = memory_log(said)
+    project(log, migrated_url)
+
+    result = run(log, database_url)
+
+    assert result.swapped
+    assert verify(MemoryReader(log), database_url).tables == verify(MemoryReader(log), migrated_url).tables
+    assert schema_differences(database_url) == []
+
+
+def test_changed_deleted_and_added_rows_are_named_and_healed(migrated_url: str, said: list[Said]) -> None:
+    log = memory_log(said)
+    project(log, migrated_url)
+    ((changed, reward),) = rows(migrated_url, "SELECT id::text, reward FROM cua.rollout WHERE reward IS NOT NULL ORDER BY id LIMIT 1")
+    ((deleted,),) = rows(migrated_url, "SELECT id::text FROM cua.turn ORDER BY id LIMIT 1")
+    added = "00000000-0000-0000-0000-000000000001"
+    execute(
+        migrated_url,
+        f"UPDATE cua.rollout SET reward = 7.5 WHERE id = '{changed}'; DELETE FROM cua.turn WHERE id = '{deleted}';"
+        f"INSERT INTO cua.validator SELECT '{added}', task_id, 'x', 'y', 'z', '{{}}', now() FROM cua.validator LIMIT 1",
+    )
+
+    found = verify(MemoryReader(log), migrated_url)
+
+    assert not found.equal
+    assert {(one.table, one.key, one.column, one.live, one.replayed) for one in found.differences} == {
+        ("rollout", changed, "reward", "7.5", f"{reward:.0f}"),
+        ("turn", deleted, None, "(no row)", "a row"),
+        ("validator", added, None, "a row", "(no row)"),
+    }
+    assert run(log, migrated_url, check=True).different == ["validator", "rollout", "turn"]
+    assert not verify(MemoryReader(log), migrated_url).equal
+    result = run(log, migrated_url)
+    assert (result.equal, result.swapped) == (False, True)
+    assert verify(MemoryReader(log), migrated_url).equal
+
+
+def test_a_rebuild_can_be_undone_and_the_projector_goes_on_from_there(migrated_url: str, said: list[Said]) -> None:
+    log = memory_log(said[:200])
+    project(log, migrated_url)
+    execute(migrated_url, "UPDATE cua.turn SET reward = 9")
+    run(log, migrated_url)
+    memory_log(said[200:], log)
+
+    undo(migrated_url, ignore)
+
+    assert rows(migrated_url, "SELECT DISTINCT reward FROM cua.turn") == [(9.0,)]
+    undo(migrated_url, ignore)
+    project(log, migrated_url)
+    assert verify(MemoryReader(log), migrated_url).equal
+
+
+def test_a_migration_leaves_nothing_to_undo(migrated_url: str, said: list[Said]) -> None:
+    run(memory_log(said), migrated_url)
+    migrate(migrated_url, "base")
+    migrate(migrated_url)
+
+    with pytest.raises(NotFoundError, match="nothing to go back to"):
+        undo(migrated_url, ignore)
+
+
+def test_there_is_nothing_to_undo_before_the_first_rebuild(migrated_url: str) -> None:
+    with pytest.raises(NotFoundError, match="nothing to go back to"):
+        undo(migrated_url, ignore)
+
+
+@contextmanager
+def reading(url: str) -> Iterator[dict[str, object]]:
+    """A reader that asks all the time; what it saw."""
+    seen: dict[str, object] = {"reads": 0, "errors": [], "slowest_s": 0.0, "counts": []}
+    stop = threading.Event()
+
+    def read() -> None:
+        connection = psycopg2.connect(libpq_url(url))
+        connection.autocommit = True
+        counts, errors = [], []
+        slowest_s, reads = 0.0, 0
+        with connection.cursor() as cursor:
+            while not stop.is_set():
+                began = time.monotonic()
+                try:
+                    cursor.execute("SELECT (SELECT count(*) FROM cua.turn), (SELECT count(*) FROM cua.status_history)")
+                    counts.append(cursor.fetchone())
+                except psycopg2.Error as error:
+                    errors.append(str(error))
+                slowest_s = max(slowest_s, time.monotonic() - began)
+                reads += 1
+        connection.close()
+        seen.update(reads=reads, errors=errors, slowest_s=slowest_s, counts=counts)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        stop.set()
+        thread.join(20)
+
+
+def test_readers_and_a_running_projector_notice_nothing_of_a_rebuild(migrated_url: str, said: list[Said]) -> None:
+    log = memory_log(said[:100])
+    stop = threading.Event()
+    projector = threading.Thread(target=ProjectionLoop(MemoryReader(log), migrated_url, batch_records=20).run_forever, args=(stop,))
+    projector.start()
+    try:
+        with reading(migrated_url) as seen:
+            for number in range(4):
+                start = 100 + number * 60
+                memory_log(said[start : start + 60], log)
+                assert run(log, migrated_url).equal
+            memory_log(said[340:], log)
+            deadline = time.monotonic() + 20
+            while rows(migrated_url, "SELECT coalesce(sum(next_offset), 0) FROM cua.reader_position") != [(len(said),)]:
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+    finally:
+        stop.set()
+        projector.join(20)
+
+    assert seen["errors"] == []
+    counts = seen["counts"]
+    assert isinstance(counts, list)
+    assert len(counts) > 10
+    assert counts == sorted(counts), "a reader saw tables that held less than those before"
+    reference = fold((record.key, record.value) for record in log.records)
+    assert differences(plain_tables(reference.tables), database_tables(migrated_url)) == []
+    assert verify(MemoryReader(log), migrated_url).equal
+
+
+def test_a_long_transaction_of_a_reader_is_waited_for_and_named(migrated_url: str, said: list[Said]) -> None:
+    log = memory_log(said)
+    project(log, migrated_url)
+    heard: list[str] = []
+    reader = connect(migrated_url, "slow reader")
+    reader.cursor().execute("SELECT count(*) FROM cua.turn")
+
+    def hear(line: str) -> None:
+        heard.append(line)
+        if "waiting to swap" in line:
+            reader.rollback()
+
+    result = rebuild(MemoryReader(log), migrated_url, check=False, say=hear)
+
+    reader.close()
+    assert result.swapped
+    assert any("waiting to swap" in line and "cua-project slow reader" in line for line in heard)
+
+
+def test_what_readers_were_allowed_they_are_allowed_afterwards(migrated_url: str, said: list[Said]) -> None:
+    role = "reader_" + migrated_url.rsplit("_", 1)[1]
+    execute(
+        migrated_url,
+        f'CREATE ROLE "{role}"; GRANT USAGE ON SCHEMA cua TO "{role}"; GRANT SELECT ON cua.turn TO "{role}";'
+        f'GRANT SELECT (id, status) ON cua.rollout TO "{role}"; GRANT SELECT ON cua.step TO PUBLIC',
+    )
+    try:
+        run(memory_log(said), migrated_url)
+
+        allowed = (
+            f"SELECT has_schema_privilege('{role}', 'cua', 'USAGE'), has_table_privilege('{role}', 'cua.turn', 'SELECT'), "
+            f"has_table_privilege('{role}', 'cua.obs', 'SELECT'), has_table_privilege('{role}', 'cua.step', 'SELECT'), "
+            f"has_column_privilege('{role}', 'cua.rollout', 'status', 'SELECT'), "
+            f"has_column_privilege('{role}', 'cua.rollout', 'reward', 'SELECT')"
+        )
+        assert rows(migrated_url, allowed) == [(True, True, False, True, True, False)]
+    finally:
+        execute(migrated_url, f'DROP OWNED BY "{role}"; DROP ROLE "{role}"')
+
+
+def test_a_log_without_its_beginning_is_refused_and_nothing_is_changed(migrated_url: str, said: list[Said]) -> None:
+    log = memory_log(said)
+    project(log, migrated_url)
+    before = database_tables(migrated_url)
+    log.first_kept[TopicPartition("cua.rollouts", 0)] = 5
+
+    with pytest.raises(CuaProjectError, match=r"cua\.rollouts/0 to begin at offset 5"):
+        run(log, migrated_url)
+    with pytest.raises(CuaProjectError, match="records were deleted"):
+        verify(MemoryReader(log), migrated_url)
+
+    assert database_tables(migrated_url) == before
+
+
+def test_one_training_or_a_moment_is_built_beside_the_live_tables(migrated_url: str, said: list[Said]) -> None:
+    log = memory_log(said)
+    reader = MemoryReader(log)
+    moment = BEGAN + timedelta(milliseconds=150)
+
+    one = rebuild_into(reader, migrated_url, "only_a", run_name="a", until=None)
+    past = rebuild_into(reader, migrated_url, "past", run_name=None, until=parse_until(moment.isoformat(), reader))
+    same = rebuild_into(reader, migrated_url, "same", run_name=None, until=parse_until(format_positions(past.positions), reader))
+
+    of_a = [said_one for said_one in said if f'"trainingid":"{training_id("a")}"'.encode() in said_one.value]
+    assert 0 < one.events == len(of_a) < len(said)
+    expected = fold((said_one.subject, said_one.value) for said_one in of_a)
+    assert differences(plain_tables(expected.tables), database_tables(migrated_url, "only_a")) == []
+    assert past.events == same.events == 150
+    expected = fold((record.key, record.value) for record in log.records[:150])
+    assert differences(plain_tables(expected.tables), database_tables(migrated_url, "past")) == []
+    assert database_tables(migrated_url, "same") == database_tables(migrated_url, "past")
+    with pytest.raises(UsageError, match="which exists"):
+        rebuild_into(reader, migrated_url, "past", run_name=None, until=None)
+
+
+def test_what_a_killed_rebuild_left_is_dropped_by_the_next(migrated_url: str, said: list[Said]) -> None:
+    execute(migrated_url, "CREATE SCHEMA cua_rebuild_0badcafe; CREATE TABLE cua_rebuild_0badcafe.turn ()")
+    log = memory_log(said)
+    project(log, migrated_url)
+
+    assert verify(MemoryReader(log), migrated_url).equal
+
+    assert rows(migrated_url, "SELECT nspname FROM pg_namespace WHERE nspname ~ '^cua' ORDER BY 1") == [("cua",), ("cua_ops",)]
+
+
+def test_verify_compares_one_moment_while_the_projector_goes_on(migrated_url: str, said: list[Said]) -> None:
+    log = memory_log(said[:200])
+    project(log, migrated_url)
+    memory_log(said[200:], log)
+    stop = threading.Event()
+    projector = threading.Thread(target=ProjectionLoop(MemoryReader(log), migrated_url, batch_records=5).run_forever, args=(stop,))
+    projector.start()
+    try:
+        assert all(verify(MemoryReader(log), migrated_url).equal for _ in range(4))
+    finally:
+        stop.set()
+        projector.join(20)

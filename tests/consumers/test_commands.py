@@ -1,0 +1,150 @@
+"""The commands as scripts use them: their JSON, their exit codes, and that a killed projector leaves nothing half done."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from consumers.cli import main
+from consumers.database.connection import connected
+from schemas.installation import read_installation
+from tests.reference_fold.comparison import database_tables, differences, plain_tables
+from tests.reference_fold.histories import Said, Shape
+from tests.reference_fold.reference import fold
+from tests.support.logs import said_by, write_local_log
+
+pytestmark = pytest.mark.services
+RUN = (sys.executable, "-c", "from consumers.cli import main; main()", "run")
+SMALL = Shape(steps=1, groups=1, group_size=2, turns=2, has_trouble=False)
+Call = Callable[..., tuple[int, Any, str]]
+
+
+@pytest.fixture
+def call(migrated_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Call]:
+    """The command line, in this process: exit code, what stdout says as JSON (None: nothing), stderr."""
+    monkeypatch.setenv("DATABASE_URL", migrated_url)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def run(*arguments: str) -> tuple[int, Any, str]:
+        monkeypatch.setattr(sys, "argv", ["cua-project", *arguments])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main()
+        output, errors = capsys.readouterr()
+        assert isinstance(end.value.code, int)
+        return end.value.code, json.loads(output) if output.strip() else None, errors
+
+    yield run
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+def log_path() -> Path:
+    return read_installation(os.environ).local_log_path
+
+
+def test_run_status_verify_and_rebuild_report_what_scripts_rely_on(call: Call) -> None:
+    said = said_by("a", shape=SMALL)
+    write_local_log(log_path(), said)
+
+    code, status, _ = call("status", "--json")
+    assert (code, status["log"]["kind"], status["lag_events"], status["trainings"]) == (0, "local", len(said), [])
+    assert all(partition["lag_seconds"] >= 0 for partition in status["log"]["partitions"])
+
+    code, report, _ = call("run", "--once", "--json")
+    assert (code, report["events"]) == (0, len(said))
+    assert sum(position["position"] for position in report["positions"]) == len(said)
+
+    code, status, _ = call("status", "--json")
+    assert [status[name] for name in ("lag_events", "parked", "duplicates", "fenced", "gaps")] == [0, 0, 0, 0, 0]
+    (training,) = status["trainings"]
+    assert training.pop("heartbeat_age_s") > 0
+    assert training == {"run_name": "a", "status": "completed", "progress_percent": 100.0, "parked_since": None}
+    assert set(status["log"]["partitions"][0]) == {"topic", "partition", "position", "end", "lag_events", "lag_seconds"}
+
+    code, report, _ = call("verify", "--json")
+    assert (code, report["equal"], report["events"], report["differences"]) == (0, True, len(said), [])
+    assert set(report["tables"]["turn"]) == {"rows", "hash"}
+
+    with connected(os.environ["DATABASE_URL"], "test") as connection, connection, connection.cursor() as cursor:
+        cursor.execute("UPDATE cua.turn SET reward = 1 WHERE turn = 1")
+    code, report, error = call("verify", "--json")
+    assert (code, report["equal"], {difference["column"] for difference in report["differences"]}) == (4, False, {"reward"})
+    assert set(report["differences"][0]) == {"table", "key", "column", "live", "replayed"}
+    assert "cua-project rebuild" in error
+
+    assert call("rebuild", "--check", "--json")[0] == 4
+    code, report, _ = call("rebuild", "--json")
+    assert (code, report["events"], report["equal"], report["swapped"]) == (0, len(said), False, True)
+    assert report["tables"]["training"] == 1
+    assert call("verify", "--json")[0] == 0
+    assert call("rebuild", "--rollback", "--json")[0] == 0
+    assert call("verify", "--json")[0] == 4
+
+    assert call("migrate", "--check", "--json")[:2] == (0, {"equal": True, "differences": []})
+
+
+def test_parked_records_are_listed_shown_dropped_and_tried_again(call: Call) -> None:
+    said = said_by("a", shape=SMALL)
+    index = next(number for number, one in enumerate(said) if b"heartbeat_sent" in one.value)
+    said[index] = Said(said[index].subject, said[index].value.replace(b"heartbeat_sent", b"dreamt"))
+    write_local_log(log_path(), said)
+    call("run", "--once")
+
+    code, held, _ = call("parked", "list", "--json")
+    culprit = held[0]
+    assert (code, culprit["kind"], culprit["stream"]) == (0, "unknown_schema", said[index].subject)
+    code, shown, _ = call("parked", "show", culprit["id"], "--json")
+    assert (code, json.loads(shown["value"])["type"]) == (0, "cua.training.dreamt")
+    code, result, _ = call("parked", "redrive", "--json")
+    assert (code, result) == (0, {"streams": 1, "events": 0, "still_parked": len(held)})
+    assert call("parked", "drop", "cua.training/0@99999")[0] == 3
+    assert call("parked", "drop", "nonsense")[0] == 2
+    code, result, _ = call("parked", "drop", culprit["id"], "--reason", "a test", "--json")
+    assert (code, result) == (0, {"streams": 1, "events": len(held) - 1, "still_parked": 0})
+    assert call("verify", "--json")[0] == 0
+
+
+def test_the_database_being_away_is_exit_5_and_a_usage_error_exit_2(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert call("rebuild", "--check", "--rollback")[0] == 2
+    monkeypatch.setenv("DATABASE_URL", "postgresql://nobody@127.0.0.1:1/nothing")
+    code, output, error = call("verify")
+    assert (code, output) == (5, None)
+    assert error.startswith("error: expected PostgreSQL at postgresql://nobody@127.0.0.1:1/nothing")
+
+
+def test_a_projector_killed_again_and_again_applies_everything_exactly_once(call: Call) -> None:
+    random = Random(5)
+    said = said_by("a", "b", "c", shape=Shape(steps=4, groups=2, group_size=4, turns=4))
+    path = log_path()
+    write_local_log(path, said[:10])
+    written = 10
+    for _ in range(5):
+        projector = subprocess.Popen(RUN, stderr=subprocess.DEVNULL)
+        try:
+            deadline = time.monotonic() + random.uniform(1.0, 2.5)
+            while time.monotonic() < deadline:
+                size = random.randrange(1, 20)
+                write_local_log(path, said[written : written + size])
+                written += size
+                time.sleep(0.01)
+        finally:
+            projector.send_signal(signal.SIGKILL)
+            projector.wait()
+    write_local_log(path, said[written:])
+
+    assert call("run", "--once", "--json")[0] == 0
+
+    reference = fold((one.subject, one.value) for one in said)
+    assert differences(plain_tables(reference.tables), database_tables(os.environ["DATABASE_URL"])) == []
+    code, report, _ = call("verify", "--json")
+    assert (code, report["equal"]) == (0, True)
+    assert call("status", "--json")[1]["duplicates"] == 0

@@ -1,0 +1,31 @@
+"""A phone that is up, and the few words tests use to operate it."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from producer.environments.android_sim import AndroidSim
+from producer.environments.android_sim.oracle.navigator import tap_at
+from producer.task import Task
+
+NO_TASK = Task("none", "none", "Look around.", None, None, 10, None, None)
+
+
+@pytest.fixture
+def phone() -> Iterator[AndroidSim]:
+    """The phone of seed 3, at home."""
+    sim = AndroidSim()
+    sim.open(NO_TASK, 3)
+    yield sim
+    sim.close()
+
+
+@pytest.fixture
+def tap(phone: AndroidSim) -> Callable[[str], None]:
+    """Tap an element that is visible, by name."""
+
+    def do(name: str) -> None:
+        element = next(element for element in phone.visible_elements() if element.name == name)
+        phone.act(tap_at(element))
+
+    return do

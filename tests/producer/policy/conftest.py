@@ -1,0 +1,104 @@
+"""Fixtures: a small built policy, random screens and requests; no phone."""
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from uuid import UUID
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from producer.demo_policy.build import PolicySize, build_policy
+from producer.environments.environment import Screenshot
+from producer.policy.policy import PastTurn, SampleRequest
+from producer.policy.torch_policy.in_process import InProcessPolicy
+from producer.policy.torch_policy.network import Network, load_network
+from producer.task import Task
+from schemas.actions import Click
+from schemas.turn import TakenAction
+
+SIZE = PolicySize(text_dim=32, text_layers=2, text_heads=2, text_ffn=48, vision_dim=16, vision_layers=2, vision_heads=2, vision_ffn=24)
+TEXTS = ("Turn on Wi-Fi", "Open Settings now", "click(1,2)", "home()")
+
+
+class ClickOnly:
+    """A codec that knows one action; enough to see that parsing is asked for."""
+
+    def parse(self, text: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
+        """`click(x,y)` in per cent; anything else is an error."""
+        try:
+            x, y = (int(part) for part in text.removeprefix("click(").removesuffix(")").split(","))
+        except ValueError:
+            return (TakenAction(tool_name="", tool_args={}, action=None, error_type="parse", error_message=text),)
+        action = Click(x=x * width_px // 100, y=y * height_px // 100)
+        return (TakenAction(tool_name="click", tool_args={"x": x, "y": y}, action=action),)
+
+
+def make_task(description: str) -> Task:
+    return Task("task", "task", description, None, None, 5, None, None)
+
+
+def make_screen(seed: int, width_px: int = 90, height_px: int = 160) -> Screenshot:
+    """Noise, so that no two screens are alike."""
+    pixels = np.random.default_rng(seed).integers(0, 255, (height_px, width_px, 3), dtype=np.uint8)
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "PNG")
+    return Screenshot(buffer.getvalue(), width_px, height_px)
+
+
+def make_request(episode: int, screen: Screenshot, history: tuple[PastTurn, ...] = (), **options: object) -> SampleRequest:
+    """A request for `Turn on Wi-Fi` unless `description` says otherwise."""
+    settings = {"temperature": 1.0, "max_tokens": 6, "seed": episode} | options
+    task = make_task(str(settings.pop("description", "Turn on Wi-Fi")))
+    return SampleRequest(UUID(int=episode), task, history, screen, **settings)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def base_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("base")
+    build_policy(folder, TEXTS, seed=0, size=SIZE)
+    return folder
+
+
+@pytest.fixture
+def network(base_folder: Path) -> Network:
+    """With an adapter that already does something, as after some updates."""
+    network = load_network(str(base_folder), lora_rank=4, seed=1)
+    stir(network)
+    return network
+
+
+def stir(network: Network, seed: int = 7) -> None:
+    """Give the adapter weights that change the output."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in network.trainable():
+            parameter.copy_(0.3 * torch.randn(parameter.shape, generator=generator))
+
+
+@pytest.fixture
+def policy(network: Network) -> InProcessPolicy:
+    return InProcessPolicy(network, ClickOnly())
+
+
+@pytest.fixture
+def play(policy: InProcessPolicy) -> Callable[[int, int], list[PastTurn]]:
+    """Plays an episode alone and returns its turns."""
+
+    def play_episode(episode: int, num_turns: int) -> list[PastTurn]:
+        history: list[PastTurn] = []
+        for turn in range(num_turns):
+            screen = make_screen(100 * episode + turn)
+            completion = policy.sample([make_request(episode, screen, tuple(history), seed=1000 * episode + turn)])[0]
+            history.append(PastTurn(screen, completion.text, completion.tokens))
+        policy.forget(UUID(int=episode))
+        return history
+
+    return play_episode

@@ -1,0 +1,101 @@
+"""What a killed process left open is ended by whoever comes next; what a living one has open is left alone."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from producer.config import read_config
+from producer.emit import Emitter
+from producer.resume.open_stream_markers import mark_open
+from producer.config import recipe
+from producer.resume.orphans import end_abandoned
+from producer.training.run import utc_now
+from schemas import ids
+from schemas.catalogue import stream
+from schemas.event import Fact
+from schemas.installation import Installation
+from schemas.training import TrainingCreated
+from tests.chaos.invariants import accepted
+
+ReadLog = Callable[[], list[dict[str, Any]]]
+SUBJECT = stream("training", ids.training_id("marked"))
+CREATED = TrainingCreated(run_name="marked", kind="sft", recipe=recipe(read_config({}), Path()), total_steps=1, config={})
+OWNER = """
+import sys, time
+from pathlib import Path
+from producer.emit import Emitter
+from producer.training.marks import mark
+from tests.training.test_abandoned import CREATED, SUBJECT
+from schemas.catalogue import stream_owner
+from schemas.event import Fact
+with Emitter.open() as emitter, mark(Path(sys.argv[1]), SUBJECT, emitter):
+    emitter.emit(Fact(SUBJECT, CREATED, stream_owner(SUBJECT)))
+    emitter.flush()
+    print("marked", flush=True)
+    time.sleep(60)
+"""
+
+
+def own_statuses(events: list[dict[str, Any]]) -> list[tuple[str, int, int]]:
+    return [(event["type"], event["epoch"], event["sequence"]) for event in events if event["subject"] == SUBJECT]
+
+
+def test_the_stream_of_a_living_owner_is_left_and_that_of_a_killed_one_ended_once(installation: Installation, read_log: ReadLog) -> None:
+    environ = {**os.environ, "CUA_HOME": str(installation.home)}
+    with subprocess.Popen([sys.executable, "-c", OWNER, str(installation.open_dir)], env=environ, stdout=subprocess.PIPE) as owner:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == b"marked\n"
+        with Emitter.open(installation) as emitter:
+            assert end_abandoned(installation, emitter, utc_now) == 0
+        owner.send_signal(signal.SIGKILL)
+    assert own_statuses(read_log()) == [("cua.training.created", 1, 1)]
+    for num_ended in (1, 0):
+        with Emitter.open(installation) as emitter:
+            assert end_abandoned(installation, emitter, utc_now) == num_ended
+    assert own_statuses(read_log()) == [("cua.training.created", 1, 1), ("cua.training.cancelled", 2, 1)]
+    assert list(installation.open_dir.iterdir()) == []
+
+
+def test_an_owner_that_ends_in_order_leaves_no_mark(installation: Installation) -> None:
+    with Emitter.open(installation) as emitter:
+        with mark_open(installation.open_dir, SUBJECT, emitter):
+            emitter.emit(Fact(SUBJECT, CREATED, ids.training_id("marked")))
+            assert [path.suffix for path in installation.open_dir.iterdir()] == [".open"]
+        assert list(installation.open_dir.iterdir()) == []
+
+
+def test_an_evaluation_by_hand_that_was_killed_is_cancelled_with_all_that_it_left_open(
+    installation: Installation, read_log: ReadLog
+) -> None:
+    command = [sys.executable, "-m", "producer", "evaluate", "--model-name", "oracle", "--episodes", "5000"]
+    environ = {**os.environ, "CUA_HOME": str(installation.home)}
+    with subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as owner:
+        while not (installation.local_log_path.exists() and any(event["type"] == "cua.rollout.turn_taken" for event in read_log())):
+            assert owner.poll() is None
+            time.sleep(0.1)
+        owner.send_signal(signal.SIGKILL)
+    assert open_streams(read_log())
+    with Emitter.open(installation) as emitter:
+        assert end_abandoned(installation, emitter, utc_now) == 1
+    events = read_log()
+    assert accepted(events)[1] == []
+    assert open_streams(events) == []
+    created = {event["data"]["group_id"] for event in events if event["type"] == "cua.group.created"}
+    ended = [event["data"] for event in events if event["type"] in {"cua.group.finished", "cua.group.failed"}]
+    assert created == {group["group_id"] for group in ended}
+    assert len(ended) == len(created)
+    rollouts = {event["subject"]: event["data"]["group_id"] for event in events if event["type"] == "cua.rollout.created"}
+    finished = Counter(rollouts[event["subject"]] for event in events if event["type"] == "cua.rollout.finished")
+    assert {group["group_id"]: group["completed_rollouts"] for group in ended} == {group: finished[group] for group in created}
+
+
+def open_streams(events: list[dict[str, Any]]) -> list[str]:
+    """Evaluations, rollouts and environments whose last fact of their own is no end."""
+    last = {event["subject"]: event["type"].split(".")[2] for event in events if event["subject"].startswith(event["type"].split(".")[1])}
+    return [subject for subject, name in last.items() if name not in {"finished", "failed", "cancelled", "terminated"}]

@@ -1,0 +1,34 @@
+"""Logs for tests: histories in memory or in a real local log."""
+
+from pathlib import Path
+from random import Random
+
+from producer.log.local import LocalLog
+from producer.log.writer import Record
+from schemas.catalogue import topic_of
+from tests.reference_fold.histories import Said, Shape, history, interleaved
+from tests.support.memory_log import MemoryLog
+
+
+def said_by(*run_names: str, seed: int = 1, shape: Shape | None = None) -> list[Said]:
+    """Several trainings at once."""
+    return list(interleaved([history(name, seed + number, shape) for number, name in enumerate(run_names)], Random(seed)))
+
+
+def memory_log(said: list[Said], log: MemoryLog | None = None) -> MemoryLog:
+    """A history in memory, in the topics where it belongs."""
+    log = log or MemoryLog()
+    for one in said:
+        log.append(one.subject, one.value, topic_of(one.subject, "cua."))
+    return log
+
+
+def write_local_log(path: Path, said: list[Said], at_once: int = 100) -> None:
+    """Append a history to the local log of an installation."""
+    log = LocalLog(path)
+    try:
+        records = [Record(topic_of(one.subject, "cua."), one.subject, one.value) for one in said]
+        for start in range(0, len(records), at_once):
+            log.append(records[start : start + at_once])
+    finally:
+        log.close()

@@ -1,0 +1,102 @@
+"""A log in memory, as strict as a real one: a test double of LogReader whose records the test arranges itself."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from zlib import crc32
+
+from consumers.log.reader import LogRecord, TopicPartition
+
+BEGAN = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+class MemoryLog:
+    """Partitions of records; appending gives offsets and times that never fall."""
+
+    def __init__(self, log_id: str = "memory", num_partitions: int = 3) -> None:
+        self.log_id = log_id
+        self.kind = "local"
+        self.num_partitions = num_partitions
+        self.records: list[LogRecord] = []
+        """In the order of appending, all partitions."""
+        self.first_kept: dict[TopicPartition, int] = {}
+        """Where a partition begins, when its beginning was deleted."""
+
+    def append(self, key: str | None, value: bytes, topic: str = "cua.rollouts", partition: int | None = None) -> LogRecord:
+        """One record; its partition follows from the key."""
+        if partition is None:
+            partition = crc32((key or "").encode()) % self.num_partitions
+        last = next((r.offset for r in reversed(self.records) if (r.topic, r.partition) == (topic, partition)), -1)
+        offset = last + 1
+        record = LogRecord(topic, partition, offset, key, value, BEGAN + timedelta(milliseconds=len(self.records)))
+        self.records.append(record)
+        return record
+
+
+class MemoryReader:
+    """Reads a MemoryLog. `seek` must come before `poll`, and only to where the log is."""
+
+    def __init__(self, log: MemoryLog) -> None:
+        self._log = log
+        self._wanted: dict[TopicPartition, int] | None = None
+        self._next = 0
+        self.is_closed = False
+
+    @property
+    def kind(self) -> str:
+        """`local`."""
+        return self._log.kind
+
+    @property
+    def log_id(self) -> str:
+        """The log's name."""
+        return self._log.log_id
+
+    def places(self) -> list[TopicPartition]:
+        """Every partition with a record."""
+        return sorted({TopicPartition(record.topic, record.partition) for record in self._log.records})
+
+    def beginnings(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """As the test set them."""
+        return {place: self._log.first_kept.get(place, 0) for place in places}
+
+    def ends(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """After the last record."""
+        found = dict.fromkeys(places, 0)
+        for record in self._log.records:
+            if (place := TopicPartition(record.topic, record.partition)) in found:
+                found[place] = record.offset + 1
+        return found
+
+    def offset_at(self, places: Sequence[TopicPartition], time: datetime) -> dict[TopicPartition, int]:
+        """First record at or after a time."""
+        found = self.ends(places)
+        for record in reversed(self._log.records):
+            if record.appended_at >= time and (place := TopicPartition(record.topic, record.partition)) in found:
+                found[place] = record.offset
+        return found
+
+    def seek(self, positions: Mapping[TopicPartition, int]) -> None:
+        """From here on; never outside of the log."""
+        ends = self.ends(list(positions))
+        assert all(self._log.first_kept.get(place, 0) <= offset <= ends[place] for place, offset in positions.items()), positions
+        self._wanted = dict(positions)
+        self._next = 0
+
+    def poll(self, max_records: int, timeout_s: float) -> list[LogRecord]:
+        """What there is, at once; never before a seek."""
+        assert self._wanted is not None, "poll before seek"
+        assert max_records > 0
+        assert timeout_s >= 0
+        found: list[LogRecord] = []
+        while self._next < len(self._log.records) and len(found) < max_records:
+            record = self._log.records[self._next]
+            self._next += 1
+            place = TopicPartition(record.topic, record.partition)
+            if record.offset >= self._wanted.get(place, record.offset + 1):
+                self._wanted[place] = record.offset + 1
+                found.append(record)
+        return found
+
+    def close(self) -> None:
+        """Remembered."""
+        self.is_closed = True

@@ -1,0 +1,92 @@
+"""A real PostgreSQL for tests: one server per session on a free port in a temporary folder, a fresh database per test.
+
+`database_url` is an empty database, `migrated_url` one with every migration applied (copied from a template, some 30 ms).
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+import psycopg2
+import pytest
+
+from consumers.database.location import sqlalchemy_url
+from consumers.embedded_postgres.cluster import Cluster, stop
+from consumers.embedded_postgres.supervisor import free_port
+
+# Nothing of a test server has to survive a power cut. Two cores' worth of parallel tests need few connections.
+SETTINGS = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off", "max_connections": "100", "shared_buffers": "64MB"}
+START_TIMEOUT_S = 60
+
+
+@dataclass
+class PostgresServer:
+    """A running server. `create` and `drop` make databases; names are never used twice."""
+
+    cluster: Cluster
+    port: int
+    _numbers: Iterator[int] = field(default_factory=count)
+
+    def url(self, database: str = "postgres") -> str:
+        """SQLAlchemy's URL of a database (`consumers.database.location.libpq_url` turns it into psql's)."""
+        return sqlalchemy_url(self.cluster.url(self.port, database))
+
+    def create(self, template: str = "template0") -> str:
+        """A new database; its name."""
+        name = f"test_{next(self._numbers)}"
+        self._execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        return name
+
+    def drop(self, name: str) -> None:
+        """Remove a database, whoever is still connected to it."""
+        self._execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+
+    def _execute(self, statement: str) -> None:
+        with contextlib.closing(psycopg2.connect(self.cluster.url(self.port, "postgres"))) as connection:
+            connection.autocommit = True
+            with connection.cursor() as cursor:
+                cursor.execute(statement)
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+    """The session's server."""
+    cluster = Cluster(Path(tmp_path_factory.mktemp("postgres")) / "cluster", os.environ)
+    cluster.initialise()
+    with cluster.alone(START_TIMEOUT_S) as lock:
+        port = free_port()
+        server = cluster.start(port, lock, SETTINGS)
+    try:
+        cluster.wait_ready(server, port, START_TIMEOUT_S)
+        yield PostgresServer(cluster, port)
+    finally:
+        stop(server)
+
+
+@pytest.fixture
+def database_url(postgres: PostgresServer) -> Iterator[str]:
+    """An empty database of this test's own, as SQLAlchemy's URL."""
+    name = postgres.create()
+    yield postgres.url(name)
+    postgres.drop(name)
+
+
+@pytest.fixture(scope="session")
+def migrated_template(postgres: PostgresServer) -> str:
+    """Name of a database at the newest revision, to be copied."""
+    from consumers.database.migrate import migrate
+
+    name = postgres.create()
+    migrate(postgres.url(name))
+    return name
+
+
+@pytest.fixture
+def migrated_url(postgres: PostgresServer, migrated_template: str) -> Iterator[str]:
+    """A database of this test's own at the newest revision, as SQLAlchemy's URL."""
+    name = postgres.create(migrated_template)
+    yield postgres.url(name)
+    postgres.drop(name)

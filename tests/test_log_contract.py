@@ -1,0 +1,154 @@
+"""Rules of LogWriter and LogReader that both logs keep: the local file, and a real Kafka."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from consumers.errors import MismatchError
+from consumers.log.open import open_reader
+from consumers.log.reader import LogReader, LogRecord, TopicPartition
+from consumers.tail.reading import read_bounded
+from producer.log.kafka import KafkaLog
+from producer.log.local import LocalLog
+from producer.log.writer import LogWriter, Record
+from schemas.installation import Installation
+from schemas.local_log import partition_of
+
+KEYS = [f"rollout/{number}" for number in range(40)]
+
+Pair = tuple[LogWriter, LogReader]
+
+
+@pytest.fixture(params=["local", pytest.param("kafka", marks=pytest.mark.services)])
+def open_log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Pair]]:
+    """Opens a writer and a reader of one log, fresh for each test; closes them."""
+    opened: list[LogWriter | LogReader] = []
+    is_kafka = request.param == "kafka"
+    servers = request.getfixturevalue("kafka").bootstrap_servers if is_kafka else None
+    # Topics of their own make a log of its own on the one broker.
+    prefix = f"t{abs(hash(tmp_path))}." if is_kafka else "cua."
+    installation = Installation(
+        home=tmp_path, topic_prefix=prefix, kafka_bootstrap_servers=servers, kafka_options=(), blobs_url=str(tmp_path / "blobs")
+    )
+
+    def open_both() -> Pair:
+        topics = [prefix + name for name in ("training", "rollouts")]
+        writer: LogWriter = KafkaLog(installation, topics) if is_kafka else LocalLog(installation.local_log_path, topics=topics)
+        reader = open_reader(installation)
+        opened.extend([reader, writer])
+        return writer, reader
+
+    yield open_both
+    for each in opened:
+        each.close()
+        each.close()
+
+
+def rollouts(reader: LogReader) -> str:
+    return next(place.topic for place in reader.places() if place.topic.endswith("rollouts"))
+
+
+def read(reader: LogReader, count: int) -> list[LogRecord]:
+    records: list[LogRecord] = []
+    deadline = datetime.now(UTC) + timedelta(seconds=20)
+    while len(records) < count and datetime.now(UTC) < deadline:
+        records += reader.poll(7, 1)
+    return records
+
+
+def test_what_was_appended_is_read_at_its_coordinates_in_order_and_nothing_else(open_log: Callable[[], Pair]) -> None:
+    writer, reader = open_log()
+    topic = rollouts(reader)
+    records = [Record(topic, key, f"{key}:{number}".encode()) for number in range(5) for key in KEYS]
+    coordinates = writer.append(records)
+    reader.seek(dict.fromkeys(reader.places(), 0))
+    found = read(reader, len(records))
+    assert reader.poll(10, 0.1) == []
+    assert {(r.topic, r.partition, r.offset): (r.key, r.value) for r in found} == {
+        tuple(at): (record.key, record.value) for at, record in zip(coordinates, records, strict=True)
+    }
+    for place in reader.places():
+        offsets = [r.offset for r in found if (r.topic, r.partition) == place]
+        assert offsets == list(range(len(offsets)))
+        times = [r.appended_at for r in found if (r.topic, r.partition) == place]
+        assert times == sorted(times)
+
+
+def test_both_sides_name_the_log_and_its_twelve_partitions_a_topic_alike(open_log: Callable[[], Pair]) -> None:
+    writer, reader = open_log()
+    assert reader.log_id == writer.log_id != ""
+    assert len(reader.places()) == 24
+    assert {place.partition for place in reader.places()} == set(range(12))
+
+
+def test_a_stream_is_read_back_in_order_from_lower_bounds_on(open_log: Callable[[], Pair]) -> None:
+    writer, reader = open_log()
+    topic = rollouts(reader)
+    writer.append([Record(topic, key, b"old") for key in KEYS])
+    since = writer.ends()
+    writer.append([Record(topic, key, str(number).encode()) for number in range(3) for key in KEYS])
+    assert list(writer.read_stream(topic, "rollout/7", {})) == [b"old", b"0", b"1", b"2"]
+    assert list(writer.read_stream(topic, "rollout/7", since)) == [b"0", b"1", b"2"]
+    several = list(writer.read_streams(topic, ["rollout/7", "rollout/8"], since))
+    assert [value for key, value in several if key == "rollout/8"] == [b"0", b"1", b"2"]
+    assert {key for key, _ in several} == {"rollout/7", "rollout/8"}
+    assert list(writer.read_stream(topic, "rollout/unknown", {})) == []
+
+
+def test_ends_and_beginnings_count_the_records(open_log: Callable[[], Pair]) -> None:
+    writer, reader = open_log()
+    topic = rollouts(reader)
+    writer.append([Record(topic, "rollout/7", b"x")] * 3)
+    at = TopicPartition(topic, partition_of("rollout/7", 12))
+    assert {place: end for place, end in reader.ends(reader.places()).items() if end} == {at: 3}
+    assert set(reader.beginnings(reader.places()).values()) == {0}
+    assert {tuple(place): end for place, end in writer.ends().items()} == {tuple(p): e for p, e in reader.ends(reader.places()).items()}
+
+
+def test_time_finds_the_first_record_appended_then_or_later(open_log: Callable[[], Pair]) -> None:
+    writer, reader = open_log()
+    topic = rollouts(reader)
+    for value in (b"1", b"2", b"3"):
+        writer.append([Record(topic, "rollout/7", value)])
+    at = TopicPartition(topic, partition_of("rollout/7", 12))
+    reader.seek({at: 0})
+    times = [record.appended_at for record in read(reader, 3)]
+    for offset, time in enumerate(times):
+        assert reader.offset_at([at], time)[at] == times.index(time) <= offset
+    assert reader.offset_at([at], times[-1] + timedelta(seconds=1)) == {at: 3}
+    assert reader.offset_at([at], times[0] - timedelta(days=1)) == {at: 0}
+
+
+def test_a_position_that_the_log_cannot_have_is_refused(open_log: Callable[[], Pair]) -> None:
+    writer, reader = open_log()
+    topic = rollouts(reader)
+    writer.append([Record(topic, "rollout/7", b"x")])
+    at = TopicPartition(topic, partition_of("rollout/7", 12))
+    with pytest.raises(MismatchError, match="expected an offset from 0 to 1, found 2"):
+        reader.seek({at: 2})
+
+
+def test_a_reader_that_waits_gets_what_comes(open_log: Callable[[], Pair]) -> None:
+    writer, reader = open_log()
+    topic = rollouts(reader)
+    reader.seek(reader.ends(reader.places()))
+    assert reader.poll(10, 0.05) == []
+    writer.append([Record(topic, "rollout/7", b"late")])
+    assert [record.value for record in read(reader, 1)] == [b"late"]
+
+
+def test_a_bounded_reading_merges_partitions_by_append_time_and_stops_where_told(open_log: Callable[[], Pair]) -> None:
+    writer, reader = open_log()
+    topic = rollouts(reader)
+    for number in range(4):
+        writer.append([Record(topic, key, f"{key}:{number}".encode()) for key in KEYS])
+    ends = reader.ends(reader.places())
+    writer.append([Record(topic, KEYS[0], b"later")])
+    starts = {place: min(1, end) for place, end in ends.items()}
+    found = list(read_bounded(reader, starts, ends))
+    assert [record.appended_at for record in found] == sorted(record.appended_at for record in found)
+    assert {(r.topic, r.partition, r.offset) for r in found} == {
+        (*place, offset) for place, end in ends.items() for offset in range(starts[place], end)
+    }
