@@ -18,12 +18,17 @@ def include_name(name: str | None, type_: str, parent_names: dict[str, str | Non
     """Only our two schemas, and not the revision's own table."""
     if type_ == "schema":
         return name in OURS
-    return not (type_ == "table" and name == "alembic_version" and parent_names.get("schema_name") == OPS_SCHEMA)
+    return not (
+        type_ == "table"
+        and name == "alembic_version"
+        and parent_names.get("schema_name") == OPS_SCHEMA
+    )
 
 
 def run(connection: Connection) -> None:
     """Migrate over one connection, in one transaction."""
-    # With `cua` in front of the role's search_path, the inspector would take it for the nameless default schema.
+    # With `cua` in front of the role's search_path, the inspector would take it for the nameless
+    # default schema.
     connection.execute(text("SET LOCAL search_path TO public"))
     connection.dialect.default_schema_name = "public"
     connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {OPS_SCHEMA}"))

@@ -1,1 +1,4 @@
-"""Everything that reads the log: projectors, tables, rebuild, verify, tail, queries, monitor. Knows no torch."""
+"""Everything that reads the log: projectors, tables, rebuild, verify, tail, queries, monitor.
+
+Knows no torch.
+"""

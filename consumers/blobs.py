@@ -10,7 +10,10 @@ from schemas.installation import Installation
 
 
 def read_blob(installation: Installation, ref: str) -> bytes:
-    """The bytes, checked against their name. NotFoundError, UnreachableError; CuaProjectError when the store is damaged."""
+    """The bytes, checked against their name.
+
+    NotFoundError, UnreachableError; CuaProjectError when the store is damaged.
+    """
     url = installation.blobs_url
     folder = _local_folder(url)
     content = _from_store(url, ref) if folder is None else _from_folder(folder, ref)
@@ -18,7 +21,10 @@ def read_blob(installation: Installation, ref: str) -> bytes:
         message = f"no blob {ref} in {url}; is CUA_BLOBS the one it was written with?"
         raise NotFoundError(message)
     if blob_ref(content) != ref:
-        message = f"the bytes stored as {ref} in {url} have another hash: the store is damaged; restore that file"
+        message = (
+            f"the bytes stored as {ref} in {url} have another hash: the store is damaged; restore"
+            " that file"
+        )
         raise CuaProjectError(message)
     return content
 
@@ -47,5 +53,7 @@ def _from_store(url: str, ref: str) -> bytes | None:
     except FileNotFoundError:
         return None
     except Exception as error:  # every file system of fsspec raises errors of its own
-        message = f"the blob store {url} cannot be read: {error}. CUA_BLOBS is a folder or an fsspec URL"
+        message = (
+            f"the blob store {url} cannot be read: {error}. CUA_BLOBS is a folder or an fsspec URL"
+        )
         raise UnreachableError(message) from error

@@ -1,4 +1,7 @@
-"""`cua-project`: the command line of everything that reads. Commands are loaded when they are called, so that --help stays quick."""
+"""`cua-project`: the command line of everything that reads.
+
+Commands are loaded when they are called, so that --help stays quick.
+"""
 
 import os
 import sys
@@ -64,9 +67,15 @@ def main() -> None:
         # The reader of our output (head, less) went away: not an error of ours.
         sys.stderr.close()
         sys.exit(0)
-    except Exception as error:  # the process's boundary: a user gets a sentence, whoever mends it gets the place
+    except (
+        Exception
+    ) as error:  # the process's boundary: a user gets a sentence, whoever mends it gets the place
         if os.environ.get("CUA_TRACEBACK"):
             raise
-        click.echo(f"error: unexpected {type(error).__name__}: {error}. This is a fault of ours; CUA_TRACEBACK=1 shows where", err=True)
+        click.echo(
+            f"error: unexpected {type(error).__name__}: {error}. This is a fault of ours;"
+            " CUA_TRACEBACK=1 shows where",
+            err=True,
+        )
         sys.exit(1)
     sys.exit(result if isinstance(result, int) else 0)

@@ -1,4 +1,7 @@
-"""Errors that reach a user of `cua-project`, by the exit code they end in. Their text says what was expected, found and to do."""
+"""Errors that reach a user of `cua-project`, by the exit code they end in.
+
+Their text says what was expected, found and to do.
+"""
 
 from typing import ClassVar
 

@@ -1,4 +1,7 @@
-"""What the outside wants of a process that runs until it is told to stop. Light, so that signals are heard before anything is loaded."""
+"""What the outside wants of a process that runs until it is told to stop.
+
+Light, so that signals are heard before anything is loaded.
+"""
 
 import signal
 import threading

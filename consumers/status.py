@@ -1,11 +1,12 @@
-"""How far the tables are behind the log, what is held, and how the trainings stand: what `status` and the monitor show."""
+"""How far the tables are behind the log, what is held, and how the trainings stand.
+
+What `status` and the monitor show.
+"""
 
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from psycopg2.extensions import cursor as Cursor  # noqa: N812  # psycopg2 names its class in lower case
-
-from consumers.database.connection import connected
+from consumers.database.connection import Cursor, connected
 from consumers.log.reader import LogReader, TopicPartition
 from consumers.projection.positions import check_log, load_positions, read_state
 from consumers.tables import SCHEMA
@@ -74,11 +75,15 @@ def read_status(reader: LogReader, url: str, now: datetime | None = None) -> Pro
         trainings = load_trainings(cursor, now)
     places = reader.places()
     ends = reader.ends(places)
-    partitions = [_partition(reader, place, positions.get(place, 0), ends[place], now) for place in places]
+    partitions = [
+        _partition(reader, place, positions.get(place, 0), ends[place], now) for place in places
+    ]
     return ProjectionStatus(reader.kind, partitions, held, trainings)
 
 
-def _partition(reader: LogReader, place: TopicPartition, position: int, end: int, now: datetime) -> PartitionStatus:
+def _partition(
+    reader: LogReader, place: TopicPartition, position: int, end: int, now: datetime
+) -> PartitionStatus:
     lag = max(0, end - position)
     age_s = 0.0
     if lag:
@@ -104,16 +109,18 @@ def count_held(cursor: Cursor) -> HeldCounts:
 def load_trainings(cursor: Cursor, now: datetime) -> list[TrainingStatus]:
     """Every training, newest first; parked when any stream that belongs to it is."""
     cursor.execute(
-        "WITH parked AS (SELECT substring(stream FROM position('/' IN stream) + 1)::uuid AS owner, parked_since "
-        f"FROM {SCHEMA}.stream_position WHERE parked_since IS NOT NULL), "
-        f"owned AS (SELECT id AS owner, id AS training_id FROM {SCHEMA}.training "
+        "WITH parked AS (SELECT substring(stream FROM position('/' IN stream) + 1)::uuid AS owner,"
+        f" parked_since FROM {SCHEMA}.stream_position WHERE parked_since IS NOT NULL), owned AS"
+        f" (SELECT id AS owner, id AS training_id FROM {SCHEMA}.training "
         + "".join(
-            f'UNION ALL SELECT id, training_id FROM {SCHEMA}."{table}" WHERE id IN (SELECT owner FROM parked) '
+            f'UNION ALL SELECT id, training_id FROM {SCHEMA}."{table}" WHERE id IN (SELECT owner'
+            " FROM parked) "
             for table in ("rollout", "environment", "eval", "baseline")
         )
-        + "), since AS (SELECT training_id, min(parked_since) AS parked_since FROM parked JOIN owned USING (owner) GROUP BY training_id) "
-        "SELECT run_name, status, progress_percent, last_heartbeat, since.parked_since "
-        f"FROM {SCHEMA}.training LEFT JOIN since ON since.training_id = training.id ORDER BY created_at DESC, run_name"
+        + "), since AS (SELECT training_id, min(parked_since) AS parked_since FROM parked JOIN"
+        " owned USING (owner) GROUP BY training_id) SELECT run_name, status, progress_percent,"
+        f" last_heartbeat, since.parked_since FROM {SCHEMA}.training LEFT JOIN since ON"
+        " since.training_id = training.id ORDER BY created_at DESC, run_name"
     )
     return [
         TrainingStatus(

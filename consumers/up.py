@@ -1,7 +1,8 @@
 """Database, projector and monitor in one process, for one machine: what `cua-project up` runs.
 
-The projector has a thread of its own, the monitor one per request; the caller's thread watches over them. On the way out the projector
-goes on to the end that the log has then, so that whoever stopped writing finds everything in the tables.
+The projector has a thread of its own, the monitor one per request; the caller's thread watches over
+them. On the way out the projector goes on to the end that the log has then, so that whoever stopped
+writing finds everything in the tables.
 """
 
 import threading
@@ -19,7 +20,8 @@ from consumers.shutdown import Shutdown
 from schemas.installation import Installation
 
 CATCH_UP_S = 60.0
-"""How long the end of the log is pursued after a stop; a local log of a minute's events takes a second."""
+"""How long the end of the log is pursued after a stop; a local log of a minute's events takes a
+second."""
 WATCH_EVERY_S = 1.0
 DATABASE_EVERY_S = 5.0
 """How often the embedded database is looked after: a connection costs some milliseconds."""
@@ -45,15 +47,27 @@ class OneMachine:
         self._say = say
         self._error: BaseException | None = None
 
-    def run(self, port: int | None, shutdown: Shutdown, announce: Callable[[Addresses], None], is_wanted: Callable[[], bool]) -> None:
+    def run(
+        self,
+        port: int | None,
+        shutdown: Shutdown,
+        announce: Callable[[Addresses], None],
+        is_wanted: Callable[[], bool],
+    ) -> None:
         """Start everything, announce where it is, and return when `wishes` or `is_wanted` say so.
 
-        UnreachableError, MismatchError and what else the projector cannot wait out end it; UsageError: the port is taken.
+        UnreachableError, MismatchError and what else the projector cannot wait out end it;
+        UsageError: the port is taken.
         """
         url = resolve_database(self._environ, self._installation)
         make_ready(url, embedded=is_embedded(self._environ))
         with open_monitor(self._environ, self._installation, port) as server:
-            serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, name="monitor", daemon=True)
+            serving = threading.Thread(
+                target=server.serve_forever,
+                kwargs={"poll_interval": 0.1},
+                name="monitor",
+                daemon=True,
+            )
             serving.start()
             try:
                 self._project_while_wanted(url, server, shutdown, announce, is_wanted)
@@ -62,7 +76,12 @@ class OneMachine:
                 serving.join()
 
     def _project_while_wanted(
-        self, url: str, server: MonitorServer, shutdown: Shutdown, announce: Callable[[Addresses], None], is_wanted: Callable[[], bool]
+        self,
+        url: str,
+        server: MonitorServer,
+        shutdown: Shutdown,
+        announce: Callable[[Addresses], None],
+        is_wanted: Callable[[], bool],
     ) -> None:
         projecting = threading.Thread(target=self._project, args=(url, shutdown), name="projector")
         projecting.start()

@@ -1,4 +1,6 @@
-"""Everything that emits: trainer, environments, tasks, policy. Knows the log and nothing of the tables.
+"""Everything that emits: trainer, environments, tasks, policy.
+
+Knows the log and nothing of the tables.
 
 from producer import RunConfig, run
 """

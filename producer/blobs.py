@@ -1,6 +1,9 @@
-"""Where screenshots and other large payloads go: named by their sha256, so that writing one twice is writing it once.
+"""Where screenshots and other large payloads go.
 
-`FolderBlobs` for a folder of this machine (synced), `RemoteBlobs` for any fsspec URL. Neither knows which events name a blob.
+Named by their sha256, so that writing one twice is writing it once.
+
+`FolderBlobs` for a folder of this machine (synced), `RemoteBlobs` for any fsspec URL. Neither knows
+which events name a blob.
 """
 
 import contextlib
@@ -16,7 +19,10 @@ from schemas.blobs import blob_path, blob_ref
 
 
 class FolderBlobs:
-    """Blobs in a folder. Thread-safe and safe between processes: a blob appears whole, under its final name, or not at all."""
+    """Blobs in a folder. Thread-safe and safe between processes.
+
+    A blob appears whole, under its final name, or not at all.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -27,10 +33,13 @@ class FolderBlobs:
         return self._folder
 
     def put_many(self, contents: Mapping[str, bytes]) -> None:
-        """Write what is missing, ref -> bytes; on return every one is synced. OSError when the disk refuses."""
+        """Write what is missing, ref -> bytes; on return every one is synced.
+
+        OSError when the disk refuses.
+        """
         pending: list[tuple[Path, Path]] = []
-        # The names are synced too: the folder of each blob, and those above it, which may be new. Of a blob that is there already
-        # as well: another process may have named it a moment ago.
+        # The names are synced too: the folder of each blob, and those above it, which may be new.
+        # Of a blob that is there already as well: another process may have named it a moment ago.
         folders: set[Path] = set()
         for ref, content in contents.items():
             path = self._folder / blob_path(ref)
@@ -58,13 +67,18 @@ class FolderBlobs:
         try:
             content = (self._folder / blob_path(ref)).read_bytes()
         except FileNotFoundError:
-            message = f"no blob {ref} in {self._folder}; was CUA_BLOBS another one when it was written?"
+            message = (
+                f"no blob {ref} in {self._folder}; was CUA_BLOBS another one when it was written?"
+            )
             raise NotFoundError(message) from None
         return _checked(ref, content)
 
 
 class RemoteBlobs:
-    """Blobs behind an fsspec URL (s3, gs, sftp, memory ...). Thread-safe as far as the file system is."""
+    """Blobs behind an fsspec URL (s3, gs, sftp, memory ...).
+
+    Thread-safe as far as the file system is.
+    """
 
     def __init__(self, url: str) -> None:
         """UnreachableError when fsspec knows no such file system or cannot reach it."""
@@ -74,11 +88,17 @@ class RemoteBlobs:
         try:
             self._files, self._root = fsspec.core.url_to_fs(self._url)
         except (ValueError, ImportError, OSError) as error:
-            message = f"the blob store {self._url} cannot be used: {error}. CUA_BLOBS is a folder or an fsspec URL"
+            message = (
+                f"the blob store {self._url} cannot be used: {error}. CUA_BLOBS is a folder or an"
+                " fsspec URL"
+            )
             raise UnreachableError(message) from error
 
     def put_many(self, contents: Mapping[str, bytes]) -> None:
-        """Upload what is missing; on return the store has all of them. UnreachableError: try again."""
+        """Upload what is missing; on return the store has all of them.
+
+        UnreachableError: try again.
+        """
         try:
             for ref, content in contents.items():
                 path = f"{self._root}/{blob_path(ref)}"
@@ -98,7 +118,9 @@ class RemoteBlobs:
         try:
             content = bytes(self._files.cat_file(f"{self._root}/{blob_path(ref)}"))
         except FileNotFoundError:
-            message = f"no blob {ref} in {self._url}; was CUA_BLOBS another one when it was written?"
+            message = (
+                f"no blob {ref} in {self._url}; was CUA_BLOBS another one when it was written?"
+            )
             raise NotFoundError(message) from None
         return _checked(ref, content)
 
@@ -119,7 +141,10 @@ def open_blobs(url: str) -> FolderBlobs | RemoteBlobs:
 
 def _checked(ref: str, content: bytes) -> bytes:
     if blob_ref(content) != ref:
-        message = f"the bytes stored as {ref} have another hash: the store is damaged; remove that file and restore it"
+        message = (
+            f"the bytes stored as {ref} have another hash: the store is damaged; remove that file"
+            " and restore it"
+        )
         raise NotFoundError(message)
     return content
 

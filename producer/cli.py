@@ -1,4 +1,7 @@
-"""`cua-train`: the command line of everything that emits. Commands are loaded when they are called, so that --help stays quick."""
+"""`cua-train`: the command line of everything that emits.
+
+Commands are loaded when they are called, so that --help stays quick.
+"""
 
 import os
 import sys
@@ -35,7 +38,10 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="cua-train")
 def cli() -> None:
-    """Train policies that operate devices by screenshots and actions; every fact of a run goes to the log."""
+    """Train policies that operate devices by screenshots and actions.
+
+    Every fact of a run goes to the log.
+    """
 
 
 def main() -> None:
@@ -57,9 +63,15 @@ def main() -> None:
         # The reader of our output (head, less) went away: not an error of ours.
         sys.stderr.close()
         sys.exit(0)
-    except Exception as error:  # the process's boundary: a user gets a sentence, whoever mends it gets the place
+    except (
+        Exception
+    ) as error:  # the process's boundary: a user gets a sentence, whoever mends it gets the place
         if os.environ.get("CUA_TRACEBACK"):
             raise
-        click.echo(f"error: unexpected {type(error).__name__}: {error}. This is a fault of ours; CUA_TRACEBACK=1 shows where", err=True)
+        click.echo(
+            f"error: unexpected {type(error).__name__}: {error}. This is a fault of ours;"
+            " CUA_TRACEBACK=1 shows where",
+            err=True,
+        )
         sys.exit(1)
     sys.exit(result if isinstance(result, int) else 0)

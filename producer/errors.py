@@ -1,4 +1,7 @@
-"""Errors that reach a user of `cua-train`, by the exit code they end in. Their text says what was expected, found and to do."""
+"""Errors that reach a user of `cua-train`, by the exit code they end in.
+
+Their text says what was expected, found and to do.
+"""
 
 from typing import ClassVar
 
@@ -34,8 +37,14 @@ class UnreachableError(CuaTrainError):
 
 
 class LogBrokenError(CuaTrainError):
-    """The log can no longer be written (full disk): nothing more is appended, the run stops. Exit 1."""
+    """The log can no longer be written (full disk): nothing more is appended, the run stops.
+
+    Exit 1.
+    """
 
 
 class StopRequestedError(Exception):
-    """The run was asked to stop (Ctrl-C, SIGTERM), or another process has taken the training over. Exit 130."""
+    """The run was asked to stop (Ctrl-C, SIGTERM), or another process has taken the training over.
+
+    Exit 130.
+    """

@@ -13,6 +13,12 @@ class Outcome:
     """Actions that could not be understood, whatever the reason."""
 
 
-def binary_reward(outcome: Outcome, *, turn_cost: float = 0.0, parse_error_cost: float = 0.0) -> float:
+def binary_reward(
+    outcome: Outcome, *, turn_cost: float = 0.0, parse_error_cost: float = 0.0
+) -> float:
     """1 for a solved task, 0 otherwise, less the costs of turns and of actions that cannot be understood."""
-    return float(outcome.success) - turn_cost * outcome.num_turns - parse_error_cost * outcome.num_parse_errors
+    return (
+        float(outcome.success)
+        - turn_cost * outcome.num_turns
+        - parse_error_cost * outcome.num_parse_errors
+    )

@@ -1,6 +1,9 @@
-"""Seeds from what they are for: the same place in the same training draws the same numbers, in whatever order places are visited.
+"""Seeds from what they are for.
 
-So a resumed run needs no stored generator, and training and evaluation never share a seed (their names differ).
+The same place in the same training draws the same numbers, in whatever order places are visited.
+
+So a resumed run needs no stored generator, and training and evaluation never share a seed (their
+names differ).
 """
 
 import hashlib

@@ -8,7 +8,10 @@ Split = Literal["train", "eval"]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One task. Content-addressed when stated in the log: any changed field makes another definition."""
+    """One task. Content-addressed when stated in the log.
+
+    Any changed field makes another definition.
+    """
 
     task_id: str
     """`train_02_enable_wifi`."""
@@ -21,11 +24,13 @@ class Task:
     max_steps: int
     """Turns the agent may take."""
     validation_query: str | None
-    """Name of a device query (`wifi_enabled`), see `producer.validators`; None: the task cannot be judged."""
+    """Name of a device query (`wifi_enabled`), see `producer.validators`; None: the task cannot be
+    judged."""
     expected_result: str | None
     """What the query must answer, as text: `True`, `255`, `com.android.settings`."""
     setup: tuple[str, ...] = ()
-    """Shell commands that bring a fresh device into the state in which the task is not yet solved (`settings put global wifi_on 0`)."""
+    """Shell commands that bring a fresh device into the state in which the task is not yet solved
+    (`settings put global wifi_on 0`)."""
     tags: tuple[str, ...] = ()
     app_name: str | None = None
     source_type: str = "custom"

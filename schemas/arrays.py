@@ -1,4 +1,7 @@
-"""Token ids and log-probabilities inside JSON: base64 of little-endian int32 / float32, a fifth of JSON numbers' cost."""
+"""Token ids and log-probabilities inside JSON.
+
+Base64 of little-endian int32 / float32, a fifth of JSON numbers' cost.
+"""
 
 import base64
 from array import array
@@ -16,9 +19,13 @@ def _check_base64(text: str) -> str:
     return text
 
 
-Int32Array = Annotated[str, Field(json_schema_extra={"dtype": "<i4"}), AfterValidator(_check_base64)]
+Int32Array = Annotated[
+    str, Field(json_schema_extra={"dtype": "<i4"}), AfterValidator(_check_base64)
+]
 """base64 of little-endian int32; "" is the empty array."""
-Float32Array = Annotated[str, Field(json_schema_extra={"dtype": "<f4"}), AfterValidator(_check_base64)]
+Float32Array = Annotated[
+    str, Field(json_schema_extra={"dtype": "<f4"}), AfterValidator(_check_base64)
+]
 """base64 of little-endian float32; NaN and infinities survive."""
 
 

@@ -1,4 +1,7 @@
-"""The one base class of everything that is written: frozen, strict about extra fields, faithful to NaN."""
+"""The one base class of everything that is written.
+
+Frozen, strict about extra fields, faithful to NaN.
+"""
 
 from datetime import datetime
 from typing import Annotated, ClassVar
@@ -13,7 +16,13 @@ EntityType = str
 class Value(BaseModel):
     """A part of a payload."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings", allow_inf_nan=True, protected_namespaces=())
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        ser_json_inf_nan="strings",
+        allow_inf_nan=True,
+        protected_namespaces=(),
+    )
 
 
 class Payload(Value):
@@ -24,11 +33,14 @@ class Payload(Value):
     VERSION: ClassVar[int] = 1
     """Raised by a breaking change only, which brings an upcaster (`upcasting`)."""
     ENTITY: ClassVar[EntityType | None] = None
-    """The entity whose row this fact changes; None: rows without a status (task, validator, turn, sample ...)."""
+    """The entity whose row this fact changes; None: rows without a status (task, validator, turn,
+    sample ...)."""
     STATUS: ClassVar[str | None] = None
-    """The entity's status from here on; None: the fact changes no status. Restating the current one is no transition."""
+    """The entity's status from here on; None: the fact changes no status. Restating the current one
+    is no transition."""
     CREATES: ClassVar[bool] = False
-    """True for the first fact of an entity: its row and its first status_history row come from here."""
+    """True for the first fact of an entity: its row and its first status_history row come from
+    here."""
 
 
 def _require_utc(time: datetime) -> datetime:

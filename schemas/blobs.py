@@ -1,4 +1,7 @@
-"""Names of large payloads: `blob:sha256:<hex>`. What they are stored in is the producer's and the reader's business."""
+"""Names of large payloads: `blob:sha256:<hex>`.
+
+What they are stored in is the producer's and the reader's business.
+"""
 
 import hashlib
 from typing import Annotated
@@ -15,6 +18,9 @@ def blob_ref(content: bytes) -> str:
 
 
 def blob_path(ref: str) -> str:
-    """Where a blob lies below the store's root: `sha256/ab/cd…`, two levels so that no folder holds a million files."""
+    """Where a blob lies below the store's root.
+
+    `sha256/ab/cd…`, two levels so that no folder holds a million files.
+    """
     digest = ref.rsplit(":", 1)[1]
     return f"sha256/{digest[:2]}/{digest[2:]}"

@@ -1,9 +1,23 @@
-"""Every payload there is, by type and version; which topic its streams lie in; which entity it is about."""
+"""Every payload there is, by type and version; which topic its streams lie in.
+
+Which entity it is about.
+"""
 
 from functools import lru_cache
 from uuid import UUID
 
-from schemas import checkpoint, environment, evaluation, group, rollout, step, task, training, turn, validation
+from schemas import (
+    checkpoint,
+    environment,
+    evaluation,
+    group,
+    rollout,
+    step,
+    task,
+    training,
+    turn,
+    validation,
+)
 from schemas.base import Payload
 
 PAYLOADS: tuple[type[Payload], ...] = (
@@ -59,7 +73,9 @@ PAYLOADS: tuple[type[Payload], ...] = (
     checkpoint.CheckpointSaved,
 )
 
-BY_TYPE: dict[tuple[str, int], type[Payload]] = {(payload.TYPE, payload.VERSION): payload for payload in PAYLOADS}
+BY_TYPE: dict[tuple[str, int], type[Payload]] = {
+    (payload.TYPE, payload.VERSION): payload for payload in PAYLOADS
+}
 
 TOPICS: dict[str, str] = {
     "training": "training",
@@ -68,7 +84,8 @@ TOPICS: dict[str, str] = {
     "environment": "rollouts",
     "scoring": "rollouts",
 }
-"""Kind of stream -> topic, without the installation's prefix (`CUA_TOPIC_PREFIX`, default `cua.`)."""
+"""Kind of stream -> topic, without the installation's prefix (`CUA_TOPIC_PREFIX`, default `cua.`).
+"""
 
 TOPIC_NAMES: tuple[str, ...] = ("training", "rollouts")
 NUM_PARTITIONS = 12
@@ -104,7 +121,10 @@ def topic_of(subject: str, prefix: str) -> str:
 
 
 def entity_of(subject: str, payload: Payload) -> tuple[str, UUID] | None:
-    """The entity whose row a payload changes: (table, id); None for facts without one (task, samples, superseded ...)."""
+    """The entity whose row a payload changes: (table, id).
+
+    None for facts without one (task, samples, superseded ...).
+    """
     entity = payload.ENTITY
     if entity is None:
         return None

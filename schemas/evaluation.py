@@ -104,7 +104,10 @@ class EvaluationCancelled(Payload):
 
 
 class EvaluationSuperseded(Payload):
-    """A new generation trains again what this evaluation looked at: marked with its groups, never deleted."""
+    """A new generation trains again what this evaluation looked at.
+
+    Marked with its groups, never deleted.
+    """
 
     TYPE: ClassVar[str] = "cua.evaluation.superseded"
 

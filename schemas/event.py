@@ -42,7 +42,10 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """Everything of an event but its payload's meaning: enough to keep a stream's order, whatever the payload is."""
+    """Everything of an event but its payload's meaning.
+
+    Enough to keep a stream's order, whatever the payload is.
+    """
 
     id: UUID
     """UUIDv7, unique for ever."""

@@ -1,4 +1,7 @@
-"""Facts about a group (rollouts of one task compared with each other); they stand in the stream of the group's source."""
+"""Facts about a group (rollouts of one task compared with each other).
+
+They stand in the stream of the group's source.
+"""
 
 from typing import ClassVar, Literal
 

@@ -1,7 +1,8 @@
 """Names that two hosts agree on without talking: entity ids from natural keys, event ids from time.
 
-An entity's id is the UUIDv5 of its natural key, so that a retry, a resumed process and a rebuild all arrive at the same id.
-The key of each entity stands in one function below; the tables' unique keys are the same columns.
+An entity's id is the UUIDv5 of its natural key, so that a retry, a resumed process and a rebuild
+all arrive at the same id. The key of each entity stands in one function below; the tables' unique
+keys are the same columns.
 """
 
 import hashlib
@@ -18,8 +19,14 @@ EPOCH_START = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def natural_id(kind: str, *key: object) -> UUID:
-    """UUIDv5 of an entity's kind and natural key; parts are joined as JSON so that ("a/b", "c") and ("a", "b/c") differ."""
-    return uuid5(NAMESPACE, json.dumps([kind, *(str(part) for part in key)], separators=(",", ":"), ensure_ascii=False))
+    """UUIDv5 of an entity's kind and natural key.
+
+    Parts are joined as JSON so that ("a/b", "c") and ("a", "b/c") differ.
+    """
+    return uuid5(
+        NAMESPACE,
+        json.dumps([kind, *(str(part) for part in key)], separators=(",", ":"), ensure_ascii=False),
+    )
 
 
 def content_hash(content: object) -> str:
@@ -58,8 +65,13 @@ def group_id(source: UUID, group_num: int) -> UUID:
     return natural_id("group", source, group_num)
 
 
-def rollout_name(run_name: str, generation: int, source: str, group_num: int, env_index: int, attempt: int) -> str:
-    """The text id of a rollout (`rollout.rollout_id`), readable and unique: `demo/g0/step-3/group-2/env-1/attempt-0`."""
+def rollout_name(
+    run_name: str, generation: int, source: str, group_num: int, env_index: int, attempt: int
+) -> str:
+    """The text id of a rollout (`rollout.rollout_id`), readable and unique.
+
+    `demo/g0/step-3/group-2/env-1/attempt-0`.
+    """
     return f"{run_name}/g{generation}/{source}/group-{group_num}/env-{env_index}/attempt-{attempt}"
 
 
@@ -116,7 +128,13 @@ def history_id(entity_type: str, entity: UUID, epoch: int, sequence: int) -> UUI
 def uuid7(now: datetime) -> UUID:
     """A time-ordered UUID (RFC 9562 version 7): 48 bits of milliseconds, 74 random bits."""
     milliseconds = int((now - EPOCH_START).total_seconds() * 1000)
-    value = (milliseconds << 80) | (0x7 << 76) | (secrets.randbits(12) << 64) | (0b10 << 62) | secrets.randbits(62)
+    value = (
+        (milliseconds << 80)
+        | (0x7 << 76)
+        | (secrets.randbits(12) << 64)
+        | (0b10 << 62)
+        | secrets.randbits(62)
+    )
     return UUID(int=value)
 
 

@@ -1,4 +1,6 @@
-"""What an installation is: its folder, its log, its blobs. Names of environment variables, as both command lines read them.
+"""What an installation is: its folder, its log, its blobs.
+
+Names of environment variables, as both command lines read them.
 
 Pure: the environment is passed in; nothing is created or opened here.
 """
@@ -19,7 +21,8 @@ class Installation:
     kafka_bootstrap_servers: str | None
     """`KAFKA_BOOTSTRAP_SERVERS`; None: the log is the local log."""
     kafka_options: tuple[tuple[str, str], ...]
-    """Every other `KAFKA_*` variable, as kafka-python names it (`security_protocol`), sorted. Holds secrets: never log it."""
+    """Every other `KAFKA_*` variable, as kafka-python names it (`security_protocol`), sorted. Holds
+    secrets: never log it."""
     blobs_url: str
     """`CUA_BLOBS`, an fsspec URL; default the folder `blobs` in home."""
 
@@ -54,12 +57,19 @@ def default_home(environ: Mapping[str, str]) -> Path:
     if home := environ.get("CUA_HOME"):
         return Path(home).expanduser().absolute()
     data_home = environ.get("XDG_DATA_HOME")
-    base = Path(data_home) if data_home else Path(environ.get("HOME", "~")).expanduser() / ".local" / "share"
+    base = (
+        Path(data_home)
+        if data_home
+        else Path(environ.get("HOME", "~")).expanduser() / ".local" / "share"
+    )
     return (base / "cua-train").absolute()
 
 
 def read_installation(environ: Mapping[str, str]) -> Installation:
-    """The installation that these environment variables describe; an empty variable counts as unset."""
+    """The installation that these environment variables describe.
+
+    An empty variable counts as unset.
+    """
     home = default_home(environ)
     bootstrap_name = "KAFKA_BOOTSTRAP_SERVERS"
     options = {

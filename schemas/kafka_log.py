@@ -1,4 +1,6 @@
-"""What both sides must agree on about Kafka: how topics are made, what identifies a log, which settings come from the environment.
+"""What both sides must agree on about Kafka.
+
+How topics are made, what identifies a log, which settings come from the environment.
 
 Pure; knows the names of kafka-python's settings but does not import it.
 """
@@ -10,7 +12,8 @@ TOPIC_SETTINGS: dict[str, str] = {
     "retention.ms": "-1",
     "retention.bytes": "-1",
     "cleanup.policy": "delete",
-    # The broker's clock: append time must not fall within a partition, whatever the writers' clocks do.
+    # The broker's clock: append time must not fall within a partition, whatever the writers' clocks
+    # do.
     "message.timestamp.type": "LogAppendTime",
     # As the producer compressed it.
     "compression.type": "producer",
@@ -39,7 +42,8 @@ SETTINGS: tuple[str, ...] = (
 """Security settings that KAFKA_* variables may give, by kafka-python's names."""
 
 GUARDED = ("sasl_", "ssl_", "security_")
-"""A variable that begins like this is meant for us, so an unknown one is an error; others (KAFKA_HOME, KAFKA_OPTS) are Kafka's own."""
+"""A variable that begins like this is meant for us, so an unknown one is an error; others
+(KAFKA_HOME, KAFKA_OPTS) are Kafka's own."""
 
 
 def client_settings(options: tuple[tuple[str, str], ...]) -> dict[str, str | bool]:
@@ -50,10 +54,17 @@ def client_settings(options: tuple[tuple[str, str], ...]) -> dict[str, str | boo
             settings[name] = value
         elif name.startswith(GUARDED):
             known = ", ".join(f"KAFKA_{known.upper()}" for known in SETTINGS)
-            message = f"KAFKA_{name.upper()} is no setting that is passed to Kafka; known are {known}"
+            message = (
+                f"KAFKA_{name.upper()} is no setting that is passed to Kafka; known are {known}"
+            )
             raise ValueError(message)
     if "ssl_check_hostname" in settings:
-        settings["ssl_check_hostname"] = str(settings["ssl_check_hostname"]).lower() not in {"0", "false", "no", "off"}
+        settings["ssl_check_hostname"] = str(settings["ssl_check_hostname"]).lower() not in {
+            "0",
+            "false",
+            "no",
+            "off",
+        }
     return settings
 
 
@@ -64,7 +75,10 @@ def kafka_log_id(cluster_id: str, topic_ids: Mapping[str, str]) -> str:
 
 
 def server_addresses(bootstrap_servers: str) -> list[tuple[str, int]]:
-    """`a:9092,[::1]:9093,b` -> (host, port) of each; 9092 where no port is given. ValueError for a port that is none."""
+    """`a:9092,[::1]:9093,b` -> (host, port) of each; 9092 where no port is given.
+
+    ValueError for a port that is none.
+    """
     addresses: list[tuple[str, int]] = []
     for server in filter(None, (part.strip() for part in bootstrap_servers.split(","))):
         host, colon, port = server.rpartition(":")

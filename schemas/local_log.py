@@ -1,11 +1,16 @@
-"""How the local log lies on disk: one SQLite file in WAL mode, written with synchronous=FULL. The same file is the spool before Kafka.
+"""How the local log lies on disk: one SQLite file in WAL mode, written with synchronous=FULL.
 
-Constants, DDL and pure functions; nothing here opens anything. `producer.log.local` writes the file, `consumers.log.local` reads it.
+The same file is the spool before Kafka.
 
-Every record has two coordinates. Its place and offset are what the rest of the system knows (the same as Kafka's). Its position, counted
-over the whole file, is the order of appending: what a scan and the shipper follow, because that is the order of the b-tree. Both are
-given inside BEGIN IMMEDIATE, so they are without gaps and rise with the order of commits: whoever has read position n has seen all
-before it. WAL with FULL syncs a commit before any reader sees it, so what is read is durable.
+Constants, DDL and pure functions; nothing here opens anything. `producer.log.local` writes the
+file, `consumers.log.local` reads it.
+
+Every record has two coordinates. Its place and offset are what the rest of the system knows (the
+same as Kafka's). Its position, counted over the whole file, is the order of appending: what a scan
+and the shipper follow, because that is the order of the b-tree. Both are given inside BEGIN
+IMMEDIATE, so they are without gaps and rise with the order of commits: whoever has read position n
+has seen all before it. WAL with FULL syncs a commit before any reader sees it, so what is read is
+durable.
 """
 
 import zlib
@@ -19,7 +24,8 @@ FORMAT = 1
 DDL: tuple[str, ...] = (
     # log_id: this file's identity. format: FORMAT.
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
-    # What the next append gets; appended_at (of the last append, in microseconds since 1970) is what the next may not fall below.
+    # What the next append gets; appended_at (of the last append, in microseconds since 1970) is
+    # what the next may not fall below.
     """CREATE TABLE head (only INTEGER PRIMARY KEY CHECK (only = 1), next_position INTEGER NOT NULL,
        appended_at INTEGER NOT NULL)""",
     # next_offset outlives the records, so that pruning a spool never gives an offset twice.

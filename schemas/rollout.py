@@ -1,4 +1,7 @@
-"""Facts about one attempt of an agent at a task; its one writer runs it to its end, stream `rollout/<id>`."""
+"""Facts about one attempt of an agent at a task.
+
+Its one writer runs it to its end, stream `rollout/<id>`.
+"""
 
 from typing import ClassVar
 

@@ -1,7 +1,10 @@
-"""The state machines of every entity that has a status; the emitter refuses and the projector parks what they do not know.
+"""The state machines of every entity that has a status.
 
-States read left to right; a state may be skipped where its phase did not happen. From any state that is not an end, the entity may
-fail or be cancelled where it has such an end. `training` alone comes back: from any state but pending, by `TrainingResumed` in a new epoch.
+The emitter refuses and the projector parks what they do not know.
+
+States read left to right; a state may be skipped where its phase did not happen. From any state
+that is not an end, the entity may fail or be cancelled where it has such an end. `training` alone
+comes back: from any state but pending, by `TrainingResumed` in a new epoch.
 """
 
 from dataclasses import dataclass
@@ -50,17 +53,31 @@ MACHINES: dict[str, StateMachine] = {
         breaks=frozenset({"failed", "cancelled"}),
         extra=frozenset(
             {("running", "paused"), ("paused", "running")}
-            | {(state, "initializing") for state in ("running", "paused", "failed", "cancelled", "completed")}
+            | {
+                (state, "initializing")
+                for state in ("running", "paused", "failed", "cancelled", "completed")
+            }
         ),
     ),
-    "baseline": StateMachine(path=("pending", "running", "completed"), breaks=frozenset({"failed", "cancelled"})),
-    "eval": StateMachine(path=("pending", "running", "completed"), breaks=frozenset({"failed", "cancelled"})),
-    "step": StateMachine(path=("pending", "rollout_collecting", "rollout_running", "training", "completed"), breaks=frozenset({"failed"})),
+    "baseline": StateMachine(
+        path=("pending", "running", "completed"), breaks=frozenset({"failed", "cancelled"})
+    ),
+    "eval": StateMachine(
+        path=("pending", "running", "completed"), breaks=frozenset({"failed", "cancelled"})
+    ),
+    "step": StateMachine(
+        path=("pending", "rollout_collecting", "rollout_running", "training", "completed"),
+        breaks=frozenset({"failed"}),
+    ),
     "group": StateMachine(path=("pending", "running", "completed"), breaks=frozenset({"failed"})),
     "rollout": StateMachine(
-        path=("pending", "env_creation", "agent_init", "running", "completed"), breaks=frozenset({"failed", "cancelled"})
+        path=("pending", "env_creation", "agent_init", "running", "completed"),
+        breaks=frozenset({"failed", "cancelled"}),
     ),
-    "environment": StateMachine(path=("pending", "creating", "running", "terminated"), breaks=frozenset({"error", "terminated"})),
+    "environment": StateMachine(
+        path=("pending", "creating", "running", "terminated"),
+        breaks=frozenset({"error", "terminated"}),
+    ),
 }
 
 
@@ -68,11 +85,14 @@ class IllegalTransitionError(Exception):
     """A fact would move an entity in a way its state machine does not know."""
 
 
-def next_status(entity: str, old: str | None, new: str, *, creates: bool, resumes: bool = False) -> bool:
+def next_status(
+    entity: str, old: str | None, new: str, *, creates: bool, resumes: bool = False
+) -> bool:
     """Whether this is a change of status; IllegalTransitionError when the machine refuses it.
 
-    `old` None: the entity is not known. `creates`: the fact is one that brings the entity into being. `resumes`: the fact
-    is a `TrainingResumed`, the only one that leaves an end or restates `initializing` as a change.
+    `old` None: the entity is not known. `creates`: the fact is one that brings the entity into
+    being. `resumes`: the fact is a `TrainingResumed`, the only one that leaves an end or restates
+    `initializing` as a change.
     """
     machine = MACHINES[entity]
     if creates:

@@ -82,11 +82,14 @@ class StepFinished(Payload):
     step_id: Id
     training_ended_at: UtcTime
     loss: float
-    """The loss function's value over the whole batch, summed over substeps' samples; 0 when no sample had an advantage."""
+    """The loss function's value over the whole batch, summed over substeps' samples; 0 when no
+    sample had an advantage."""
     kl_divergence: float
-    """Mean of log p_sampling - log p_training over the action tokens (optim/kl_sample_train_v1), nats; 0 when nothing was trained."""
+    """Mean of log p_sampling - log p_training over the action tokens (optim/kl_sample_train_v1),
+    nats; 0 when nothing was trained."""
     policy_gradient_norm: float
-    """Global L2 norm of the gradient before clipping; mean over substeps; 0 when nothing was trained."""
+    """Global L2 norm of the gradient before clipping; mean over substeps; 0 when nothing was
+    trained."""
     reward_mean: float
     reward_std: float
     """Population standard deviation over the step's rollouts."""

@@ -1,6 +1,9 @@
-"""What a reader knows of one stream, and what it does with the next record: the proof that nothing is doubled, lost or forged.
+"""What a reader knows of one stream, and what it does with the next record.
 
-Pure state, one rule per verdict. The projector keeps it beside the rows; a resuming trainer computes it from the log.
+The proof that nothing is doubled, lost or forged.
+
+Pure state, one rule per verdict. The projector keeps it beside the rows; a resuming trainer
+computes it from the log.
 """
 
 from dataclasses import dataclass, field
@@ -47,7 +50,9 @@ class StreamPosition:
         if (epoch, envelope.source) in self.refused:
             return RecordOrder.FENCED
         if epoch < self.epoch:
-            return RecordOrder.DUPLICATE if sequence <= self.ends.get(epoch, 0) else RecordOrder.FENCED
+            return (
+                RecordOrder.DUPLICATE if sequence <= self.ends.get(epoch, 0) else RecordOrder.FENCED
+            )
         if epoch == self.epoch:
             if envelope.source != self.source:
                 return RecordOrder.FENCED

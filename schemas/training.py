@@ -10,7 +10,10 @@ Phase = Literal["initialization", "rollout", "training", "evaluation", "checkpoi
 
 
 class Recipe(Value):
-    """The settings that have columns of their own in the training row; `config` holds all of them."""
+    """The settings that have columns of their own in the training row.
+
+    `config` holds all of them.
+    """
 
     log_path: str | None = None
     """Folder of the run's state and checkpoints."""
@@ -46,7 +49,8 @@ class TrainingCreated(Payload):
     run_name: str
     """The command line's --training-name: the training's identity."""
     kind: Literal["rl", "sft"] = "rl"
-    """What kind of training: reinforcement learning, or supervised (the default policy's warm-up)."""
+    """What kind of training: reinforcement learning, or supervised (the default policy's warm-up).
+    """
     recipe: Recipe
     total_steps: Count
     config: dict[str, JsonValue]
@@ -157,7 +161,10 @@ class TrainingCancelled(Payload):
 
 
 class StepSuperseded(Payload):
-    """Steps of an older generation that a new one trains again: marked, never deleted. One event per step, groups included."""
+    """Steps of an older generation that a new one trains again: marked, never deleted.
+
+    One event per step, groups included.
+    """
 
     TYPE: ClassVar[str] = "cua.training.step_superseded"
 

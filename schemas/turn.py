@@ -24,7 +24,8 @@ class TokenRecord(Value):
     """The tokens of one sampling call."""
 
     prompt_extends: Count | None = None
-    """None: `prompt_tokens` is the whole prompt. A turn number n: the prompt is turn n's prompt + completion + these."""
+    """None: `prompt_tokens` is the whole prompt. A turn number n: the prompt is turn n's prompt +
+    completion + these."""
     prompt_tokens: Int32Array
     prompt_images: tuple[BlobRef, ...]
     """Images of the whole prompt, in order."""

@@ -34,7 +34,9 @@ class InvalidPayloadError(Exception):
 def format_time(time: datetime) -> str:
     """RFC 3339 in UTC with microseconds: `2026-11-21T03:14:15.926535Z`."""
     # isoformat costs a third of strftime; it ends in +00:00.
-    return (time if time.tzinfo is UTC else time.astimezone(UTC)).isoformat(timespec="microseconds")[:26] + "Z"
+    return (time if time.tzinfo is UTC else time.astimezone(UTC)).isoformat(
+        timespec="microseconds"
+    )[:26] + "Z"
 
 
 def encode(
@@ -51,8 +53,9 @@ def encode(
 ) -> bytes:
     """One event as UTF-8 JSON.
 
-    `source` and `subject` must need no JSON escaping (the emitter makes both). Assembled by hand because the payload's own
-    serialiser is the fast part and a second pass over it would double the cost of an emit.
+    `source` and `subject` must need no JSON escaping (the emitter makes both). Assembled by hand
+    because the payload's own serialiser is the fast part and a second pass over it would double the
+    cost of an emit.
     """
     optional = f'"trainingid":"{training_id}",' if training_id is not None else ""
     if continues is not None:
@@ -125,7 +128,10 @@ def read_payload(envelope: Envelope) -> Payload:
     version, data = upcast(envelope.type, envelope.version, envelope.data)
     payload_class = BY_TYPE.get((envelope.type, version))
     if payload_class is None:
-        message = f"no schema for {envelope.type} version {envelope.version}; a newer cua-project may know it"
+        message = (
+            f"no schema for {envelope.type} version {envelope.version}; a newer cua-project may"
+            " know it"
+        )
         raise UnknownSchemaError(message)
     try:
         return payload_class.model_validate(data, extra="ignore")

@@ -1,4 +1,7 @@
-"""Fixtures that every test may ask for: servers, and an environment in which nothing of the developer's own is met."""
+"""Fixtures that every test may ask for.
+
+Servers, and an environment in which nothing of the developer's own is met.
+"""
 
 import os
 import shutil
@@ -13,13 +16,19 @@ from tests.support.postgres import database_url, migrated_template, migrated_url
 
 __all__ = ["database_url", "migrated_template", "migrated_url", "postgres"]
 
-# A busy machine is no defect of what is tested. In CI Hypothesis brings more of its own (the same examples each time), which stays.
-settings.register_profile("unhurried", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# A busy machine is no defect of what is tested. In CI Hypothesis brings more of its own (the same
+# examples each time), which stays.
+settings.register_profile(
+    "unhurried", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("unhurried")
 
 CONFIGURATION = ("DATABASE_URL", "POSTGRES_", "KAFKA_", "CUA_", "PG")
 KEPT = ("CUA_TEST_",)
-NEEDED_FOR_KAFKA = {"java": "a Java runtime, 17 or newer (Debian: default-jre-headless)", "mvn": "Maven (Debian: maven)"}
+NEEDED_FOR_KAFKA = {
+    "java": "a Java runtime, 17 or newer (Debian: default-jre-headless)",
+    "mvn": "Maven (Debian: maven)",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +42,10 @@ def _own_installation(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[KafkaService]:
-    """The session's broker; topics of other tests lie in it too (choose a prefix). A test that kills a broker makes its own."""
+    """The session's broker; topics of other tests lie in it too (choose a prefix).
+
+    A test that kills a broker makes its own.
+    """
     missing = [what for tool, what in NEEDED_FOR_KAFKA.items() if shutil.which(tool) is None]
     if missing:
         reason = f"Apache Kafka cannot be started: install {' and '.join(missing)}"

@@ -15,13 +15,13 @@ from consumers.cli import COMMANDS as PROJECT_COMMANDS
 from consumers.cli import cli as project_cli
 from producer.cli import COMMANDS as TRAIN_COMMANDS
 from producer.cli import cli as train_cli
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parents[1]
 PACKAGES = ("schemas", "producer", "consumers")
 LONGEST_FILE_LINES = 400
 HEAVY = frozenset({"torch", "torchvision", "transformers", "peft", "safetensors"})
 DATABASE = frozenset({"sqlalchemy", "psycopg2", "alembic"})
-WITHOUT_TORCH = ("environments", "tasks", "codecs", "validators", "agent", "rewards", "emit", "log")
+WITHOUT_TORCH = ("environments", "tasks", "codecs", "validators", "rollouts", "emit", "log")
 """Parts of the producer that work on hosts without torch."""
 
 
@@ -46,7 +46,9 @@ def imported(path: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize(("side", "only"), [("producer", "producer.log.kafka"), ("consumers", "consumers.log.kafka")])
+@pytest.mark.parametrize(
+    ("side", "only"), [("producer", "producer.log.kafka"), ("consumers", "consumers.log.kafka")]
+)
 def test_kafka_is_imported_by_exactly_one_module_of_each_side(side: str, only: str) -> None:
     assert [module_name(path) for path in sources(side) if "kafka" in imported(path)] == [only]
 
@@ -57,14 +59,26 @@ def test_the_sides_meet_in_schemas_alone_and_each_keeps_to_its_libraries() -> No
         "consumers": HEAVY | {"producer"},
         "schemas": DATABASE | HEAVY | {"producer", "consumers", "kafka"},
     }
-    found = [(module_name(path), name) for side, names in forbidden.items() for path in sources(side) for name in imported(path) & names]
+    found = [
+        (module_name(path), name)
+        for side, names in forbidden.items()
+        for path in sources(side)
+        for name in imported(path) & names
+    ]
     assert found == []
 
 
 def modules_loaded_by(program: str) -> set[str]:
     """Top-level modules of a fresh interpreter after this program; dynamic imports count."""
     done = subprocess.run(
-        [sys.executable, "-c", f"{program}\nimport sys; print(' '.join({{name.partition('.')[0] for name in sys.modules}}))"],
+        [
+            sys.executable,
+            "-c",
+            (
+                f"{program}\nimport sys; print(' '.join({{name.partition('.')[0] for name in"
+                " sys.modules}))"
+            ),
+        ],
         capture_output=True,
         text=True,
         check=True,
@@ -80,19 +94,28 @@ def import_all(paths: Iterator[Path]) -> str:
 
 
 def test_nothing_of_the_consumers_loads_torch() -> None:
-    assert modules_loaded_by(import_all(sources("consumers", "schemas"))) & (HEAVY | {"producer"}) == set()
+    assert (
+        modules_loaded_by(import_all(sources("consumers", "schemas"))) & (HEAVY | {"producer"})
+        == set()
+    )
 
 
 def test_what_runs_rollouts_loads_neither_torch_nor_a_database_driver() -> None:
     folders = [f"producer/{part}" for part in WITHOUT_TORCH if (ROOT / "producer" / part).is_dir()]
-    assert len(folders) >= len(WITHOUT_TORCH) - 1, "a part was renamed: say so here"
-    assert modules_loaded_by(import_all(sources(*folders))) & (HEAVY | DATABASE | {"consumers"}) == set()
+    assert len(folders) >= len(WITHOUT_TORCH), "a part was renamed: say so here"
+    assert (
+        modules_loaded_by(import_all(sources(*folders))) & (HEAVY | DATABASE | {"consumers"})
+        == set()
+    )
 
 
 @pytest.mark.parametrize("package", ["producer", "consumers"])
 def test_help_loads_nothing_heavy(package: str) -> None:
     program = f"from {package}.cli import cli; cli.main(['--help'], standalone_mode=False)"
-    assert modules_loaded_by(program) & (HEAVY | DATABASE | {"kafka", "fsspec", "PIL", "numpy"}) == set()
+    assert (
+        modules_loaded_by(program) & (HEAVY | DATABASE | {"kafka", "fsspec", "PIL", "numpy"})
+        == set()
+    )
 
 
 def test_alembic_is_the_library_and_the_folder_of_migrations_no_package() -> None:
@@ -104,7 +127,10 @@ def test_alembic_is_the_library_and_the_folder_of_migrations_no_package() -> Non
 
 
 def test_no_file_is_longer_than_a_person_reads_in_one_go() -> None:
-    longest = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in sources(*PACKAGES, "tests", "alembic")}
+    longest = {
+        str(path.relative_to(ROOT)): len(path.read_text().splitlines())
+        for path in sources(*PACKAGES, "tests", "alembic")
+    }
     assert {name: lines for name, lines in longest.items() if lines > LONGEST_FILE_LINES} == {}
 
 
@@ -118,26 +144,49 @@ def test_every_module_says_what_it_is() -> None:
 
 
 def commands() -> list[tuple[str, click.Group, str]]:
-    return [("cua-train", train_cli, name) for name in TRAIN_COMMANDS] + [("cua-project", project_cli, name) for name in PROJECT_COMMANDS]
+    return [("cua-train", train_cli, name) for name in TRAIN_COMMANDS] + [
+        ("cua-project", project_cli, name) for name in PROJECT_COMMANDS
+    ]
 
 
-@pytest.mark.parametrize(("program", "group", "name"), commands(), ids=lambda value: value if isinstance(value, str) else "")
-def test_every_command_has_help_and_is_mentioned_in_the_docs(program: str, group: click.Group, name: str) -> None:
+@pytest.mark.parametrize(
+    ("program", "group", "name"),
+    commands(),
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_every_command_has_help_and_is_mentioned_in_the_docs(
+    program: str, group: click.Group, name: str
+) -> None:
     shown = CliRunner().invoke(group, [name, "--help"], prog_name=program)
     assert shown.exit_code == 0
     command = group.get_command(click.Context(group), name)
     assert command is not None
     assert command.help, f"{program} {name} says nothing about itself"
-    options = [parameter for parameter in command.params if isinstance(parameter, click.Option) and not parameter.hidden]
+    options = [
+        parameter
+        for parameter in command.params
+        if isinstance(parameter, click.Option) and not parameter.hidden
+    ]
     assert [option.name for option in options if not option.help] == [], "options without help"
-    docs = "\n".join(path.read_text() for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+    docs = "\n".join(
+        path.read_text() for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    )
     assert f"{program} {name}" in docs, f"neither README.md nor docs/ mentions `{program} {name}`"
 
 
 def test_no_file_names_a_machine_or_a_registry() -> None:
     # In pieces, so that this file does not name them either.
-    names = ["/work" + "/", "files.python" + "hosted", "pypi" + ".org", "repo1" + ".maven", "--index" + "-url h", "--extra-index" + "-url"]
-    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split("\0")
+    names = [
+        "/work" + "/",
+        "files.python" + "hosted",
+        "pypi" + ".org",
+        "repo1" + ".maven",
+        "--index" + "-url h",
+        "--extra-index" + "-url",
+    ]
+    tracked = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.split("\0")
     assert "pyproject.toml" in tracked or not (ROOT / ".git").exists()
     found = []
     for name in filter(None, tracked):

@@ -30,12 +30,20 @@ def open_log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callabl
     # Topics of their own make a log of its own on the one broker.
     prefix = f"t{abs(hash(tmp_path))}." if is_kafka else "cua."
     installation = Installation(
-        home=tmp_path, topic_prefix=prefix, kafka_bootstrap_servers=servers, kafka_options=(), blobs_url=str(tmp_path / "blobs")
+        home=tmp_path,
+        topic_prefix=prefix,
+        kafka_bootstrap_servers=servers,
+        kafka_options=(),
+        blobs_url=str(tmp_path / "blobs"),
     )
 
     def open_both() -> Pair:
         topics = [prefix + name for name in ("training", "rollouts")]
-        writer: LogWriter = KafkaLog(installation, topics) if is_kafka else LocalLog(installation.local_log_path, topics=topics)
+        writer: LogWriter = (
+            KafkaLog(installation, topics)
+            if is_kafka
+            else LocalLog(installation.local_log_path, topics=topics)
+        )
         reader = open_reader(installation)
         opened.extend([reader, writer])
         return writer, reader
@@ -58,16 +66,21 @@ def read(reader: LogReader, count: int) -> list[LogRecord]:
     return records
 
 
-def test_what_was_appended_is_read_at_its_coordinates_in_order_and_nothing_else(open_log: Callable[[], Pair]) -> None:
+def test_what_was_appended_is_read_at_its_coordinates_in_order_and_nothing_else(
+    open_log: Callable[[], Pair],
+) -> None:
     writer, reader = open_log()
     topic = rollouts(reader)
-    records = [Record(topic, key, f"{key}:{number}".encode()) for number in range(5) for key in KEYS]
+    records = [
+        Record(topic, key, f"{key}:{number}".encode()) for number in range(5) for key in KEYS
+    ]
     coordinates = writer.append(records)
     reader.seek(dict.fromkeys(reader.places(), 0))
     found = read(reader, len(records))
     assert reader.poll(10, 0.1) == []
     assert {(r.topic, r.partition, r.offset): (r.key, r.value) for r in found} == {
-        tuple(at): (record.key, record.value) for at, record in zip(coordinates, records, strict=True)
+        tuple(at): (record.key, record.value)
+        for at, record in zip(coordinates, records, strict=True)
     }
     for place in reader.places():
         offsets = [r.offset for r in found if (r.topic, r.partition) == place]
@@ -76,7 +89,9 @@ def test_what_was_appended_is_read_at_its_coordinates_in_order_and_nothing_else(
         assert times == sorted(times)
 
 
-def test_both_sides_name_the_log_and_its_twelve_partitions_a_topic_alike(open_log: Callable[[], Pair]) -> None:
+def test_both_sides_name_the_log_and_its_twelve_partitions_a_topic_alike(
+    open_log: Callable[[], Pair],
+) -> None:
     writer, reader = open_log()
     assert reader.log_id == writer.log_id != ""
     assert len(reader.places()) == 24
@@ -104,7 +119,9 @@ def test_ends_and_beginnings_count_the_records(open_log: Callable[[], Pair]) -> 
     at = TopicPartition(topic, partition_of("rollout/7", 12))
     assert {place: end for place, end in reader.ends(reader.places()).items() if end} == {at: 3}
     assert set(reader.beginnings(reader.places()).values()) == {0}
-    assert {tuple(place): end for place, end in writer.ends().items()} == {tuple(p): e for p, e in reader.ends(reader.places()).items()}
+    assert {tuple(place): end for place, end in writer.ends().items()} == {
+        tuple(p): e for p, e in reader.ends(reader.places()).items()
+    }
 
 
 def test_time_finds_the_first_record_appended_then_or_later(open_log: Callable[[], Pair]) -> None:
@@ -139,7 +156,9 @@ def test_a_reader_that_waits_gets_what_comes(open_log: Callable[[], Pair]) -> No
     assert [record.value for record in read(reader, 1)] == [b"late"]
 
 
-def test_a_bounded_reading_merges_partitions_by_append_time_and_stops_where_told(open_log: Callable[[], Pair]) -> None:
+def test_a_bounded_reading_merges_partitions_by_append_time_and_stops_where_told(
+    open_log: Callable[[], Pair],
+) -> None:
     writer, reader = open_log()
     topic = rollouts(reader)
     for number in range(4):
@@ -148,7 +167,9 @@ def test_a_bounded_reading_merges_partitions_by_append_time_and_stops_where_told
     writer.append([Record(topic, KEYS[0], b"later")])
     starts = {place: min(1, end) for place, end in ends.items()}
     found = list(read_bounded(reader, starts, ends))
-    assert [record.appended_at for record in found] == sorted(record.appended_at for record in found)
+    assert [record.appended_at for record in found] == sorted(
+        record.appended_at for record in found
+    )
     assert {(r.topic, r.partition, r.offset) for r in found} == {
         (*place, offset) for place, end in ends.items() for offset in range(starts[place], end)
     }

@@ -1,4 +1,7 @@
-"""README.md does what it says: its quick blocks are run as they stand, of the long ones every command is checked to be accepted."""
+"""README.md does what it says.
+
+Its quick blocks are run as they stand, of the long ones every command is checked to be accepted.
+"""
 
 import os
 import re
@@ -18,8 +21,8 @@ from consumers.embedded_postgres.binaries import find_binaries
 from consumers.embedded_postgres.postgres import stop_running
 from producer.cli import cli as train_cli
 from schemas.installation import read_installation
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 LONG = ("make ", "docker ", "cua-train run\n")
@@ -28,7 +31,11 @@ TIMEOUT_S = 180
 
 
 def blocks(language: str, *, long: bool) -> list[str]:
-    return [text for kind, text in BLOCKS if kind == language and any(mark in text for mark in LONG) is long]
+    return [
+        text
+        for kind, text in BLOCKS
+        if kind == language and any(mark in text for mark in LONG) is long
+    ]
 
 
 def commands_of(block: str) -> Iterator[list[str]]:
@@ -45,9 +52,14 @@ def environ(tmp_path: Path) -> Iterator[dict[str, str]]:
     programs.mkdir()
     for name, package in (("cua-train", "producer"), ("cua-project", "consumers")):
         script = programs / name
-        script.write_text(f'#!/bin/sh\nPYTHONPATH={shlex.quote(str(ROOT))} exec {shlex.quote(sys.executable)} -m {package} "$@"\n')
+        script.write_text(
+            f"#!/bin/sh\nPYTHONPATH={shlex.quote(str(ROOT))} exec {shlex.quote(sys.executable)} -m"
+            f' {package} "$@"\n'
+        )
         script.chmod(script.stat().st_mode | stat.S_IXUSR)
-    path = os.pathsep.join([str(programs), str(find_binaries(os.environ).folder), os.environ["PATH"]])
+    path = os.pathsep.join(
+        [str(programs), str(find_binaries(os.environ).folder), os.environ["PATH"]]
+    )
     yield {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1"}
     stop_running(read_installation(os.environ).database_dir)
 
@@ -63,7 +75,14 @@ def test_the_quick_blocks_run_in_order_as_they_stand(environ: dict[str, str]) ->
         else:
             continue
         done = subprocess.run(
-            command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=TIMEOUT_S, stdin=subprocess.DEVNULL, check=False
+            command,
+            cwd=ROOT,
+            env=environ,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            stdin=subprocess.DEVNULL,
+            check=False,
         )
         assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
         ran += done.stdout
@@ -82,10 +101,25 @@ def test_make_targets_that_are_named_exist_and_do_what_the_readme_says() -> None
     named = set(re.findall(r"`?make (\w+)", README))
     assert {"run", "test", "lint", "bench"} <= named
     for target in named:
-        plan = subprocess.run(["make", "--dry-run", "-C", str(ROOT), target], capture_output=True, text=True, check=True).stdout
+        plan = subprocess.run(
+            ["make", "--dry-run", "-C", str(ROOT), target],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
         assert ".ci/install" in plan, f"make {target} does not set .venv up"
-    assert "cua-train" in subprocess.run(["make", "-n", "-C", str(ROOT), "run"], capture_output=True, text=True, check=True).stdout
-    assert "pytest" in subprocess.run(["make", "-n", "-C", str(ROOT), "test"], capture_output=True, text=True, check=True).stdout
+    assert (
+        "cua-train"
+        in subprocess.run(
+            ["make", "-n", "-C", str(ROOT), "run"], capture_output=True, text=True, check=True
+        ).stdout
+    )
+    assert (
+        "pytest"
+        in subprocess.run(
+            ["make", "-n", "-C", str(ROOT), "test"], capture_output=True, text=True, check=True
+        ).stdout
+    )
 
 
 def test_ci_runs_the_readmes_test_command_and_lint() -> None:
@@ -105,7 +139,9 @@ def test_commands_of_the_long_blocks_are_accepted() -> None:
             context = click.Context(group)
             command = group.get_command(context, arguments[0])
             assert command is not None
-            command.make_context(arguments[0], arguments[1:], parent=context)  # parses, and calls nothing
+            command.make_context(
+                arguments[0], arguments[1:], parent=context
+            )  # parses, and calls nothing
             checked += 1
     assert checked == 2
 
@@ -119,4 +155,6 @@ def test_compose_offers_what_the_readme_connects_to() -> None:
     assert '"127.0.0.1:5432:5432"' in compose
     for name in ("POSTGRES_DB", "POSTGRES_USER", "POSTGRES_PASSWORD"):
         assert f"{name}: {POSTGRES_DEFAULTS[name]}\n" in compose
-    assert resolve_database({"DATABASE_URL": exported["DATABASE_URL"]}) == resolve_database({"POSTGRES_HOST": "localhost"})
+    assert resolve_database({"DATABASE_URL": exported["DATABASE_URL"]}) == resolve_database(
+        {"POSTGRES_HOST": "localhost"}
+    )

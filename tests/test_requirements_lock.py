@@ -2,19 +2,24 @@
 
 import re
 import tomllib
-from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.support.paths import ROOT
+
 LOCK = (ROOT / "requirements.lock").read_text()
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
 def names(requirements: list[str]) -> set[str]:
-    return {re.split(r"[\[<>=!~; ]", requirement, maxsplit=1)[0].lower().replace("_", "-") for requirement in requirements}
+    return {
+        re.split(r"[\[<>=!~; ]", requirement, maxsplit=1)[0].lower().replace("_", "-")
+        for requirement in requirements
+    }
 
 
 def test_every_dependency_is_pinned() -> None:
-    wanted = names(PROJECT["dependencies"]).union(*map(names, PROJECT["optional-dependencies"].values())) - {PROJECT["name"]}
+    wanted = names(PROJECT["dependencies"]).union(
+        *map(names, PROJECT["optional-dependencies"].values())
+    ) - {PROJECT["name"]}
     pinned = set(re.findall(r"^([a-z0-9.-]+)==", LOCK, re.MULTILINE))
     assert wanted - pinned == set(), "run `make lock`"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.support.paths import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +17,10 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where a wheel of this checkout was unpacked."""
     folder = tmp_path_factory.mktemp("wheel")
     subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)], cwd=ROOT, check=True, capture_output=True
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
     )
     (wheel,) = folder.glob("*.whl")
     zipfile.ZipFile(wheel).extractall(folder / "site")
@@ -25,10 +28,14 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def call(installed: Path, cwd: Path, *arguments: str, **variables: str) -> str:
-    """Output of a module of the unpacked wheel, run where no checkout is; the program says whose code it ran."""
+    """Output of a module of the unpacked wheel, run where no checkout is.
+
+    The program says whose code it ran.
+    """
     program = (
-        "import runpy, sys, consumers, producer; print(consumers.__file__, producer.__file__, file=sys.stderr);"
-        "sys.argv = sys.argv[1:]; runpy.run_module(sys.argv[0], run_name='__main__')"
+        "import runpy, sys, consumers, producer; print(consumers.__file__, producer.__file__,"
+        " file=sys.stderr);sys.argv = sys.argv[1:]; runpy.run_module(sys.argv[0],"
+        " run_name='__main__')"
     )
     done = subprocess.run(
         [sys.executable, "-c", program, *arguments],
@@ -40,13 +47,20 @@ def call(installed: Path, cwd: Path, *arguments: str, **variables: str) -> str:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stderr.splitlines()[0] == f"{installed}/consumers/__init__.py {installed}/producer/__init__.py"
+    assert (
+        done.stderr.splitlines()[0]
+        == f"{installed}/consumers/__init__.py {installed}/producer/__init__.py"
+    )
     return done.stdout
 
 
 @pytest.mark.services
-def test_a_wheel_brings_a_database_to_the_tables_of_its_code(installed: Path, tmp_path: Path, database_url: str) -> None:
-    assert "before: none" in call(installed, tmp_path, "consumers", "migrate", DATABASE_URL=database_url)
+def test_a_wheel_brings_a_database_to_the_tables_of_its_code(
+    installed: Path, tmp_path: Path, database_url: str
+) -> None:
+    assert "before: none" in call(
+        installed, tmp_path, "consumers", "migrate", DATABASE_URL=database_url
+    )
     call(installed, tmp_path, "consumers", "migrate", "--check", DATABASE_URL=database_url)
 
 

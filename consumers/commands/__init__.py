@@ -1,1 +1,4 @@
-"""The commands of `cua-project`, a file each: what they take, what they print, which exit code they end in."""
+"""The commands of `cua-project`, a file each.
+
+What they take, what they print, which exit code they end in.
+"""

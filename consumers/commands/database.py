@@ -1,4 +1,7 @@
-"""`cua-project database`: where the tables are, for psql and notebooks; `database stop` ends the embedded server."""
+"""`cua-project database`: where the tables are, for psql and notebooks.
+
+`database stop` ends the embedded server.
+"""
 
 import json
 import os
@@ -30,4 +33,7 @@ def stop() -> None:
     from consumers.embedded_postgres.postgres import stop_running
 
     stopped = stop_running(read_installation(os.environ).database_dir)
-    click.echo("stopped the embedded database" if stopped else "the embedded database was not running", err=True)
+    click.echo(
+        "stopped the embedded database" if stopped else "the embedded database was not running",
+        err=True,
+    )

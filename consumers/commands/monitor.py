@@ -10,7 +10,10 @@ import click
 
 @click.command()
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=None, help="Port on loopback; without it 8321, or a free one when that is taken."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=None,
+    help="Port on loopback; without it 8321, or a free one when that is taken.",
 )
 @click.option("--json", "as_json", is_flag=True, help='Print {"url"} as the first line.')
 def command(*, port: int | None, as_json: bool) -> None:

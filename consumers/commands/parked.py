@@ -29,14 +29,19 @@ def _operator() -> Iterator["Operator"]:
 
 def _json(summary: "HeldSummary") -> dict[str, object]:
     times = {"event_time": summary.event_time, "appended_at": summary.appended_at}
-    return summary._asdict() | {name: None if time is None else time.isoformat() for name, time in times.items()}
+    return summary._asdict() | {
+        name: None if time is None else time.isoformat() for name, time in times.items()
+    }
 
 
 def _report(result: "Redriven", *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(result._asdict()))
     else:
-        click.echo(f"{result.streams} streams tried: {result.events} events applied, {result.still_parked} records parked still")
+        click.echo(
+            f"{result.streams} streams tried: {result.events} events applied, {result.still_parked}"
+            " records parked still"
+        )
 
 
 @click.group()
@@ -45,7 +50,12 @@ def command() -> None:
 
 
 @command.command("list")
-@click.option("--as", "held_as", type=click.Choice(["parked", "waiting", "refused"]), help="Only these; otherwise all three.")
+@click.option(
+    "--as",
+    "held_as",
+    type=click.Choice(["parked", "waiting", "refused"]),
+    help="Only these; otherwise all three.",
+)
 @click.option("--json", "as_json", is_flag=True, help="An array of objects.")
 def list_command(*, held_as: str | None, as_json: bool) -> None:
     """Records that are parked, wait for a gap to fill, or were refused."""
@@ -55,8 +65,13 @@ def list_command(*, held_as: str | None, as_json: bool) -> None:
         click.echo(json.dumps([_json(summary) for summary in summaries]))
         return
     for summary in summaries:
-        what = f"{summary.type} {summary.epoch}/{summary.sequence}" if summary.type else "unreadable"
-        click.echo(f"{summary.id}  {summary.held_as}  {summary.stream or '(no stream)'}  {what}: {summary.reason}")
+        what = (
+            f"{summary.type} {summary.epoch}/{summary.sequence}" if summary.type else "unreadable"
+        )
+        click.echo(
+            f"{summary.id}  {summary.held_as}  {summary.stream or '(no stream)'}  {what}:"
+            f" {summary.reason}"
+        )
     if not summaries:
         click.echo("nothing is held", err=True)
 
@@ -79,7 +94,9 @@ def show(record: str, *, as_json: bool) -> None:
 
 @command.command()
 @click.argument("streams", nargs=-1, metavar="[STREAM]...")
-@click.option("--json", "as_json", is_flag=True, help='Print {"streams", "events", "still_parked"}.')
+@click.option(
+    "--json", "as_json", is_flag=True, help='Print {"streams", "events", "still_parked"}.'
+)
 def redrive(streams: tuple[str, ...], *, as_json: bool) -> None:
     """Try parked records again: of the named streams, or all."""
     with _operator() as operator:
@@ -90,11 +107,18 @@ def redrive(streams: tuple[str, ...], *, as_json: bool) -> None:
 @command.command()
 @click.argument("what", metavar="RECORD|STREAM")
 @click.option("--rest", is_flag=True, help="Give up everything of the record's stream from it on.")
-@click.option("--gap", is_flag=True, help="WHAT is a stream: give up the records that it waits for.")
+@click.option(
+    "--gap", is_flag=True, help="WHAT is a stream: give up the records that it waits for."
+)
 @click.option("--reason", help="Kept with the decision.")
-@click.option("--json", "as_json", is_flag=True, help='Print {"streams", "events", "still_parked"}.')
+@click.option(
+    "--json", "as_json", is_flag=True, help='Print {"streams", "events", "still_parked"}.'
+)
 def drop(what: str, *, rest: bool, gap: bool, reason: str | None, as_json: bool) -> None:
-    """Give up a parked RECORD (topic/partition@offset); what follows it in its stream is applied. Rebuilds honour it."""
+    """Give up a parked RECORD (topic/partition@offset); what follows it in its stream is applied.
+
+    Rebuilds honour it.
+    """
     from consumers.errors import UsageError
 
     if rest and gap:

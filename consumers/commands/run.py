@@ -10,9 +10,21 @@ import click
 
 @click.command()
 @click.option("--once", is_flag=True, help="Stop at the end that the log has now.")
-@click.option("--adopt-log", is_flag=True, help="Go on with another log that contains the old one's history (after a move to Kafka).")
-@click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, help="Processes that catch up when the way is long.")
-@click.option("--json", "as_json", is_flag=True, help='Report {"events", "seconds", "positions"} at the end.')
+@click.option(
+    "--adopt-log",
+    is_flag=True,
+    help="Go on with another log that contains the old one's history (after a move to Kafka).",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    default=2,
+    show_default=True,
+    help="Processes that catch up when the way is long.",
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help='Report {"events", "seconds", "positions"} at the end.'
+)
 def command(*, once: bool, adopt_log: bool, jobs: int, as_json: bool) -> None:
     """Read the log and write the tables, exactly once, until interrupted.
 
@@ -36,12 +48,29 @@ def command(*, once: bool, adopt_log: bool, jobs: int, as_json: bool) -> None:
     reader = open_reader(installation)
     try:
         parallel = Parallel(installation, jobs)
-        projection = ProjectionLoop(reader, url, say=lambda text: click.echo(text, err=True), adopt=adopt_log, parallel=parallel)
+        projection = ProjectionLoop(
+            reader,
+            url,
+            say=lambda text: click.echo(text, err=True),
+            adopt=adopt_log,
+            parallel=parallel,
+        )
         report = projection.run_once(stop=stop) if once else projection.run_forever(stop)
     finally:
         reader.close()
     if as_json:
-        positions = [{"topic": place.topic, "partition": place.partition, "position": at} for place, at in sorted(report.positions.items())]
-        click.echo(json.dumps({"events": report.events, "seconds": round(report.seconds, 3), "positions": positions}))
+        positions = [
+            {"topic": place.topic, "partition": place.partition, "position": at}
+            for place, at in sorted(report.positions.items())
+        ]
+        click.echo(
+            json.dumps(
+                {
+                    "events": report.events,
+                    "seconds": round(report.seconds, 3),
+                    "positions": positions,
+                }
+            )
+        )
     else:
         click.echo(f"applied {report.events} events in {report.seconds:.1f} s", err=True)

@@ -25,7 +25,10 @@ def command(*, as_json: bool) -> None:
         reader.close()
     if as_json:
         report = {
-            "log": {"kind": status.log_kind, "partitions": [partition._asdict() for partition in status.partitions]},
+            "log": {
+                "kind": status.log_kind,
+                "partitions": [partition._asdict() for partition in status.partitions],
+            },
             "lag_events": status.lag_events,
             **status.held._asdict(),
             "trainings": [training._asdict() for training in status.trainings],
@@ -33,9 +36,22 @@ def command(*, as_json: bool) -> None:
         click.echo(json.dumps(report))
         return
     held = status.held
-    click.echo(f"log: {status.log_kind}, {len(status.partitions)} partitions, {status.lag_events} events behind")
-    click.echo(f"parked: {held.parked}  duplicates: {held.duplicates}  fenced: {held.fenced}  gaps: {held.gaps}")
+    click.echo(
+        f"log: {status.log_kind}, {len(status.partitions)} partitions, {status.lag_events} events"
+        " behind"
+    )
+    click.echo(
+        f"parked: {held.parked}  duplicates: {held.duplicates}  fenced: {held.fenced}  gaps:"
+        f" {held.gaps}"
+    )
     for training in status.trainings:
-        heartbeat = "no heartbeat" if training.heartbeat_age_s is None else f"heartbeat {training.heartbeat_age_s:.0f} s ago"
+        heartbeat = (
+            "no heartbeat"
+            if training.heartbeat_age_s is None
+            else f"heartbeat {training.heartbeat_age_s:.0f} s ago"
+        )
         parked = "" if training.parked_since is None else f"  PARKED since {training.parked_since}"
-        click.echo(f"{training.run_name:30} {training.status:12} {training.progress_percent:5.1f} %  {heartbeat}{parked}")
+        click.echo(
+            f"{training.run_name:30} {training.status:12} {training.progress_percent:5.1f} % "
+            f" {heartbeat}{parked}"
+        )

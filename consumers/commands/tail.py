@@ -61,15 +61,47 @@ def _topics(named: tuple[str, ...], prefix: str) -> set[str]:
 
 
 @click.command(help=HELP)
-@click.option("--topic", "-t", multiple=True, help="Only this topic, with or without the prefix; repeat for more.")
-@click.option("--partition", "-p", type=click.IntRange(min=0), multiple=True, help="Only this partition; repeat for more.")
+@click.option(
+    "--topic",
+    "-t",
+    multiple=True,
+    help="Only this topic, with or without the prefix; repeat for more.",
+)
+@click.option(
+    "--partition",
+    "-p",
+    type=click.IntRange(min=0),
+    multiple=True,
+    help="Only this partition; repeat for more.",
+)
 @click.option("--training", metavar="NAME", help="Only what belongs to this training.")
 @click.option("--stream", metavar="GLOB", help="Only this stream: rollout/<id>, 'environment/*'.")
-@click.option("--type", "types", metavar="GLOB", multiple=True, help="Only these types, with or without cua.: 'rollout.*', '*failed'.")
-@click.option("--offset", "-o", metavar="SPEC", help="Begin and stop, see above. Default: start; end for --follow without --cursor.")
-@click.option("--num", "-n", type=click.IntRange(min=1), help="At most so many; without --offset, --cursor and --follow: the last so many.")
+@click.option(
+    "--type",
+    "types",
+    metavar="GLOB",
+    multiple=True,
+    help="Only these types, with or without cua.: 'rollout.*', '*failed'.",
+)
+@click.option(
+    "--offset",
+    "-o",
+    metavar="SPEC",
+    help="Begin and stop, see above. Default: start; end for --follow without --cursor.",
+)
+@click.option(
+    "--num",
+    "-n",
+    type=click.IntRange(min=1),
+    help="At most so many; without --offset, --cursor and --follow: the last so many.",
+)
 @click.option("--follow", "-f", is_flag=True, help="Go on with what comes.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object per line: the envelope with topic, partition and offset.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="One JSON object per line: the envelope with topic, partition and offset.",
+)
 @click.option("--format", "format_", metavar="F", help="A format string; see above.")
 @click.option(
     "--cursor",
@@ -102,15 +134,22 @@ def command(
         offset=None if offset is None else parse_offset(offset, datetime.now(UTC)),
         limit=num,
         follow=follow,
-        selection=EventFilter(training_id=None if training is None else training_id(training), stream=stream, types=types),
+        selection=EventFilter(
+            training_id=None if training is None else training_id(training),
+            stream=stream,
+            types=types,
+        ),
         is_wanted=is_wanted,
     )
     render = _renderer(as_json=as_json, format_=format_)
     reader = open_reader(installation)
     try:
-        TailSession(reader, tail, render, sys.stdout.buffer, None if cursor is None else Cursor(cursor)).run()
+        TailSession(
+            reader, tail, render, sys.stdout.buffer, None if cursor is None else Cursor(cursor)
+        ).run()
     except BrokenPipeError:
-        # Whoever read our output (head, less) has enough. Python would complain once more when it closes stdout.
+        # Whoever read our output (head, less) has enough. Python would complain once more when it
+        # closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     finally:
         reader.close()

@@ -7,11 +7,14 @@ import click
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help='Print {"equal", "events", "tables", "differences"}.')
+@click.option(
+    "--json", "as_json", is_flag=True, help='Print {"equal", "events", "tables", "differences"}.'
+)
 def command(*, as_json: bool) -> None:
     """Compare every table with a replay of the log to the same positions; exit 4 when they differ.
 
-    Reads one moment of the live tables, whatever is projected meanwhile; needs room for a second copy of them.
+    Reads one moment of the live tables, whatever is projected meanwhile; needs room for a second
+    copy of them.
     """
     from consumers.database.location import is_embedded, resolve_database
     from consumers.database.readiness import make_ready
@@ -42,7 +45,10 @@ def command(*, as_json: bool) -> None:
     else:
         _print(result)
     if not result.equal:
-        message = "expected the tables to be what the log says, found differences; `cua-project rebuild` makes them so"
+        message = (
+            "expected the tables to be what the log says, found differences; `cua-project rebuild`"
+            " makes them so"
+        )
         raise MismatchError(message)
 
 
@@ -54,9 +60,13 @@ def _print(result: object) -> None:
         click.echo(f"{name:15} {table.rows:10} rows  {table.hash}")
     for found in result.differences:
         where = found.table if found.column is None else f"{found.table}.{found.column}"
-        click.echo(f"{where} of {found.key}: {found.live} in the tables, {found.replayed} in the log")
+        click.echo(
+            f"{where} of {found.key}: {found.live} in the tables, {found.replayed} in the log"
+        )
     if result.has_more:
         click.echo("... and more")
     for stream in result.redrivable:
-        click.echo(f"{stream} is parked by an older version; this one will try it again when it projects")
+        click.echo(
+            f"{stream} is parked by an older version; this one will try it again when it projects"
+        )
     click.echo(f"{'equal' if result.equal else 'different'} after {result.events} events")

@@ -1,1 +1,4 @@
-"""The PostgreSQL that the tables are in: where it is, how to connect, its revisions, and who may write."""
+"""The PostgreSQL that the tables are in.
+
+Where it is, how to connect, its revisions, and who may write.
+"""

@@ -4,20 +4,31 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import psycopg2
-from psycopg2.extensions import connection as Connection  # noqa: N812  # psycopg2 names its class in lower case
+from psycopg2.extensions import connection as Connection  # noqa: N812
+from psycopg2.extensions import cursor as Cursor  # noqa: N812
 from sqlalchemy import Engine, create_engine, pool
 
 from consumers.database.location import CONNECT_TIMEOUT_S, libpq_url, sqlalchemy_url, unreachable
 
-__all__ = ["Connection", "connect", "connected", "schema_engine"]
+__all__ = ["Connection", "Cursor", "connect", "connected", "schema_engine"]
 
-SETTINGS = {"timezone": "UTC", "datestyle": "ISO,YMD", "extra_float_digits": "1", "bytea_output": "hex", "search_path": "public"}
-"""A row's hash is of its text. Our SQL names its schemas; without a search_path of ours nothing of it can be found by accident."""
+SETTINGS = {
+    "timezone": "UTC",
+    "datestyle": "ISO,YMD",
+    "extra_float_digits": "1",
+    "bytea_output": "hex",
+    "search_path": "public",
+}
+"""A row's hash is of its text. Our SQL names its schemas; without a search_path of ours nothing of
+it can be found by accident."""
 OPTIONS = " ".join(f"-c {name}={value}" for name, value in SETTINGS.items())
 
 
 def connect(url: str, purpose: str) -> Connection:
-    """A connection that pg_stat_activity shows as `cua-project <purpose>`; UnreachableError when the server does not answer."""
+    """A connection that pg_stat_activity shows as `cua-project <purpose>`.
+
+    UnreachableError when the server does not answer.
+    """
     try:
         return psycopg2.connect(
             libpq_url(url),
@@ -44,4 +55,8 @@ def connected(url: str, purpose: str) -> Iterator[Connection]:
 
 def schema_engine(url: str) -> Engine:
     """An engine without a pool, for migrations and for making tables."""
-    return create_engine(sqlalchemy_url(url), poolclass=pool.NullPool, connect_args={"connect_timeout": CONNECT_TIMEOUT_S})
+    return create_engine(
+        sqlalchemy_url(url),
+        poolclass=pool.NullPool,
+        connect_args={"connect_timeout": CONNECT_TIMEOUT_S},
+    )

@@ -1,13 +1,16 @@
-"""Which PostgreSQL this installation's tables are in, and how to get to it. Knows nothing of the tables.
+"""Which PostgreSQL this installation's tables are in, and how to get to it.
 
-`DATABASE_URL`; else `POSTGRES_HOST`, `_PORT`, `_DB`, `_USER`, `_PASSWORD` once any of them is set; else the embedded database, which
-is started when it does not run. Passwords stay out of every message: `without_password` is what errors and logs print.
+Knows nothing of the tables.
+
+`DATABASE_URL`; else `POSTGRES_HOST`, `_PORT`, `_DB`, `_USER`, `_PASSWORD` once any of them is set;
+else the embedded database, which is started when it does not run. Passwords stay out of every
+message: `without_password` is what errors and logs print.
 """
 
 from collections.abc import Mapping
 
 import psycopg2
-from psycopg2.extensions import connection as Connection  # noqa: N812  # the driver names its class in lower case
+import psycopg2.extensions
 from sqlalchemy import URL, Engine, create_engine, make_url
 from sqlalchemy.exc import ArgumentError
 
@@ -27,7 +30,10 @@ CONNECT_TIMEOUT_S = 10
 
 
 def resolve_database(environ: Mapping[str, str], installation: Installation | None = None) -> str:
-    """SQLAlchemy's URL of the installation's database; starts the embedded one if that is it. UsageError, UnreachableError."""
+    """SQLAlchemy's URL of the installation's database; starts the embedded one if that is it.
+
+    UsageError, UnreachableError.
+    """
     if configured := configured_url(environ):
         return configured
     home = installation or read_installation(environ)
@@ -40,7 +46,10 @@ def is_embedded(environ: Mapping[str, str]) -> bool:
 
 
 def configured_url(environ: Mapping[str, str]) -> str | None:
-    """SQLAlchemy's URL of the database that the environment names; None when it names none. UsageError: it is no PostgreSQL URL."""
+    """SQLAlchemy's URL of the database that the environment names; None when it names none.
+
+    UsageError: it is no PostgreSQL URL.
+    """
     if url := environ.get("DATABASE_URL"):
         return sqlalchemy_url(url)
     if not any(environ.get(name) for name in POSTGRES_DEFAULTS):
@@ -65,10 +74,16 @@ def _parse(url: str) -> URL:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
         # The text may hold a password: it is not repeated.
-        message = "expected a database URL such as postgresql://user:password@host:5432/database, found something else"
+        message = (
+            "expected a database URL such as postgresql://user:password@host:5432/database, found"
+            " something else"
+        )
         raise UsageError(message) from None
     if parsed.drivername.partition("+")[0] not in {"postgresql", "postgres"}:
-        message = f"expected the URL of a PostgreSQL database (postgresql://...), found {parsed.drivername}://..."
+        message = (
+            "expected the URL of a PostgreSQL database (postgresql://...), found"
+            f" {parsed.drivername}://..."
+        )
         raise UsageError(message)
     return parsed
 
@@ -88,7 +103,7 @@ def without_password(url: str) -> str:
     return _parse(url).set(drivername="postgresql").render_as_string(hide_password=True)
 
 
-def connect(url: str) -> Connection:
+def connect(url: str) -> psycopg2.extensions.connection:
     """A psycopg2 connection; UnreachableError says where and what to do."""
     try:
         return psycopg2.connect(libpq_url(url), connect_timeout=CONNECT_TIMEOUT_S)
@@ -97,8 +112,13 @@ def connect(url: str) -> Connection:
 
 
 def database_engine(url: str) -> Engine:
-    """SQLAlchemy's engine; connects when it is used first. A connection that the server closed meanwhile is replaced."""
-    return create_engine(sqlalchemy_url(url), pool_pre_ping=True, connect_args={"connect_timeout": CONNECT_TIMEOUT_S})
+    """SQLAlchemy's engine; connects when it is used first.
+
+    A connection that the server closed meanwhile is replaced.
+    """
+    return create_engine(
+        sqlalchemy_url(url), pool_pre_ping=True, connect_args={"connect_timeout": CONNECT_TIMEOUT_S}
+    )
 
 
 def unreachable(url: str, error: Exception) -> UnreachableError:
@@ -108,7 +128,7 @@ def unreachable(url: str, error: Exception) -> UnreachableError:
     if password:
         first = first.replace(str(password), "***")
     message = (
-        f"expected PostgreSQL at {without_password(url)}, found: {first}; start it or correct DATABASE_URL / POSTGRES_* "
-        "(none of them set: an embedded database is used)"
+        f"expected PostgreSQL at {without_password(url)}, found: {first}; start it or correct"
+        " DATABASE_URL / POSTGRES_* (none of them set: an embedded database is used)"
     )
     return UnreachableError(message)

@@ -1,7 +1,7 @@
 """Brings a database to a revision of the tables, and says whether it agrees with their definition.
 
-Migrations and rebuilds exclude each other through one advisory lock. The scripts lie in the checkout's `alembic` or, installed, in
-`consumers/migrations`.
+Migrations and rebuilds exclude each other through one advisory lock. The scripts lie in the
+checkout's `alembic` or, installed, in `consumers/migrations`.
 """
 
 from collections.abc import Iterator
@@ -36,7 +36,10 @@ def _scripts() -> Path:
     for place in places:
         if (place / "env.py").is_file():
             return place
-    message = f"expected the migrations in {' or '.join(str(place) for place in places)}, found none; install cua-train again"
+    message = (
+        f"expected the migrations in {' or '.join(str(place) for place in places)}, found none;"
+        " install cua-train again"
+    )
     raise CuaProjectError(message)
 
 
@@ -49,7 +52,10 @@ def _config(connection: sa.Connection) -> Config:
 
 @contextmanager
 def schema_connection(url: str, wait_s: int = LOCK_TIMEOUT_S) -> Iterator[sa.Connection]:
-    """A transaction that nobody else migrates or rebuilds beside; CuaProjectError when somebody does."""
+    """A transaction that nobody else migrates or rebuilds beside.
+
+    CuaProjectError when somebody does.
+    """
     engine = schema_engine(url)
     try:
         with engine.begin() as connection:
@@ -67,13 +73,18 @@ def _lock(connection: sa.Connection, wait_s: int) -> None:
     except OperationalError as error:
         if not isinstance(error.orig, LockNotAvailable):
             raise
-        message = "expected to be alone in changing the schema, found another migration or rebuild at work; try again when it is done"
+        message = (
+            "expected to be alone in changing the schema, found another migration or rebuild at"
+            " work; try again when it is done"
+        )
         raise CuaProjectError(message) from None
 
 
 def current_revision(connection: sa.Connection) -> str | None:
     """The database's revision; None before the first migration."""
-    return MigrationContext.configure(connection, opts={"version_table_schema": OPS_SCHEMA}).get_current_revision()
+    return MigrationContext.configure(
+        connection, opts={"version_table_schema": OPS_SCHEMA}
+    ).get_current_revision()
 
 
 def newest_revision() -> str:
@@ -85,10 +96,15 @@ def newest_revision() -> str:
     return head
 
 
-def migrate(url: str, to: str = "head", *, wait_s: int = LOCK_TIMEOUT_S) -> tuple[str | None, str | None]:
-    """Upgrade or downgrade to a revision (`head`, `base`, a name, `-1`); the revisions before and after.
+def migrate(
+    url: str, to: str = "head", *, wait_s: int = LOCK_TIMEOUT_S
+) -> tuple[str | None, str | None]:
+    """Upgrade or downgrade to a revision (`head`, `base`, a name, `-1`).
 
-    CuaProjectError while an older projector works on the tables; NotFoundError for a revision that there is none of.
+    The revisions before and after.
+
+    CuaProjectError while an older projector works on the tables; NotFoundError for a revision that
+    there is none of.
     """
     with schema_connection(url, wait_s) as connection:
         before = current_revision(connection)
@@ -106,10 +122,13 @@ def migrate(url: str, to: str = "head", *, wait_s: int = LOCK_TIMEOUT_S) -> tupl
             raise CuaProjectError(message) from error
         except CommandError as error:
             message = (
-                f"expected one of the revisions {', '.join(sorted(s.revision for s in script.walk_revisions()))}, found {to!r}: {error}"
+                "expected one of the revisions"
+                f" {', '.join(sorted(s.revision for s in script.walk_revisions()))}, found {to!r}:"
+                f" {error}"
             )
             raise NotFoundError(message) from None
-        # The tables of before the last rebuild would have no migration that leads from them to here.
+        # The tables of before the last rebuild would have no migration that leads from them to
+        # here.
         connection.execute(sa.text(f"DROP SCHEMA IF EXISTS {PREVIOUS_SCHEMA} CASCADE"))
         after = current_revision(connection)
         _set_search_path(connection)
@@ -129,12 +148,18 @@ def _refuse_beside_older(connection: sa.Connection) -> None:
     with driver_connection.cursor() as cursor:
         holder = current_holder(cursor)
     if holder is not None and holder[1] < PROJECTION_VERSION:
-        message = f"expected no older projector at work, found {holder[0]} of version {holder[1]}; stop it, migrate, start the new one"
+        message = (
+            f"expected no older projector at work, found {holder[0]} of version {holder[1]}; stop"
+            " it, migrate, start the new one"
+        )
         raise CuaProjectError(message)
 
 
 def _set_search_path(connection: sa.Connection) -> None:
-    """For the role that migrates, so that plain psql finds the tables; other roles set their own."""
+    """For the role that migrates, so that plain psql finds the tables.
+
+    Other roles set their own.
+    """
     connection.execute(
         sa.text(
             "DO $$ BEGIN EXECUTE format('ALTER ROLE CURRENT_USER IN DATABASE %I SET search_path = "
@@ -144,7 +169,10 @@ def _set_search_path(connection: sa.Connection) -> None:
 
 
 def schema_differences(url: str) -> list[str]:
-    """What a migration would still have to do for the database to be as the tables are defined; empty: they agree."""
+    """What a migration would still have to do for the database to be as the tables are defined.
+
+    Empty: they agree.
+    """
     with schema_connection(url) as connection:
         return differences(connection)
 
@@ -157,7 +185,11 @@ def differences(connection: sa.Connection) -> list[str]:
     def include_name(name: str | None, type_: str, parents: dict[str, str | None]) -> bool:
         if type_ == "schema":
             return name in ours
-        return not (type_ == "table" and name == "alembic_version" and parents.get("schema_name") == OPS_SCHEMA)
+        return not (
+            type_ == "table"
+            and name == "alembic_version"
+            and parents.get("schema_name") == OPS_SCHEMA
+        )
 
     context = MigrationContext.configure(
         connection,
@@ -177,7 +209,9 @@ def _describe(difference: object) -> str:
         return "; ".join(_describe(part) for part in difference)
     assert isinstance(difference, tuple)  # noqa: S101  # alembic's own form
     kind, *rest = difference
-    return f"{kind}: " + " ".join(str(getattr(part, "name", part)) for part in rest if part is not None)
+    return f"{kind}: " + " ".join(
+        str(getattr(part, "name", part)) for part in rest if part is not None
+    )
 
 
 def ensure_current(url: str) -> None:
@@ -190,5 +224,8 @@ def ensure_current(url: str) -> None:
         raise unreachable(url, error) from None
     if revision != newest_revision():
         found = "no tables" if revision is None else f"revision {revision}"
-        message = f"expected the database at revision {newest_revision()}, found {found}; run `cua-project migrate`"
+        message = (
+            f"expected the database at revision {newest_revision()}, found {found}; run"
+            " `cua-project migrate`"
+        )
         raise CuaProjectError(message)

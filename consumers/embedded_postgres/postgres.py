@@ -1,7 +1,10 @@
-"""The embedded database as its users see it: ask for its URL and it runs; stop it. One server per CUA_HOME.
+"""The embedded database as its users see it: ask for its URL and it runs; stop it.
 
-Connect first, else start under a file lock. The server belongs to a keeper process of its own session (`postgres_keeper`), so it
-outlives the command that started it and ends by itself when it is idle.
+One server per CUA_HOME.
+
+Connect first, else start under a file lock. The server belongs to a keeper process of its own
+session (`postgres_keeper`), so it outlives the command that started it and ends by itself when it
+is idle.
 """
 
 import contextlib
@@ -29,7 +32,10 @@ LIBPQ_16 = 160000
 
 
 def ensure_running(folder: Path, environ: Mapping[str, str]) -> str:
-    """The URL (libpq's) of the embedded database in `folder`, started if it does not run. UnreachableError says why it cannot."""
+    """The URL (libpq's) of the embedded database in `folder`, started if it does not run.
+
+    UnreachableError says why it cannot.
+    """
     cluster = Cluster(folder, environ)
     if url := running_url(cluster):
         return url
@@ -41,10 +47,15 @@ def ensure_running(folder: Path, environ: Mapping[str, str]) -> str:
             _start_keeper(folder, environ)
             url = running_url(cluster)
     except OSError as error:
-        message = f"expected to keep the embedded database in {folder}, found {error}; set CUA_HOME to a folder of yours, or DATABASE_URL"
+        message = (
+            f"expected to keep the embedded database in {folder}, found {error}; set CUA_HOME to a"
+            " folder of yours, or DATABASE_URL"
+        )
         raise UnreachableError(message) from None
     if url is None:
-        message = f"the embedded database in {folder} started and does not answer; see {cluster.log_path}"
+        message = (
+            f"the embedded database in {folder} started and does not answer; see {cluster.log_path}"
+        )
         raise UnreachableError(message)
     return url
 
@@ -58,11 +69,16 @@ def stop_running(folder: Path) -> bool:
         try:
             if try_lock(keeper):
                 return False
-            os.kill(int(os.pread(keeper, 20, 0)), signal.SIGTERM)  # the lock is held, so this is its holder
+            os.kill(
+                int(os.pread(keeper, 20, 0)), signal.SIGTERM
+            )  # the lock is held, so this is its holder
             deadline = time.monotonic() + STOP_TIMEOUT_S
             while not try_lock(keeper):
                 if time.monotonic() > deadline:
-                    message = f"the embedded database in {folder} has not ended within {STOP_TIMEOUT_S:.0f} s"
+                    message = (
+                        f"the embedded database in {folder} has not ended within"
+                        f" {STOP_TIMEOUT_S:.0f} s"
+                    )
                     raise UnreachableError(message)
                 time.sleep(0.02)
         finally:
@@ -78,8 +94,11 @@ def running_url(cluster: Cluster) -> str | None:
         os.utime(state)  # somebody wants it: the keeper counts idle time from here
     except (OSError, ValueError, KeyError):
         return None
-    # A foreign server on the port could ask for the password in the clear: where libpq can refuse that, it does.
-    strict = {"require_auth": "scram-sha-256"} if psycopg2.extensions.libpq_version() >= LIBPQ_16 else {}
+    # A foreign server on the port could ask for the password in the clear: where libpq can refuse
+    # that, it does.
+    strict = (
+        {"require_auth": "scram-sha-256"} if psycopg2.extensions.libpq_version() >= LIBPQ_16 else {}
+    )
     try:
         psycopg2.connect(url, connect_timeout=5, **strict).close()
     except psycopg2.OperationalError:
@@ -96,7 +115,9 @@ def _start_keeper(folder: Path, environ: Mapping[str, str]) -> None:
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
-            cwd=Path(consumers.__file__).parents[1],  # where -m finds the package, whatever the caller's folder is
+            cwd=Path(consumers.__file__).parents[
+                1
+            ],  # where -m finds the package, whatever the caller's folder is
             env=dict(environ),
             start_new_session=True,
         )

@@ -1,7 +1,10 @@
-"""The process that owns the embedded PostgreSQL: starts it, ends it when nobody has used it for a while, and never outlives it.
+"""The process that owns the embedded PostgreSQL.
 
-Run as `python -m consumers.embedded_postgres.supervisor FOLDER IDLE_S`; prints one line, `ready` or what went wrong, then is silent.
-Only `consumers.embedded_postgres.postgres` starts it. Killed by SIGKILL, it takes the server with it (see `unprivileged`).
+Starts it, ends it when nobody has used it for a while, and never outlives it.
+
+Run as `python -m consumers.embedded_postgres.supervisor FOLDER IDLE_S`; prints one line, `ready` or
+what went wrong, then is silent. Only `consumers.embedded_postgres.postgres` starts it. Killed by
+SIGKILL, it takes the server with it (see `unprivileged`).
 """
 
 import json
@@ -23,7 +26,8 @@ READY = "ready"
 START_TIMEOUT_S = 60.0
 """Crash recovery of a few hundred megabytes of WAL on a slow disk."""
 ATTEMPTS = 5
-"""Free ports tried before giving up: between finding one and listening on it another process may take it."""
+"""Free ports tried before giving up: between finding one and listening on it another process may
+take it."""
 
 
 class _Stopped(BaseException):
@@ -31,7 +35,10 @@ class _Stopped(BaseException):
 
 
 def keep(cluster: Cluster, idle_s: float, say: Callable[[str], None]) -> None:
-    """Hold the cluster's keeper lock and run its server until it is idle, ends or a signal comes. UnreachableError."""
+    """Hold the cluster's keeper lock and run its server until it is idle, ends or a signal comes.
+
+    UnreachableError.
+    """
     lock = os.open(cluster.folder / "keeper.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     if not try_lock(lock):
         say(READY)  # another keeper was quicker; its server is the one to use
@@ -57,7 +64,9 @@ def keep(cluster: Cluster, idle_s: float, say: Callable[[str], None]) -> None:
 
 def _raise_stopped(_number: int, _frame: object) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signal.SIG_IGN)  # the first is enough; a second must not cut the server's end short
+        signal.signal(
+            number, signal.SIG_IGN
+        )  # the first is enough; a second must not cut the server's end short
     raise _Stopped
 
 
@@ -80,7 +89,10 @@ def _start(cluster: Cluster, lock: int, wanted: int) -> tuple[subprocess.Popen[b
 
 
 def _last_port(state: Path) -> int:
-    """The port of the last time, so that a notebook's URL stays good; 0 when there was none or somebody else has it now."""
+    """The port of the last time, so that a notebook's URL stays good.
+
+    0 when there was none or somebody else has it now.
+    """
     try:
         port = int(json.loads(state.read_text())["port"])
     except (OSError, ValueError, KeyError):
@@ -101,7 +113,9 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _wait_until_idle(cluster: Cluster, server: subprocess.Popen[bytes], port: int, state: Path, idle_s: float) -> None:
+def _wait_until_idle(
+    cluster: Cluster, server: subprocess.Popen[bytes], port: int, state: Path, idle_s: float
+) -> None:
     """Return when the server ended, or when for `idle_s` it had no client and nobody asked for it (which touches `state`)."""
     connection = psycopg2.connect(cluster.url(port), application_name="cua-project keeper")
     connection.autocommit = True
@@ -116,7 +130,10 @@ def _wait_until_idle(cluster: Cluster, server: subprocess.Popen[bytes], port: in
             return
         try:
             with connection.cursor() as cursor:
-                cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()")
+                cursor.execute(
+                    "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
+                    " AND pid <> pg_backend_pid()"
+                )
                 row = cursor.fetchone()
         except psycopg2.Error:
             return  # a server that closes our connection is ending
@@ -124,7 +141,8 @@ def _wait_until_idle(cluster: Cluster, server: subprocess.Popen[bytes], port: in
             last_client = time.time()
         if time.time() - max(last_client, state.stat().st_mtime) < idle_s:
             continue
-        # Whoever starts holds this lock from before it looks for a server until it has one: never end one under its hands.
+        # Whoever starts holds this lock from before it looks for a server until it has one: never
+        # end one under its hands.
         start = os.open(cluster.folder / "start.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         if try_lock(start) and time.time() - state.stat().st_mtime >= idle_s:
             connection.close()

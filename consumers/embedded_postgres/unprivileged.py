@@ -1,9 +1,12 @@
-"""Runs a server that cannot outlive its parent and is never root: `python unprivileged.py PARENT_PID UID PROGRAM ARGUMENT ...`.
+"""Runs a server that cannot outlive its parent and is never root.
 
-A small program of its own because it changes the process it runs in, between fork and exec, where a threaded parent must not run
-Python. It imports nothing of ours. PostgreSQL refuses to run as root, so root becomes `nobody`. Where a folder on the way to the data
-or to the programs is closed to `nobody` (/root, a temporary folder of mode 0700), the one capability to pass through folders is kept
-instead of opening them: PostgreSQL then still writes only where `nobody` may.
+`python unprivileged.py PARENT_PID UID PROGRAM ARGUMENT ...`.
+
+A small program of its own because it changes the process it runs in, between fork and exec, where a
+threaded parent must not run Python. It imports nothing of ours. PostgreSQL refuses to run as root,
+so root becomes `nobody`. Where a folder on the way to the data or to the programs is closed to
+`nobody` (/root, a temporary folder of mode 0700), the one capability to pass through folders is
+kept instead of opening them: PostgreSQL then still writes only where `nobody` may.
 """
 
 import ctypes
@@ -25,7 +28,11 @@ class _CapHeader(ctypes.Structure):
 
 
 class _CapData(ctypes.Structure):
-    _fields_ = (("effective", ctypes.c_uint32), ("permitted", ctypes.c_uint32), ("inheritable", ctypes.c_uint32))
+    _fields_ = (
+        ("effective", ctypes.c_uint32),
+        ("permitted", ctypes.c_uint32),
+        ("inheritable", ctypes.c_uint32),
+    )
 
 
 class _User(NamedTuple):
@@ -37,7 +44,13 @@ def may_enter(path: Path, user: _User) -> bool:
     """Whether every folder above `path` lets this user through, by its mode bits."""
     for folder in path.resolve().parents:
         status = folder.stat()
-        bit = stat.S_IXUSR if status.st_uid == user.uid else stat.S_IXGRP if status.st_gid == user.gid else stat.S_IXOTH
+        bit = (
+            stat.S_IXUSR
+            if status.st_uid == user.uid
+            else stat.S_IXGRP
+            if status.st_gid == user.gid
+            else stat.S_IXOTH
+        )
         if not status.st_mode & bit:
             return False
     return True
@@ -60,11 +73,14 @@ def _become(user: _User, libc: ctypes.CDLL, *, through_folders: bool) -> None:
     capability = None
     if through_folders:
         permitted = _permitted_capabilities(libc)
-        capability = next((c for c in (CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE) if permitted >> c & 1), None)
+        capability = next(
+            (c for c in (CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE) if permitted >> c & 1), None
+        )
         if capability is None:
             sys.exit(
-                f"expected folders that user {user.uid} may enter on the way to the database and to PostgreSQL's programs, found closed "
-                "ones, and this root has no capability to pass them; set CUA_HOME to a folder below open ones, or run as a plain user"
+                f"expected folders that user {user.uid} may enter on the way to the database and to"
+                " PostgreSQL's programs, found closed ones, and this root has no capability to"
+                " pass them; set CUA_HOME to a folder below open ones, or run as a plain user"
             )
         libc.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0)
     os.setgroups([])
@@ -74,19 +90,27 @@ def _become(user: _User, libc: ctypes.CDLL, *, through_folders: bool) -> None:
         bit = 1 << capability
         header, data = _CapHeader(CAPABILITY_VERSION_3, 0), (_CapData * 2)()
         data[0] = _CapData(bit, bit, bit)
-        if libc.capset(ctypes.byref(header), data) or libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability, 0, 0):
+        if libc.capset(ctypes.byref(header), data) or libc.prctl(
+            PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability, 0, 0
+        ):
             _fail("keeping the capability to pass through folders")
 
 
 def main(arguments: list[str]) -> None:
     """Become unprivileged, die with the parent, run the program; never returns."""
-    parent_pid, uid, program, rest = int(arguments[0]), int(arguments[1]), Path(arguments[2]), arguments[3:]
+    parent_pid, uid, program, rest = (
+        int(arguments[0]),
+        int(arguments[1]),
+        Path(arguments[2]),
+        arguments[3:],
+    )
     libc = ctypes.CDLL(None, use_errno=True)
     if uid != os.geteuid():
         user = _User(uid, pwd.getpwuid(uid).pw_gid)
         places = [program, *(Path(argument) for argument in rest if argument.startswith("/"))]
         _become(user, libc, through_folders=not all(may_enter(place, user) for place in places))
-    # After the change of user, which clears it. SIGINT is PostgreSQL's fast shutdown: clients are cut off, the data is left clean.
+    # After the change of user, which clears it. SIGINT is PostgreSQL's fast shutdown: clients are
+    # cut off, the data is left clean.
     if libc.prctl(PR_SET_PDEATHSIG, signal.SIGINT, 0, 0, 0):
         _fail("tying the server's life to its keeper's")
     if os.getppid() != parent_pid:

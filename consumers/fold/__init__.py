@@ -1,1 +1,4 @@
-"""Events in, rows and stream states out: pure, the same for the live projection, a rebuild and verify."""
+"""Events in, rows and stream states out.
+
+Pure, the same for the live projection, a rebuild and verify.
+"""

@@ -1,6 +1,9 @@
-"""The fold: records of the log in, rows and stream states out. Pure but for the streams it is given; the same live and in a rebuild.
+"""The fold: records of the log in, rows and stream states out.
 
-One record is applied, ignored, held or dropped; nothing else can happen to it. What a stream holds never touches another stream.
+Pure but for the streams it is given; the same live and in a rebuild.
+
+One record is applied, ignored, held or dropped; nothing else can happen to it. What a stream holds
+never touches another stream.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,10 +22,17 @@ from consumers.log.reader import LogRecord
 from schemas.event import Envelope, Event
 from schemas.status import IllegalTransitionError
 from schemas.streams import RecordOrder
-from schemas.wire import InvalidPayloadError, UnknownSchemaError, UnreadableError, read_envelope, read_payload
+from schemas.wire import (
+    InvalidPayloadError,
+    UnknownSchemaError,
+    UnreadableError,
+    read_envelope,
+    read_payload,
+)
 
 Probe = Callable[[Sequence[Operation]], None]
-"""Writes one event's operations at once, and raises UnappliableError when the database refuses them."""
+"""Writes one event's operations at once, and raises UnappliableError when the database refuses
+them."""
 
 
 class DatabaseRefusedError(UnappliableError):
@@ -42,7 +52,10 @@ class ParsedRecord:
 
 
 def parse_record(record: LogRecord) -> ParsedRecord:
-    """The envelope, checked against the key; the key alone names the stream of a value that cannot be read."""
+    """The envelope, checked against the key.
+
+    The key alone names the stream of a value that cannot be read.
+    """
     try:
         envelope = read_envelope(record.value)
         _check_subject(envelope.subject)
@@ -56,7 +69,10 @@ def parse_record(record: LogRecord) -> ParsedRecord:
 
 @lru_cache(maxsize=50_000)
 def _check_subject(subject: str) -> None:
-    """ValueError when it is no stream of ours. Remembered, as a stream's subject comes with each of its events."""
+    """ValueError when it is no stream of ours.
+
+    Remembered, as a stream's subject comes with each of its events.
+    """
     new_stream(subject)
 
 
@@ -73,7 +89,8 @@ class ReplayFilter(NamedTuple):
     """Which records a replay treats otherwise than the live projection would."""
 
     hold: frozenset[tuple[str, int, int]] = frozenset()
-    """(topic, partition, offset) of records that are parked whatever this code could do with them."""
+    """(topic, partition, offset) of records that are parked whatever this code could do with them.
+    """
     wanted: Callable[[ParsedRecord], bool] | None = None
     """Which records count at all; None: every one."""
 
@@ -107,7 +124,9 @@ class FoldedBatch:
 
 
 class Fold:
-    """Folds one batch. `streams` must know every stream of its records that is stored; it is changed in place.
+    """Folds one batch. `streams` must know every stream of its records that is stored.
+
+    It is changed in place.
 
     With `probe` every event's operations are handed over one by one instead of being collected.
     """
@@ -188,7 +207,9 @@ class Fold:
             return
         self._judge(stream, parsed, envelope, progress)
 
-    def _judge(self, stream: Stream, parsed: ParsedRecord, envelope: Envelope, progress: PartitionProgress) -> None:
+    def _judge(
+        self, stream: Stream, parsed: ParsedRecord, envelope: Envelope, progress: PartitionProgress
+    ) -> None:
         match stream.position.judge(envelope):
             case RecordOrder.NEXT:
                 drop = self._drops.scope(stream.subject, parsed.record.value)
@@ -197,7 +218,12 @@ class Fold:
                 elif drop == "record":
                     stream.position.advance(envelope)
                 elif parsed.record[:3] in self._replay_filter.hold:
-                    self._park(stream, parsed, "unknown_schema", "parked in the tables that this is compared with")
+                    self._park(
+                        stream,
+                        parsed,
+                        "unknown_schema",
+                        "parked in the tables that this is compared with",
+                    )
                 else:
                     self._apply(stream, parsed, envelope, progress)
             case RecordOrder.DUPLICATE:
@@ -206,11 +232,16 @@ class Fold:
                 reason = f"waits for what follows {stream.position.point}"
                 stream.waiting.append(self._hold(parsed, "waiting", "gap", reason))
             case RecordOrder.FENCED:
-                reason = f"epoch {envelope.epoch} of {envelope.source} is not the stream's at {stream.position.point}"
+                reason = (
+                    f"epoch {envelope.epoch} of {envelope.source} is not the stream's at"
+                    f" {stream.position.point}"
+                )
                 stream.position.refuse(envelope)
                 self._hold(parsed, "refused", "fenced", reason)
 
-    def _apply(self, stream: Stream, parsed: ParsedRecord, envelope: Envelope, progress: PartitionProgress) -> None:
+    def _apply(
+        self, stream: Stream, parsed: ParsedRecord, envelope: Envelope, progress: PartitionProgress
+    ) -> None:
         try:
             event = Event(envelope, read_payload(envelope))
             check_home(stream, event)
@@ -245,13 +276,17 @@ class Fold:
             for held in sorted(stream.waiting, key=_stream_order):
                 envelope = held.envelope
                 assert envelope is not None  # noqa: S101  # only a readable record can wait
-                if self._drops.gives_up_gap(stream.subject, held.record.value, stream.position.point):
+                if self._drops.gives_up_gap(
+                    stream.subject, held.record.value, stream.position.point
+                ):
                     jump_over_gap(stream.position, envelope)
                 if stream.position.judge(envelope) is RecordOrder.GAP:
                     continue
                 stream.waiting.remove(held)
                 self._unhold(held)
-                self._consider(stream, ParsedRecord(held.record, stream.subject, envelope, ""), progress)
+                self._consider(
+                    stream, ParsedRecord(held.record, stream.subject, envelope, ""), progress
+                )
                 progressed = True
                 break
 
@@ -266,7 +301,9 @@ class Fold:
         stream.parked_since = held.since
 
     def _hold(self, parsed: ParsedRecord, held_as: HeldAs, kind: Kind, reason: str) -> Held:
-        held = Held(self._log_id, parsed.record, held_as, kind, reason, parsed.stream, parsed.envelope)
+        held = Held(
+            self._log_id, parsed.record, held_as, kind, reason, parsed.stream, parsed.envelope
+        )
         self.batch.held[held.coordinates] = held
         return held
 
@@ -284,7 +321,10 @@ def check_home(stream: Stream, event: Event) -> None:
     """UnappliableError for a fact that no stream of this kind may say."""
     homes = HOMES[type(event.payload)]
     if stream.subject.partition("/")[0] not in homes:
-        message = f"expected {event.envelope.type} in a stream of {' or '.join(sorted(homes))}, found it in {stream.subject}"
+        message = (
+            f"expected {event.envelope.type} in a stream of {' or '.join(sorted(homes))}, found it"
+            f" in {stream.subject}"
+        )
         raise UnappliableError(message)
 
 
@@ -308,6 +348,14 @@ def project(stream: Stream, event: Event, transition: StatusTransition | None) -
     return operations
 
 
-def stored_subjects(parsed_records: Iterable[ParsedRecord], known: Mapping[str, Stream]) -> list[str]:
+def stored_subjects(
+    parsed_records: Iterable[ParsedRecord], known: Mapping[str, Stream]
+) -> list[str]:
     """The streams of these records that must be looked up before they are folded."""
-    return sorted({parsed.stream for parsed in parsed_records if parsed.stream is not None and parsed.stream not in known})
+    return sorted(
+        {
+            parsed.stream
+            for parsed in parsed_records
+            if parsed.stream is not None and parsed.stream not in known
+        }
+    )

@@ -11,7 +11,9 @@ from consumers.log.reader import LogRecord
 from schemas.event import Envelope
 
 HeldAs = Literal["parked", "waiting", "refused"]
-Kind = Literal["unreadable", "unknown_schema", "invalid", "transition", "database", "behind", "gap", "fenced"]
+Kind = Literal[
+    "unreadable", "unknown_schema", "invalid", "transition", "database", "behind", "gap", "fenced"
+]
 
 
 class Coordinates(NamedTuple):
@@ -40,7 +42,9 @@ class Held:
     @property
     def coordinates(self) -> Coordinates:
         """Its key."""
-        return Coordinates(self.log_id, self.record.topic, self.record.partition, self.record.offset)
+        return Coordinates(
+            self.log_id, self.record.topic, self.record.partition, self.record.offset
+        )
 
     @property
     def since(self) -> datetime:

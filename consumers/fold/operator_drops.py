@@ -1,4 +1,7 @@
-"""What operators gave up: records, rests of streams, gaps. Named by stream and value, so that a rebuild honours them."""
+"""What operators gave up: records, rests of streams, gaps.
+
+Named by stream and value, so that a rebuild honours them.
+"""
 
 from collections.abc import Iterable
 from typing import Literal, NamedTuple

@@ -6,9 +6,12 @@ from consumers.fold.projectors.projector import Insert, Operation, Row, Unapplia
 
 
 class Rows:
-    """Operations of many events, merged per row: a change of a row of this batch goes into its insert.
+    """Operations of many events, merged per row.
 
-    Not thread-safe. `add` takes an event's operations whole or, raising UnappliableError, not at all.
+    A change of a row of this batch goes into its insert.
+
+    Not thread-safe. `add` takes an event's operations whole or, raising UnappliableError, not at
+    all.
     """
 
     def __init__(self) -> None:
@@ -22,7 +25,11 @@ class Rows:
     @property
     def count(self) -> int:
         """Rows that will be written."""
-        return sum(len(rows) for kind in (self.inserts, self.changes, self.upserts) for rows in kind.values())
+        return sum(
+            len(rows)
+            for kind in (self.inserts, self.changes, self.upserts)
+            for rows in kind.values()
+        )
 
     def add(self, operations: Sequence[Operation]) -> None:
         """Merge one event's operations."""
@@ -40,7 +47,8 @@ class Rows:
                 key = str(row["id"])
                 self.inserts.setdefault(table, {})[key] = row
                 if table in self.changes:
-                    # Said before the row was there, and so of nothing: in another batch it would have changed nothing either.
+                    # Said before the row was there, and so of nothing: in another batch it would
+                    # have changed nothing either.
                     self.changes[table].pop(key, None)
             elif isinstance(operation, Update):
                 self._change(*operation)

@@ -1,4 +1,6 @@
-"""What the projection knows of a stream: how far it is applied, what its entities are, and what of it is held.
+"""What the projection knows of a stream.
+
+How far it is applied, what its entities are, and what of it is held.
 
 In memory while it changes, a row of `stream_position` when it rests.
 """
@@ -41,7 +43,13 @@ class Stream:
         return Stream(
             self.subject,
             self.owner,
-            StreamPosition(position.epoch, position.sequence, position.source, dict(position.ends), set(position.refused)),
+            StreamPosition(
+                position.epoch,
+                position.sequence,
+                position.source,
+                dict(position.ends),
+                set(position.refused),
+            ),
             dict(self.statuses),
             self.parked_since,
             self.abandoned,
@@ -101,7 +109,9 @@ def stored_stream(row: Mapping[str, object], waiting: list[Held]) -> Stream:
 
 def jump_over_gap(position: StreamPosition, envelope: Envelope) -> None:
     """Give up what is missing before this record, so that `judge` calls it NEXT."""
-    before = envelope.continues if envelope.sequence == 1 and envelope.continues is not None else None
+    before = (
+        envelope.continues if envelope.sequence == 1 and envelope.continues is not None else None
+    )
     epoch, sequence = before if before is not None else (envelope.epoch, envelope.sequence - 1)
     if epoch > position.epoch:
         if position.epoch:

@@ -14,10 +14,18 @@ from schemas.training import TrainingResumed
 
 # Looked up once per class: asking a payload for a field that it lacks is slow.
 _PROGRESS = {
-    payload: next((name for name in ("progress", "progress_percent") if name in payload.model_fields), None) for payload in PAYLOADS
+    payload: next(
+        (name for name in ("progress", "progress_percent") if name in payload.model_fields), None
+    )
+    for payload in PAYLOADS
 }
 _MESSAGES = {
-    payload: tuple(name for name in ("status_message", "error_message", "reason") if name in payload.model_fields) for payload in PAYLOADS
+    payload: tuple(
+        name
+        for name in ("status_message", "error_message", "reason")
+        if name in payload.model_fields
+    )
+    for payload in PAYLOADS
 }
 ENDS = {entity: machine.ends for entity, machine in MACHINES.items()}
 INITIAL = {entity: machine.initial for entity, machine in MACHINES.items()}
@@ -37,7 +45,11 @@ class StatusTransition(NamedTuple):
     @property
     def starts(self) -> bool:
         """It leaves its first state for one that is no end."""
-        return self.changes_status and self.old == INITIAL[self.entity] and self.new not in ENDS[self.entity]
+        return (
+            self.changes_status
+            and self.old == INITIAL[self.entity]
+            and self.new not in ENDS[self.entity]
+        )
 
 
 def entity_key(owner: str, payload: Payload) -> tuple[str, str] | None:
@@ -55,7 +67,10 @@ def entity_key(owner: str, payload: Payload) -> tuple[str, str] | None:
 
 
 def find_transition(stream: Stream, event: Event) -> StatusTransition | None:
-    """The move; None for an event without an entity. IllegalTransitionError when the entity's machine refuses it."""
+    """The move; None for an event without an entity.
+
+    IllegalTransitionError when the entity's machine refuses it.
+    """
     payload = event.payload
     target = entity_key(stream.owner, payload)
     if target is None:
@@ -63,12 +78,19 @@ def find_transition(stream: Stream, event: Event) -> StatusTransition | None:
     entity, key = target
     old = stream.statuses.get(f"{entity}/{key}")
     if payload.STATUS is None:
-        # An entity that has ended is forgotten, unless it owns the stream: only of the owner is it known that it never was.
+        # An entity that has ended is forgotten, unless it owns the stream: only of the owner is it
+        # known that it never was.
         if old is None and key == stream.owner:
             message = f"{entity} is spoken of but was never created"
             raise IllegalTransitionError(message)
         return StatusTransition(entity, key, old, None, changes_status=False)
-    changes_status = next_status(entity, old, payload.STATUS, creates=payload.CREATES, resumes=isinstance(payload, TrainingResumed))
+    changes_status = next_status(
+        entity,
+        old,
+        payload.STATUS,
+        creates=payload.CREATES,
+        resumes=isinstance(payload, TrainingResumed),
+    )
     return StatusTransition(entity, key, old, payload.STATUS, changes_status)
 
 
@@ -89,7 +111,13 @@ def history(event: Event, transition: StatusTransition, time: str) -> Insert:
     return Insert(
         "status_history",
         {
-            "id": row_id("status_history", transition.entity, transition.id, str(envelope.epoch), str(envelope.sequence)),
+            "id": row_id(
+                "status_history",
+                transition.entity,
+                transition.id,
+                str(envelope.epoch),
+                str(envelope.sequence),
+            ),
             "entity_type": transition.entity,
             "entity_id": transition.id,
             "old_status": transition.old,

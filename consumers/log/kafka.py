@@ -1,6 +1,7 @@
 """Reads the log from Apache Kafka. The only module of the consumers that imports kafka.
 
-No consumer group: positions are the caller's, so nothing is committed here and nothing can be redelivered or lost by a rebalance.
+No consumer group: positions are the caller's, so nothing is committed here and nothing can be
+redelivered or lost by a rebalance.
 """
 
 import logging
@@ -13,7 +14,12 @@ from typing import Any, TypeVar
 
 import kafka
 from kafka import KafkaAdminClient, KafkaConsumer
-from kafka.errors import KafkaError, LogTruncationError, NoOffsetForPartitionError, OffsetOutOfRangeError
+from kafka.errors import (
+    KafkaError,
+    LogTruncationError,
+    NoOffsetForPartitionError,
+    OffsetOutOfRangeError,
+)
 from kafka.net.compat import KafkaNetClient
 
 from consumers.errors import MismatchError, UnreachableError, UsageError
@@ -25,7 +31,8 @@ from schemas.kafka_log import client_settings, kafka_log_id, server_addresses
 
 ANSWER_TIMEOUT_MS = 10_000
 STALL_S = 10.0
-"""Silence after which the ends are asked for: when they are further on, the consumer is stuck and is replaced."""
+"""Silence after which the ends are asked for: when they are further on, the consumer is stuck and
+is replaced."""
 MILLISECOND = timedelta(milliseconds=1)
 
 KNOCK_TIMEOUT_S = 3.0
@@ -37,10 +44,13 @@ Answer = TypeVar("Answer")
 
 
 class KafkaLogReader:
-    """LogReader of Kafka. Connects when it is made (UnreachableError). Not thread-safe. `close` twice is once.
+    """LogReader of Kafka. Connects when it is made (UnreachableError). Not thread-safe.
 
-    A broker that goes away later: questions raise UnreachableError after ten seconds; `poll` returns [] and goes on by itself once
-    the broker is back. Topics that do not exist yet are an empty log that is watched.
+    `close` twice is once.
+
+    A broker that goes away later: questions raise UnreachableError after ten seconds; `poll`
+    returns [] and goes on by itself once the broker is back. Topics that do not exist yet are an
+    empty log that is watched.
     """
 
     def __init__(self, installation: Installation) -> None:
@@ -93,28 +103,56 @@ class KafkaLogReader:
             admin.close()
         if any(topic["error_code"] or not topic["partitions"] for topic in topics):
             return
-        self._places = sorted(TopicPartition(topic["name"], at["partition_index"]) for topic in topics for at in topic["partitions"])
-        self._log_id = kafka_log_id(str(cluster_id), {topic["name"]: str(topic["topic_id"]) for topic in topics})
+        self._places = sorted(
+            TopicPartition(topic["name"], at["partition_index"])
+            for topic in topics
+            for at in topic["partitions"]
+        )
+        self._log_id = kafka_log_id(
+            str(cluster_id), {topic["name"]: str(topic["topic_id"]) for topic in topics}
+        )
 
     def beginnings(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """First offset there is; above 0 where retention has deleted records."""
-        return self._offsets(lambda consumer, partitions: consumer.beginning_offsets(partitions, timeout_ms=ANSWER_TIMEOUT_MS), places)
+        return self._offsets(
+            lambda consumer, partitions: consumer.beginning_offsets(
+                partitions, timeout_ms=ANSWER_TIMEOUT_MS
+            ),
+            places,
+        )
 
     def ends(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """Offset after the last record that all in-sync replicas have."""
-        return self._offsets(lambda consumer, partitions: consumer.end_offsets(partitions, timeout_ms=ANSWER_TIMEOUT_MS), places)
+        return self._offsets(
+            lambda consumer, partitions: consumer.end_offsets(
+                partitions, timeout_ms=ANSWER_TIMEOUT_MS
+            ),
+            places,
+        )
 
-    def offset_at(self, places: Sequence[TopicPartition], time: datetime) -> dict[TopicPartition, int]:
-        """First offset whose record was appended at or after `time` (Kafka counts in milliseconds); the end when there is none."""
+    def offset_at(
+        self, places: Sequence[TopicPartition], time: datetime
+    ) -> dict[TopicPartition, int]:
+        """First offset whose record was appended at or after `time` (Kafka counts in milliseconds).
+
+        The end when there is none.
+        """
         since_ms = max(0, math.ceil((time - EPOCH_START) / MILLISECOND))
         partitions = [kafka.TopicPartition(place.topic, place.partition) for place in places]
-        found = self._ask(lambda consumer: consumer.offsets_for_times(dict.fromkeys(partitions, since_ms), timeout_ms=ANSWER_TIMEOUT_MS))
+        found = self._ask(
+            lambda consumer: consumer.offsets_for_times(
+                dict.fromkeys(partitions, since_ms), timeout_ms=ANSWER_TIMEOUT_MS
+            )
+        )
         ends = self.ends(places)
         return {
-            place: ends[place] if found.get(at) is None else int(found[at].offset) for place, at in zip(places, partitions, strict=True)
+            place: ends[place] if found.get(at) is None else int(found[at].offset)
+            for place, at in zip(places, partitions, strict=True)
         }
 
-    def _offsets(self, question: Callable[[Any, Any], Mapping[Any, int]], places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    def _offsets(
+        self, question: Callable[[Any, Any], Mapping[Any, int]], places: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, int]:
         partitions = [kafka.TopicPartition(place.topic, place.partition) for place in places]
         if not partitions:
             return {}
@@ -122,20 +160,27 @@ class KafkaLogReader:
         return {TopicPartition(at.topic, at.partition): int(offset) for at, offset in found.items()}
 
     def seek(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Read these places from these offsets and no others. MismatchError for an offset that this log cannot have or has no more."""
+        """Read these places from these offsets and no others.
+
+        MismatchError for an offset that this log cannot have or has no more.
+        """
         places = list(positions)
         ends, beginnings = self.ends(places), self.beginnings(places)
         for place, offset in positions.items():
             if not beginnings[place] <= offset <= ends[place]:
                 message = (
-                    f"{place.topic}/{place.partition}: expected an offset from {beginnings[place]} to {ends[place]}, found {offset}; "
-                    f"the position is of another log than Kafka at {self._servers}, or retention has deleted records"
+                    f"{place.topic}/{place.partition}: expected an offset from {beginnings[place]}"
+                    f" to {ends[place]}, found {offset}; the position is of another log than Kafka"
+                    f" at {self._servers}, or retention has deleted records"
                 )
                 raise MismatchError(message)
-        self._wanted = {kafka.TopicPartition(place.topic, place.partition): offset for place, offset in positions.items()}
+        self._wanted = {
+            kafka.TopicPartition(place.topic, place.partition): offset
+            for place, offset in positions.items()
+        }
         self._ask(self._assign)
 
-    def _assign(self, consumer: Any) -> None:  # noqa: ANN401  # kafka-python has no types
+    def _assign(self, consumer: Any) -> None:  # kafka-python has no types
         consumer.assign(list(self._wanted))
         for at, offset in self._wanted.items():
             consumer.seek(at, offset)
@@ -149,9 +194,14 @@ class KafkaLogReader:
         try:
             if self._consumer is None:
                 self._ask(self._assign)
-            batches = self._consumer.poll(timeout_ms=max(1, int(timeout_s * 1000)), max_records=max_records)
+            batches = self._consumer.poll(
+                timeout_ms=max(1, int(timeout_s * 1000)), max_records=max_records
+            )
         except (OffsetOutOfRangeError, NoOffsetForPartitionError, LogTruncationError) as error:
-            message = f"Kafka at {self._servers} has no longer what comes next ({error}): its retention or somebody has deleted records"
+            message = (
+                f"Kafka at {self._servers} has no longer what comes next ({error}): its retention"
+                " or somebody has deleted records"
+            )
             raise MismatchError(message) from error
         except (KafkaError, UnreachableError):
             # Away; the next poll tries again with a fresh consumer.
@@ -180,12 +230,19 @@ class KafkaLogReader:
         return records
 
     def _check_stall(self) -> None:
-        """kafka-python has been seen to stand still while the end moved: a fresh consumer goes on."""
+        """kafka-python has been seen to stand still while the end moved.
+
+        A fresh consumer goes on.
+        """
         if time.monotonic() - self._last_news < STALL_S:
             return
         self._last_news = time.monotonic()
         try:
-            ends = self._ask(lambda consumer: consumer.end_offsets(list(self._wanted), timeout_ms=ANSWER_TIMEOUT_MS))
+            ends = self._ask(
+                lambda consumer: consumer.end_offsets(
+                    list(self._wanted), timeout_ms=ANSWER_TIMEOUT_MS
+                )
+            )
         except UnreachableError:
             return
         if any(ends[at] > offset for at, offset in self._wanted.items()):
@@ -210,12 +267,14 @@ class KafkaLogReader:
             self._drop()
             raise self._unreachable(error, "did not answer") from error
 
-    def _client(self, make: Callable[..., Any], **settings: object) -> Any:  # noqa: ANN401  # kafka-python has no types
+    def _client(
+        self, make: Callable[..., Any], **settings: object
+    ) -> Any:  # kafka-python has no types
         """A client of kafka-python; when it cannot connect, what it has started is stopped (it leaves a thread and a socket behind)."""
         self._knock()
         started: list[KafkaNetClient] = []
 
-        def remember(**configs: object) -> Any:  # noqa: ANN401  # kafka-python has no types
+        def remember(**configs: object) -> Any:  # kafka-python has no types
             started.append(KafkaNetClient(**configs))
             return started[-1]
 
@@ -228,7 +287,10 @@ class KafkaLogReader:
             raise self._unreachable(error, "cannot be reached") from error
 
     def _knock(self) -> None:
-        """UnreachableError at once when no server takes a connection; kafka-python would try for ten seconds, and leave sockets open."""
+        """UnreachableError at once when no server takes a connection.
+
+        Kafka-python would try for ten seconds, and leave sockets open.
+        """
         failure: OSError | None = None
         for address in self._addresses:
             try:
@@ -240,7 +302,10 @@ class KafkaLogReader:
         raise self._unreachable(failure, "cannot be reached") from failure
 
     def _unreachable(self, error: BaseException, what: str) -> UnreachableError:
-        message = f"Kafka at {self._servers} {what}: {error}. Is it running, and is KAFKA_BOOTSTRAP_SERVERS right?"
+        message = (
+            f"Kafka at {self._servers} {what}: {error}. Is it running, and is"
+            " KAFKA_BOOTSTRAP_SERVERS right?"
+        )
         return UnreachableError(message)
 
     def _drop(self) -> None:

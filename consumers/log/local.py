@@ -1,6 +1,9 @@
-"""Reads the local log's SQLite file. Knows its layout (`schemas.local_log`), and nothing of what the values mean.
+"""Reads the local log's SQLite file.
 
-Follows the file's own order (position), which is one sequential scan for any set of partitions and gives records merged by append time.
+Knows its layout (`schemas.local_log`), and nothing of what the values mean.
+
+Follows the file's own order (position), which is one sequential scan for any set of partitions and
+gives records merged by append time.
 """
 
 import sqlite3
@@ -51,7 +54,10 @@ class LocalLogReader:
         return self._log_id
 
     def places(self) -> list[TopicPartition]:
-        """Every partition of the installation's topics, sorted; empty when nothing was ever written."""
+        """Every partition of the installation's topics, sorted.
+
+        Empty when nothing was ever written.
+        """
         return sorted(place for place in self._ids() if place.topic in self._topics)
 
     def beginnings(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
@@ -62,7 +68,9 @@ class LocalLogReader:
         for place in places:
             first = None
             if place in ids:
-                first = self._one('SELECT min("offset") FROM records WHERE partition_id = ?', (ids[place],))
+                first = self._one(
+                    'SELECT min("offset") FROM records WHERE partition_id = ?', (ids[place],)
+                )
             found[place] = ends[place] if first is None else first
         return found
 
@@ -72,7 +80,9 @@ class LocalLogReader:
         known = {TopicPartition(topic, partition): end for topic, partition, end in rows}
         return {place: known.get(place, 0) for place in places}
 
-    def offset_at(self, places: Sequence[TopicPartition], time: datetime) -> dict[TopicPartition, int]:
+    def offset_at(
+        self, places: Sequence[TopicPartition], time: datetime
+    ) -> dict[TopicPartition, int]:
         """First offset whose record was appended at or after `time`; the end when there is none."""
         ids = self._ids()
         since = to_microseconds(time)
@@ -83,20 +93,27 @@ class LocalLogReader:
             # Offsets have no gaps and their times never fall, so halving finds the first.
             while low < high:
                 middle = (low + high) // 2
-                at = self._one('SELECT appended_at FROM records WHERE partition_id = ? AND "offset" = ?', (ids[place], middle))
+                at = self._one(
+                    'SELECT appended_at FROM records WHERE partition_id = ? AND "offset" = ?',
+                    (ids[place], middle),
+                )
                 low, high = (middle + 1, high) if at is not None and at < since else (low, middle)
             found[place] = low
         return found
 
     def seek(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Read these places from these offsets and no others. MismatchError for an offset that this log cannot have or has no more."""
+        """Read these places from these offsets and no others.
+
+        MismatchError for an offset that this log cannot have or has no more.
+        """
         places = list(positions)
         ends, beginnings = self.ends(places), self.beginnings(places)
         for place, offset in positions.items():
             if not beginnings[place] <= offset <= ends[place]:
                 message = (
-                    f"{place.topic}/{place.partition}: expected an offset from {beginnings[place]} to {ends[place]}, found {offset}; "
-                    f"the position is of another log than {self._path}, or that file was replaced by an older copy"
+                    f"{place.topic}/{place.partition}: expected an offset from {beginnings[place]}"
+                    f" to {ends[place]}, found {offset}; the position is of another log than"
+                    f" {self._path}, or that file was replaced by an older copy"
                 )
                 raise MismatchError(message)
         self._wanted = dict(positions)
@@ -109,7 +126,10 @@ class LocalLogReader:
         head = self._one("SELECT next_position FROM head", ())
         starts = [1 if head is None else head]
         for partition_id, place in self._places_by_id.items():
-            at = self._one('SELECT position FROM records WHERE partition_id = ? AND "offset" = ?', (partition_id, self._wanted[place]))
+            at = self._one(
+                'SELECT position FROM records WHERE partition_id = ? AND "offset" = ?',
+                (partition_id, self._wanted[place]),
+            )
             if at is not None:
                 starts.append(at)
         self._next_position = min(starts)
@@ -118,8 +138,8 @@ class LocalLogReader:
         # The + keeps SQLite on the b-tree of positions; by the index of partitions it would sort.
         only = "" if is_whole else f" AND +partition_id IN ({chosen})"
         self._scan = (
-            f'SELECT position, partition_id, "offset", key, value, appended_at FROM records WHERE position >= ?{only} '
-            "ORDER BY position LIMIT ?"
+            'SELECT position, partition_id, "offset", key, value, appended_at FROM records WHERE'
+            f" position >= ?{only} ORDER BY position LIMIT ?"
         )
 
     def poll(self, max_records: int, timeout_s: float) -> list[LogRecord]:
@@ -152,11 +172,21 @@ class LocalLogReader:
             self._next_position = rows[-1][0] + 1
             for _, partition_id, offset, key, value, appended_at in rows:
                 place = places.get(partition_id)
-                # None: a partition that the log got after the scan was planned, and that nobody asked for. Below the wanted offset:
-                # another place's position made the scan begin earlier.
+                # None: a partition that the log got after the scan was planned, and that nobody
+                # asked for. Below the wanted offset: another place's position made the scan begin
+                # earlier.
                 if place is not None and offset >= wanted[place]:
                     wanted[place] = offset + 1
-                    records.append(LogRecord(place.topic, place.partition, offset, key, value, from_microseconds(appended_at)))
+                    records.append(
+                        LogRecord(
+                            place.topic,
+                            place.partition,
+                            offset,
+                            key,
+                            value,
+                            from_microseconds(appended_at),
+                        )
+                    )
         return records
 
     def close(self) -> None:
@@ -167,7 +197,10 @@ class LocalLogReader:
 
     def _ids(self) -> dict[TopicPartition, int]:
         rows = self._all("SELECT topic, partition, id FROM partitions")
-        return {TopicPartition(topic, partition): partition_id for topic, partition, partition_id in rows}
+        return {
+            TopicPartition(topic, partition): partition_id
+            for topic, partition, partition_id in rows
+        }
 
     def _one(self, statement: str, values: Sequence[object]) -> int | None:
         rows = self._all(statement, values)
@@ -188,9 +221,12 @@ class LocalLogReader:
         if self._connection is not None or not self._path.exists():
             return self._connection
         try:
-            # mode=rw: never makes the file. Read-only would do, but cannot read a WAL whose shared memory nobody has made.
+            # mode=rw: never makes the file. Read-only would do, but cannot read a WAL whose shared
+            # memory nobody has made.
             uri = f"{self._path.absolute().as_uri()}?mode=rw"
-            connection = sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+            connection = sqlite3.connect(
+                uri, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+            )
             if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
                 connection.close()
                 return None
@@ -202,10 +238,15 @@ class LocalLogReader:
         if int(meta["format"]) != FORMAT:
             connection.close()
             message = (
-                f"the local log {self._path} has format {meta['format']}, this cua-project reads {FORMAT}; use the version that made it"
+                f"the local log {self._path} has format {meta['format']}, this cua-project reads"
+                f" {FORMAT}; use the version that made it"
             )
             raise MismatchError(message)
-        self._connection, self._log_id, self._inode = connection, meta["log_id"], self._path.stat().st_ino
+        self._connection, self._log_id, self._inode = (
+            connection,
+            meta["log_id"],
+            self._path.stat().st_ino,
+        )
         return connection
 
     def _check_file(self) -> None:
@@ -213,5 +254,8 @@ class LocalLogReader:
         if self._connection is None:
             return
         if not self._path.exists() or self._path.stat().st_ino != self._inode:
-            message = f"the local log {self._path} was removed or replaced while it was read; start again on the new one"
+            message = (
+                f"the local log {self._path} was removed or replaced while it was read; start again"
+                " on the new one"
+            )
             raise CuaProjectError(message)

@@ -28,7 +28,10 @@ class LogRecord(NamedTuple):
 
 
 class LogReader(Protocol):
-    """Reads; never commits anything anywhere: positions are the caller's. Not thread-safe. Reads only what is durable."""
+    """Reads; never commits anything anywhere: positions are the caller's. Not thread-safe.
+
+    Reads only what is durable.
+    """
 
     @property
     def kind(self) -> str:
@@ -41,7 +44,10 @@ class LogReader(Protocol):
         ...
 
     def places(self) -> list[TopicPartition]:
-        """Every partition of the installation's topics, sorted; empty when nothing was ever written."""
+        """Every partition of the installation's topics, sorted.
+
+        Empty when nothing was ever written.
+        """
         ...
 
     def beginnings(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
@@ -52,7 +58,9 @@ class LogReader(Protocol):
         """Offset after the last record."""
         ...
 
-    def offset_at(self, places: Sequence[TopicPartition], time: datetime) -> dict[TopicPartition, int]:
+    def offset_at(
+        self, places: Sequence[TopicPartition], time: datetime
+    ) -> dict[TopicPartition, int]:
         """First offset whose record was appended at or after `time`; the end when there is none."""
         ...
 
@@ -61,7 +69,10 @@ class LogReader(Protocol):
         ...
 
     def poll(self, max_records: int, timeout_s: float) -> list[LogRecord]:
-        """Up to `max_records` records, each partition in order; waits up to `timeout_s` for the first; [] when none came."""
+        """Up to `max_records` records, each partition in order.
+
+        Waits up to `timeout_s` for the first; [] when none came.
+        """
         ...
 
     def close(self) -> None:

@@ -1,1 +1,4 @@
-"""The monitor: pages over the tables, rendered on the server, for one machine's own user. Writes nothing and loads no script."""
+"""The monitor: pages over the tables, rendered on the server, for one machine's own user.
+
+Writes nothing and loads no script.
+"""

@@ -1,4 +1,7 @@
-"""A step, an eval or a baseline: its rollouts as a grid, a row per group or per task, coloured by reward."""
+"""A step, an eval or a baseline.
+
+Its rollouts as a grid, a row per group or per task, coloured by reward.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -22,7 +25,8 @@ from consumers.queries import (
 from consumers.tables import Baseline, Eval, Rollout, Step, Task
 
 SHADES = 10
-"""Steps of the colour scale between the lowest and the highest reward of the page (style.css: r0 ... r10)."""
+"""Steps of the colour scale between the lowest and the highest reward of the page (style.css: r0
+... r10)."""
 
 
 def step_page(session: Session, step_id: UUID) -> str | None:
@@ -44,7 +48,14 @@ def step_page(session: Session, step_id: UUID) -> str | None:
                 grid(cells, rollouts),
                 layout.number(group.reward_mean) if group else layout.ABSENT,
                 layout.number(group.reward_std) if group else layout.ABSENT,
-                [layout.status(group.status), f" dropped: {group.dropped_reason}" if group.dropped_reason else None] if group else None,
+                (
+                    [
+                        layout.status(group.status),
+                        f" dropped: {group.dropped_reason}" if group.dropped_reason else None,
+                    ]
+                    if group
+                    else None
+                ),
             )
         )
     body = [
@@ -61,17 +72,28 @@ def step_page(session: Session, step_id: UUID) -> str | None:
             ("checkpoint", step.checkpoint_path or layout.ABSENT),
         ),
         tag("h2", "Groups"),
-        layout.table(("group", "task", "rollouts", "reward", "± sd", "status"), rows, "No rollout yet."),
+        layout.table(
+            ("group", "task", "rollouts", "reward", "± sd", "status"), rows, "No rollout yet."
+        ),
         tag("h2", "Status"),
         layout.history(get_status_history(session, "step", step.id)),
     ]
-    return layout.page(f"Step {step.step}", *body, trail=trail(session, step.training_id), live=step.status in layout.UNFINISHED)
+    return layout.page(
+        f"Step {step.step}",
+        *body,
+        trail=trail(session, step.training_id),
+        live=step.status in layout.UNFINISHED,
+    )
 
 
 def evaluation_page(session: Session, kind: str, evaluation_id: UUID) -> str | None:
     """One baseline's or eval's episodes by task; None when there is none with this id."""
     evaluation: Baseline | Eval | None
-    evaluation = session.get(Baseline, evaluation_id) if kind == "baseline" else session.get(Eval, evaluation_id)
+    evaluation = (
+        session.get(Baseline, evaluation_id)
+        if kind == "baseline"
+        else session.get(Eval, evaluation_id)
+    )
     if evaluation is None:
         return None
     by_source = list_rollouts_by_baseline if kind == "baseline" else list_rollouts_by_eval
@@ -81,7 +103,9 @@ def evaluation_page(session: Session, kind: str, evaluation_id: UUID) -> str | N
     for rollout in rollouts:
         by_task[rollout.task_id].append(rollout)
     rows: list[tuple[Node, ...]] = []
-    for task_id, episodes in sorted(by_task.items(), key=lambda item: _task_name(tasks.get(item[0]))):
+    for task_id, episodes in sorted(
+        by_task.items(), key=lambda item: _task_name(tasks.get(item[0]))
+    ):
         judged = [episode.task_success for episode in episodes if episode.task_success is not None]
         solved = sum(judged)
         rows.append(
@@ -93,12 +117,22 @@ def evaluation_page(session: Session, kind: str, evaluation_id: UUID) -> str | N
             )
         )
     error = standard_error(evaluation)
-    name = "Baseline" if isinstance(evaluation, Baseline) else f"Evaluation after step {evaluation.step}"
+    name = (
+        "Baseline"
+        if isinstance(evaluation, Baseline)
+        else f"Evaluation after step {evaluation.step}"
+    )
     body = [
         layout.facts(
             ("status", layout.status(evaluation.status)),
             ("progress", layout.progress(evaluation.progress_percent)),
-            ("success", [tag("strong", layout.share(evaluation.success_rate)), f" ± {error * 100:.1f} %" if error else None]),
+            (
+                "success",
+                [
+                    tag("strong", layout.share(evaluation.success_rate)),
+                    f" ± {error * 100:.1f} %" if error else None,
+                ],
+            ),
             ("reward", layout.number(evaluation.avg_reward)),
             ("turns", layout.number(evaluation.avg_turns)),
             ("episodes", f"{evaluation.completed_tasks} / {evaluation.total_tasks}"),
@@ -117,23 +151,37 @@ def evaluation_page(session: Session, kind: str, evaluation_id: UUID) -> str | N
 def trail(session: Session, training_id: UUID | None) -> list[tuple[str, str]]:
     """The way up from a page of a training; nothing for what no training made."""
     training = None if training_id is None else get_training(session, training_id)
-    return [] if training is None else [(training.run_name, layout.path_of("training", training.id))]
+    return (
+        [] if training is None else [(training.run_name, layout.path_of("training", training.id))]
+    )
 
 
 def grid(rollouts: Iterable[Rollout], among: Sequence[Rollout]) -> Html:
     """A square per rollout, its shade by reward between the lowest and the highest of `among`."""
     rewards = [rollout.reward for rollout in among if rollout.reward is not None]
     low, high = (min(rewards), max(rewards)) if rewards else (0.0, 1.0)
-    low, high = min(low, 0.0), max(high, 1.0)  # so that 0 and 1, the plain verdicts, look the same on every page
+    low, high = (
+        min(low, 0.0),
+        max(high, 1.0),
+    )  # so that 0 and 1, the plain verdicts, look the same on every page
 
     def square(rollout: Rollout) -> Html:
         if rollout.reward is None:
             shade = "lost" if rollout.status in {"failed", "cancelled"} else "open"
         else:
             shade = f"r{round((rollout.reward - low) / (high - low) * SHADES)}"
-        about = f"{rollout.rollout_id}: {rollout.status}, reward {layout.number(rollout.reward)}, {layout.number(rollout.num_turns)} turns"
+        about = (
+            f"{rollout.rollout_id}: {rollout.status}, reward {layout.number(rollout.reward)},"
+            f" {layout.number(rollout.num_turns)} turns"
+        )
         text = layout.ABSENT if rollout.reward is None else f"{rollout.reward:.2g}"
-        return tag("a", text, href=layout.path_of("rollout", rollout.id), class_=f"square {shade}", title=about)
+        return tag(
+            "a",
+            text,
+            href=layout.path_of("rollout", rollout.id),
+            class_=f"square {shade}",
+            title=about,
+        )
 
     return tag("div", *(square(rollout) for rollout in rollouts), class_="grid-row")
 

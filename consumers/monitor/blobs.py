@@ -1,4 +1,7 @@
-"""Screenshots by their sha256, from whatever store the installation has. A name is 64 hex digits, so no path can be made of it."""
+"""Screenshots by their sha256, from whatever store the installation has.
+
+A name is 64 hex digits, so no path can be made of it.
+"""
 
 import re
 import struct

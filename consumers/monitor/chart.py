@@ -1,4 +1,7 @@
-"""Small charts in SVG: lines over steps. Colours come from the style sheet; no script, no inline style."""
+"""Small charts in SVG: lines over steps.
+
+Colours come from the style sheet; no script, no inline style.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,10 +23,19 @@ class Series:
     """Half-height of the error bar of each point; empty: none."""
 
 
-def chart(title: str, series: Series, low: float | None = None, high: float | None = None) -> Html | None:
-    """A line with a dot per point, between `low` and `high` or the values' own range; None when there is nothing to draw."""
+def chart(
+    title: str, series: Series, low: float | None = None, high: float | None = None
+) -> Html | None:
+    """A line with a dot per point, between `low` and `high` or the values' own range.
+
+    None when there is nothing to draw.
+    """
     bands = series.band or [0.0] * len(series.points)
-    drawn = [(x, y, band if isfinite(band) else 0.0) for (x, y), band in zip(series.points, bands, strict=True) if isfinite(y)]
+    drawn = [
+        (x, y, band if isfinite(band) else 0.0)
+        for (x, y), band in zip(series.points, bands, strict=True)
+        if isfinite(y)
+    ]
     if not drawn:
         return None
     bottom = min(y for _, y, _ in drawn) if low is None else low
@@ -37,17 +49,40 @@ def chart(title: str, series: Series, low: float | None = None, high: float | No
 
     def up(y: float) -> float:
         clipped = min(max(y, bottom), top)
-        return round(HEIGHT - BOTTOM - (clipped - bottom) / (top - bottom) * (HEIGHT - TOP - BOTTOM), 1)
+        return round(
+            HEIGHT - BOTTOM - (clipped - bottom) / (top - bottom) * (HEIGHT - TOP - BOTTOM), 1
+        )
 
     parts: list[Node] = []
     for value in (bottom, (bottom + top) / 2, top):
-        parts.append(tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=up(value), y2=up(value), class_="grid"))
+        parts.append(
+            tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=up(value), y2=up(value), class_="grid")
+        )
         parts.append(tag("text", f"{value:.2g}", x=LEFT - 6, y=up(value) + 4, class_="label end"))
-    parts += [tag("text", f"{step:g}", x=across(step), y=HEIGHT - 5, class_="label middle") for step in dict.fromkeys((first, last))]
-    parts += [tag("line", x1=across(x), x2=across(x), y1=up(y - band), y2=up(y + band), class_="band") for x, y, band in drawn if band]
-    parts.append(tag("polyline", points=" ".join(f"{across(x)},{up(y)}" for x, y, _ in drawn), class_="line"))
     parts += [
-        tag("circle", tag("title", f"{series.name} {y:.4g} at step {x:g}"), cx=across(x), cy=up(y), r=3, class_="dot") for x, y, _ in drawn
+        tag("text", f"{step:g}", x=across(step), y=HEIGHT - 5, class_="label middle")
+        for step in dict.fromkeys((first, last))
     ]
-    drawing = tag("svg", *parts, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=title, class_="chart")
+    parts += [
+        tag("line", x1=across(x), x2=across(x), y1=up(y - band), y2=up(y + band), class_="band")
+        for x, y, band in drawn
+        if band
+    ]
+    parts.append(
+        tag("polyline", points=" ".join(f"{across(x)},{up(y)}" for x, y, _ in drawn), class_="line")
+    )
+    parts += [
+        tag(
+            "circle",
+            tag("title", f"{series.name} {y:.4g} at step {x:g}"),
+            cx=across(x),
+            cy=up(y),
+            r=3,
+            class_="dot",
+        )
+        for x, y, _ in drawn
+    ]
+    drawing = tag(
+        "svg", *parts, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=title, class_="chart"
+    )
     return tag("figure", tag("figcaption", title), drawing)

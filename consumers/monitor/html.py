@@ -1,4 +1,7 @@
-"""HTML that is safe by construction: every string is escaped, and only what `tag` built goes through as markup."""
+"""HTML that is safe by construction.
+
+Every string is escaped, and only what `tag` built goes through as markup.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -36,7 +39,9 @@ def tag(name: str, /, *children: Node, **attributes: str | float | None) -> Html
     `layout`'s, whose parts are quoted.
     """
     written = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escape(str(value), quote=True)}"' for key, value in attributes.items() if value is not None
+        f' {key.rstrip("_").replace("_", "-")}="{escape(str(value), quote=True)}"'
+        for key, value in attributes.items()
+        if value is not None
     )
     if name in VOID:
         return Html(f"<{name}{written}>")

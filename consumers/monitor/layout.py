@@ -1,4 +1,7 @@
-"""What every page shares: the frame, tables, and how times, numbers and statuses are written. Knows no query."""
+"""What every page shares: the frame, tables, and how times, numbers and statuses are written.
+
+Knows no query.
+"""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -7,15 +10,29 @@ from uuid import UUID
 from consumers.monitor.html import Html, Node, render, tag
 from consumers.tables import StatusHistory
 
-UNFINISHED = frozenset({"pending", "initializing", "running", "paused", "rollout_collecting", "rollout_running", "training"})
+UNFINISHED = frozenset(
+    {
+        "pending",
+        "initializing",
+        "running",
+        "paused",
+        "rollout_collecting",
+        "rollout_running",
+        "training",
+    }
+)
 REFRESH_S = 3
 SILENT_AFTER_S = 60
-"""A running training's heartbeat is younger than this (the trainer's takeover rule uses the same)."""
+"""A running training's heartbeat is younger than this (the trainer's takeover rule uses the same).
+"""
 ABSENT = "—"
 
 
 def page(title: str, *body: Node, trail: Sequence[tuple[str, str]] = (), live: bool = False) -> str:
-    """A whole document. `trail`: (text, path) of the pages above this one; `live`: it reloads itself."""
+    """A whole document. `trail`: (text, path) of the pages above this one; `live`.
+
+    It reloads itself.
+    """
     crumbs: list[Node] = [tag("a", "trainings", href="/")]
     for text, path in trail:
         crumbs += [" / ", tag("a", text, href=path)]
@@ -46,7 +63,11 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Node]], empty: str) ->
 
 def facts(*pairs: tuple[str, Node]) -> Html:
     """Names and values, side by side."""
-    return tag("dl", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs), class_="facts")
+    return tag(
+        "dl",
+        *(tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs),
+        class_="facts",
+    )
 
 
 def link(text: str, kind: str, owner: UUID) -> Html:
@@ -61,17 +82,30 @@ def path_of(kind: str, owner: UUID) -> str:
 
 def status(text: str) -> Html:
     """A status as a coloured word; a status we do not know has no colour."""
-    return tag("span", text, class_=f"status {text}" if text.replace("_", "").isalpha() else "status")
+    return tag(
+        "span", text, class_=f"status {text}" if text.replace("_", "").isalpha() else "status"
+    )
 
 
 def progress(percent: float) -> Html:
     """A bar and its number."""
-    return tag("span", tag("progress", value=f"{percent:.1f}", max=100), f" {percent:.0f} %", class_="nowrap")
+    return tag(
+        "span",
+        tag("progress", value=f"{percent:.1f}", max=100),
+        f" {percent:.0f} %",
+        class_="nowrap",
+    )
 
 
 def number(value: float | None, digits: int = 3) -> str:
     """Significant digits; a dash for NULL."""
-    return ABSENT if value is None else f"{value:.{digits}g}" if isinstance(value, float) else f"{value:,}"
+    return (
+        ABSENT
+        if value is None
+        else f"{value:.{digits}g}"
+        if isinstance(value, float)
+        else f"{value:,}"
+    )
 
 
 def share(value: float | None) -> str:
@@ -123,4 +157,8 @@ def history(rows: Iterable[StatusHistory]) -> Html:
         )
         for row in rows
     ]
-    return table(("time (UTC)", "from", "to", "progress", "message", "epoch/sequence"), cells, "No status is recorded.")
+    return table(
+        ("time (UTC)", "from", "to", "progress", "message", "epoch/sequence"),
+        cells,
+        "No status is recorded.",
+    )

@@ -1,4 +1,7 @@
-"""Paths to pages: what each answers with. Knows the tables and the screenshots, and nothing of sockets."""
+"""Paths to pages: what each answers with.
+
+Knows the tables and the screenshots, and nothing of sockets.
+"""
 
 import re
 from collections.abc import Callable
@@ -20,7 +23,9 @@ from consumers.monitor.overview import overview_page
 from consumers.monitor.rollout import rollout_page
 from consumers.monitor.training import training_page
 
-ENTITY_PATH = re.compile(r"/(training|step|baseline|eval|rollout)/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
+ENTITY_PATH = re.compile(
+    r"/(training|step|baseline|eval|rollout)/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
+)
 BLOB_PATH = re.compile(r"/blob/([0-9a-f]{64})")
 HTML = "text/html; charset=utf-8"
 NO_STORE, FOR_EVER = "no-store", "private, max-age=31536000, immutable"
@@ -39,17 +44,32 @@ class Answer:
 class Pages:
     """Answers paths. Thread-safe: each answer has a session of its own."""
 
-    def __init__(self, open_engine: Callable[[], Engine], store: ScreenshotStore, clock: Callable[[], datetime]) -> None:
-        """`open_engine`: resolves the database and raises UnreachableError; asked again when the database went away."""
+    def __init__(
+        self,
+        open_engine: Callable[[], Engine],
+        store: ScreenshotStore,
+        clock: Callable[[], datetime],
+    ) -> None:
+        """`open_engine`: resolves the database and raises UnreachableError.
+
+        Asked again when the database went away.
+        """
         self._open_engine = open_engine
         self._store = store
         self._clock = clock
         self._engine: Engine | None = None
 
     def answer(self, path: str) -> Answer:
-        """The answer to a path without its query; never raises for what a user or the database may do."""
+        """The answer to a path without its query.
+
+        Never raises for what a user or the database may do.
+        """
         if path == "/style.css":
-            return Answer(200, "text/css; charset=utf-8", files("consumers.monitor").joinpath("style.css").read_bytes())
+            return Answer(
+                200,
+                "text/css; charset=utf-8",
+                files("consumers.monitor").joinpath("style.css").read_bytes(),
+            )
         if match := BLOB_PATH.fullmatch(path):
             return self._screenshot(match[1])
         if path != "/" and ENTITY_PATH.fullmatch(path) is None:
@@ -60,7 +80,9 @@ class Pages:
         try:
             return Answer(200, "image/png", self._store.read(digest), FOR_EVER)
         except NoScreenshotError:
-            return _notice(404, "No such screenshot", "It is not in this installation's blob store.")
+            return _notice(
+                404, "No such screenshot", "It is not in this installation's blob store."
+            )
 
     def _rows(self, path: str) -> Answer:
         try:
@@ -68,7 +90,11 @@ class Pages:
         except UnreachableError as error:
             return _notice(503, "The database cannot be reached", str(error))
         except ProgrammingError:
-            return _notice(503, "There are no tables yet", "`cua-project run` or `cua-project up` makes them and fills them from the log.")
+            return _notice(
+                503,
+                "There are no tables yet",
+                "`cua-project run` or `cua-project up` makes them and fills them from the log.",
+            )
         if text is None:
             return _notice(404, "Not here", "No row has this id (yet): it may not be projected.")
         return Answer(200, HTML, text.encode())
@@ -77,7 +103,8 @@ class Pages:
         try:
             return self._page(path)
         except OperationalError:
-            # The server ended (an embedded one may have been stopped): resolve again, which starts an embedded one.
+            # The server ended (an embedded one may have been stopped): resolve again, which starts
+            # an embedded one.
             if self._engine is not None:
                 self._engine.dispose()
             self._engine = None

@@ -12,7 +12,12 @@ from consumers.monitor.batch import grid, trail
 from consumers.monitor.blobs import ScreenshotStore
 from consumers.monitor.html import Html, Node, tag
 from consumers.monitor.screen import screen
-from consumers.queries import get_environment_by_rollout, get_status_history, get_task, list_rollouts_by_group
+from consumers.queries import (
+    get_environment_by_rollout,
+    get_status_history,
+    get_task,
+    list_rollouts_by_group,
+)
 from consumers.tables import Action, Baseline, Eval, Rollout, Step, Turn, Validation
 
 LONGEST_VALUE = 400
@@ -25,7 +30,9 @@ def rollout_page(session: Session, rollout_id: UUID, store: ScreenshotStore) -> 
     if rollout is None:
         return None
     load = (selectinload(Turn.actions), selectinload(Turn.observations))
-    turns = session.scalars(select(Turn).where(Turn.rollout_id == rollout.id).order_by(Turn.turn).options(*load)).all()
+    turns = session.scalars(
+        select(Turn).where(Turn.rollout_id == rollout.id).order_by(Turn.turn).options(*load)
+    ).all()
     task = get_task(session, rollout.task_id)
     siblings = list_rollouts_by_group(session, rollout.group_id)
     environment = get_environment_by_rollout(session, rollout.id)
@@ -37,13 +44,25 @@ def rollout_page(session: Session, rollout_id: UUID, store: ScreenshotStore) -> 
         tag("p", "Its group: ", class_="faint"),
         grid(siblings, siblings),
         tag("h2", "Turns"),
-        tag("div", *(_turn(turn, store) for turn in turns), _last_screen(turns, store), class_="turns"),
+        tag(
+            "div",
+            *(_turn(turn, store) for turn in turns),
+            _last_screen(turns, store),
+            class_="turns",
+        ),
         None if turns else tag("p", "No turn yet.", class_="faint"),
         tag("h2", "Validation"),
         _validations(rollout.validations),
         tag("h2", "Status"),
         layout.history(get_status_history(session, "rollout", rollout.id)),
-        [tag("h2", "Environment"), layout.history(get_status_history(session, "environment", environment.id))] if environment else None,
+        (
+            [
+                tag("h2", "Environment"),
+                layout.history(get_status_history(session, "environment", environment.id)),
+            ]
+            if environment
+            else None
+        ),
         trail=[*trail(session, rollout.training_id), *_source(session, rollout)],
         live=rollout.status not in {"completed", "failed", "cancelled"},
     )
@@ -55,14 +74,28 @@ def _source(session: Session, rollout: Rollout) -> list[tuple[str, str]]:
         return [(f"step {step.step}", layout.path_of("step", step.id))] if step else []
     if rollout.eval_id is not None:
         evaluation = session.get(Eval, rollout.eval_id)
-        return [(f"evaluation after step {evaluation.step}", layout.path_of("eval", evaluation.id))] if evaluation else []
+        return (
+            [(f"evaluation after step {evaluation.step}", layout.path_of("eval", evaluation.id))]
+            if evaluation
+            else []
+        )
     baseline = session.get(Baseline, rollout.baseline_id)
     return [("baseline", layout.path_of("baseline", baseline.id))] if baseline else []
 
 
 def _facts(rollout: Rollout, env_type: str | None) -> Html:
     reported = {True: "success", False: "failure", None: "nothing"}[rollout.agent_reported_success]
-    errors = sum(filter(None, (rollout.parse_errors, rollout.tool_name_errors, rollout.tool_arg_errors, rollout.runtime_errors)))
+    errors = sum(
+        filter(
+            None,
+            (
+                rollout.parse_errors,
+                rollout.tool_name_errors,
+                rollout.tool_arg_errors,
+                rollout.runtime_errors,
+            ),
+        )
+    )
     return layout.facts(
         ("status", layout.status(rollout.status)),
         ("reward", tag("strong", layout.number(rollout.reward))),
@@ -94,10 +127,19 @@ def _turn(turn: Turn, store: ScreenshotStore) -> Html:
         screen(store, before.screenshot_uri if before else None, done, f"turn {turn.turn}, before"),
         tag(
             "div",
-            tag("h3", f"Turn {turn.turn}", tag("span", f" {layout.duration(turn.turn_time)}", class_="faint")),
+            tag(
+                "h3",
+                f"Turn {turn.turn}",
+                tag("span", f" {layout.duration(turn.turn_time)}", class_="faint"),
+            ),
             tag("p", said.text_content or "", class_="said") if said else None,
             tag("ol", *(tag("li", _action(action)) for action in turn.actions), class_="actions"),
-            tag("details", tag("summary", "what the policy said"), tag("pre", turn.model_response), open=""),
+            tag(
+                "details",
+                tag("summary", "what the policy said"),
+                tag("pre", turn.model_response),
+                open="",
+            ),
             tag("p", _small_print(turn), class_="faint"),
             class_="told",
         ),
@@ -113,7 +155,11 @@ def _small_print(turn: Turn) -> str:
     if turn.stop_reason is not None:
         parts.append(f"stopped by {turn.stop_reason}")
     if isinstance(turn.metrics_json, Mapping):
-        parts += [f"{name} {value:.3g}" for name, value in turn.metrics_json.items() if isinstance(value, int | float)]
+        parts += [
+            f"{name} {value:.3g}"
+            for name, value in turn.metrics_json.items()
+            if isinstance(value, int | float)
+        ]
     return " · ".join(parts)
 
 
@@ -121,8 +167,13 @@ def _action(action: Action) -> Node:
     shown = action.action_json if isinstance(action.action_json, Mapping) else action.tool_args
     arguments = shown.items() if isinstance(shown, Mapping) else ()
     written = ", ".join(f"{name}={_short(value)}" for name, value in arguments if name != "type")
-    trouble = f" {action.error_type} error: {action.error_message or ''}" if action.error_type else None
-    return [tag("code", f"{action.action_type or action.tool_name}({written})"), tag("span", trouble, class_="bad") if trouble else None]
+    trouble = (
+        f" {action.error_type} error: {action.error_message or ''}" if action.error_type else None
+    )
+    return [
+        tag("code", f"{action.action_type or action.tool_name}({written})"),
+        tag("span", trouble, class_="bad") if trouble else None,
+    ]
 
 
 def _short(value: object) -> str:
@@ -133,11 +184,16 @@ def _short(value: object) -> str:
 def _last_screen(turns: Sequence[Turn], store: ScreenshotStore) -> Node:
     if not turns:
         return None
-    after = next((seen for seen in turns[-1].observations if seen.obs_type == "screenshot_after"), None)
+    after = next(
+        (seen for seen in turns[-1].observations if seen.obs_type == "screenshot_after"), None
+    )
     if after is None or after.screenshot_uri is None:
         return None
     return tag(
-        "section", screen(store, after.screenshot_uri, caption="the end"), tag("div", tag("h3", "The end"), class_="told"), class_="turn"
+        "section",
+        screen(store, after.screenshot_uri, caption="the end"),
+        tag("div", tag("h3", "The end"), class_="told"),
+        class_="turn",
     )
 
 
@@ -154,4 +210,8 @@ def _validations(validations: Sequence[Validation]) -> Html:
         )
         for validation in validations
     ]
-    return layout.table(("verdict", "query", "expected", "found", "error", "rank", "time (UTC)"), rows, "It was not judged.")
+    return layout.table(
+        ("verdict", "query", "expected", "found", "error", "rank", "time (UTC)"),
+        rows,
+        "It was not judged.",
+    )

@@ -1,4 +1,7 @@
-"""Puts the monitor together from an environment: the installation's database, its screenshots, a port."""
+"""Puts the monitor together from an environment.
+
+The installation's database, its screenshots, a port.
+"""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -13,8 +16,13 @@ from consumers.monitor.server import DEFAULT_PORT, MonitorServer
 from schemas.installation import Installation
 
 
-def open_monitor(environ: Mapping[str, str], installation: Installation, port: int | None) -> MonitorServer:
-    """A server that listens but does not serve yet. `port` None: the usual one, or a free one. UsageError: taken."""
+def open_monitor(
+    environ: Mapping[str, str], installation: Installation, port: int | None
+) -> MonitorServer:
+    """A server that listens but does not serve yet. `port` None: the usual one, or a free one.
+
+    UsageError: taken.
+    """
 
     def open_engine() -> Engine:
         return database_engine(resolve_database(environ, installation))
@@ -24,7 +32,10 @@ def open_monitor(environ: Mapping[str, str], installation: Installation, port: i
         try:
             return MonitorServer(port, pages)
         except OSError as error:
-            message = f"expected port {port} to be free, found: {error.strerror}; name another, or none to get a free one"
+            message = (
+                f"expected port {port} to be free, found: {error.strerror}; name another, or none"
+                " to get a free one"
+            )
             raise UsageError(message) from None
     try:
         return MonitorServer(DEFAULT_PORT, pages)

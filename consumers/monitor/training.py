@@ -9,7 +9,13 @@ from sqlalchemy.orm import Session
 from consumers.monitor import layout
 from consumers.monitor.chart import Series, chart
 from consumers.monitor.html import Node, tag
-from consumers.queries import get_status_history, get_training, list_baselines_by_training, list_evals_by_training, list_steps_by_training
+from consumers.queries import (
+    get_status_history,
+    get_training,
+    list_baselines_by_training,
+    list_evals_by_training,
+    list_steps_by_training,
+)
 from consumers.tables import Baseline, Eval, Step, Training
 
 
@@ -44,7 +50,10 @@ def _facts(training: Training, now: datetime) -> Node:
         ("phase", layout.ABSENT if is_over else training.current_phase or layout.ABSENT),
         ("step", f"{training.current_step} / {training.total_steps}"),
         ("heartbeat", layout.heartbeat(training.last_heartbeat, now, training.status)),
-        ("remaining", layout.ABSENT if is_over else layout.duration(training.estimated_remaining_time)),
+        (
+            "remaining",
+            layout.ABSENT if is_over else layout.duration(training.estimated_remaining_time),
+        ),
         ("policy", training.model_name),
         ("learning rate", f"{training.learning_rate:g}"),
         ("rollouts per step", f"{training.groups_per_batch} groups of {training.group_size}"),
@@ -60,22 +69,35 @@ def _facts(training: Training, now: datetime) -> Node:
 
 def _charts(steps: Sequence[Step], evaluations: Sequence[Baseline | Eval]) -> list[Node]:
     done = [step for step in steps if step.status == "completed"]
-    judged = [(evaluation.step or 0, evaluation.success_rate, standard_error(evaluation)) for evaluation in evaluations]
+    judged = [
+        (evaluation.step or 0, evaluation.success_rate, standard_error(evaluation))
+        for evaluation in evaluations
+    ]
     success = [(float(step), rate, error) for step, rate, error in judged if rate is not None]
 
     def line(column: str) -> list[tuple[float, float]]:
-        return [(float(step.step), value) for step in done if (value := getattr(step, column)) is not None]
+        return [
+            (float(step.step), value)
+            for step in done
+            if (value := getattr(step, column)) is not None
+        ]
 
     return [
         chart(
             "Success of evaluations, by step",
-            Series("success", [(step, rate) for step, rate, _ in success], [error for _, _, error in success]),
+            Series(
+                "success",
+                [(step, rate) for step, rate, _ in success],
+                [error for _, _, error in success],
+            ),
             low=0,
             high=1,
         ),
         chart("Mean reward of rollouts, by step", Series("reward", line("reward_mean"))),
         chart("Loss, by step", Series("loss", line("loss"))),
-        chart("Divergence sampling to training policy, by step", Series("KL", line("kl_divergence"))),
+        chart(
+            "Divergence sampling to training policy, by step", Series("KL", line("kl_divergence"))
+        ),
     ]
 
 
@@ -94,7 +116,10 @@ def _evaluations(baselines: Sequence[Baseline], evals: Sequence[Eval]) -> Node:
             layout.number(evaluation.step),
             layout.status(evaluation.status),
             layout.progress(evaluation.progress_percent),
-            [tag("strong", layout.share(evaluation.success_rate)), f" ± {error * 100:.1f} %" if error else None],
+            [
+                tag("strong", layout.share(evaluation.success_rate)),
+                f" ± {error * 100:.1f} %" if error else None,
+            ],
             layout.number(evaluation.avg_reward),
             layout.number(evaluation.avg_turns),
             f"{evaluation.completed_tasks} / {evaluation.total_tasks}",
@@ -103,7 +128,17 @@ def _evaluations(baselines: Sequence[Baseline], evals: Sequence[Eval]) -> Node:
 
     rows = [row("baseline", "baseline", baseline) for baseline in baselines]
     rows += [row("eval", evaluation.kind, evaluation) for evaluation in evals]
-    columns = ("evaluation", "step", "status", "progress", "success", "reward", "turns", "episodes", "time")
+    columns = (
+        "evaluation",
+        "step",
+        "status",
+        "progress",
+        "success",
+        "reward",
+        "turns",
+        "episodes",
+        "time",
+    )
     return layout.table(columns, rows, "No evaluation yet.")
 
 
@@ -127,7 +162,18 @@ def _steps(steps: Sequence[Step]) -> Node:
         for step in steps
     ]
     columns = (
-        *("step", "status", "progress", "reward", "± sd", "loss", "KL", "gradient", "rollouts", "tokens"),
+        *(
+            "step",
+            "status",
+            "progress",
+            "reward",
+            "± sd",
+            "loss",
+            "KL",
+            "gradient",
+            "rollouts",
+            "tokens",
+        ),
         *("rollouts took", "update took", "checkpoint"),
     )
     return layout.table(columns, rows, "No step yet.")

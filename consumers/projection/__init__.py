@@ -1,1 +1,4 @@
-"""From the log into the tables, exactly once: read, fold, write rows and positions in one transaction."""
+"""From the log into the tables, exactly once.
+
+Read, fold, write rows and positions in one transaction.
+"""

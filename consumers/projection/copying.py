@@ -1,4 +1,7 @@
-"""Rows as the text that COPY reads, and as the JSON that an UPDATE reads; a NUL in text becomes U+FFFD, which PostgreSQL can keep."""
+"""Rows as the text that COPY reads, and as the JSON that an UPDATE reads.
+
+A NUL in text becomes U+FFFD, which PostgreSQL can keep.
+"""
 
 import re
 from collections.abc import Callable, Iterable
@@ -86,7 +89,8 @@ class Column(NamedTuple):
     name: str
     encode: Encoder
     type: str
-    """In an UPDATE's record definition; integers as bigint, so that the column's own range check speaks."""
+    """In an UPDATE's record definition; integers as bigint, so that the column's own range check
+    speaks."""
 
 
 class Columns(NamedTuple):
@@ -101,21 +105,36 @@ class Columns(NamedTuple):
 def _columns(table: Table) -> Columns:
     columns = []
     for column in table.columns:
-        encoder, type_ = next((encode, name) for kind, encode, name in _ENCODERS if isinstance(column.type, kind))
+        encoder, type_ = next(
+            (encode, name) for kind, encode, name in _ENCODERS if isinstance(column.type, kind)
+        )
         columns.append(Column(column.name, encoder, type_))
-    return Columns(tuple(columns), ", ".join(f'"{column.name}"' for column in columns), {column.name: column for column in columns})
+    return Columns(
+        tuple(columns),
+        ", ".join(f'"{column.name}"' for column in columns),
+        {column.name: column for column in columns},
+    )
 
 
-TABLES: dict[str, Columns] = {table.name: _columns(table) for table in Base.metadata.tables.values()}
+TABLES: dict[str, Columns] = {
+    table.name: _columns(table) for table in Base.metadata.tables.values()
+}
 """Every table, by its name without the schema."""
 
 
 def copy_text(table: str, rows: Iterable[Row]) -> str:
-    """Rows as COPY's text format, in the order of `TABLES[table].columns`; columns that a row lacks are NULL."""
+    """Rows as COPY's text format, in the order of `TABLES[table].columns`.
+
+    Columns that a row lacks are NULL.
+    """
     pairs = [(column.name, column.encode) for column in TABLES[table].columns]
     lines = []
     for row in rows:
         get = row.get
-        lines.append("\t".join(["\\N" if (value := get(name)) is None else encode(value) for name, encode in pairs]))
+        lines.append(
+            "\t".join(
+                ["\\N" if (value := get(name)) is None else encode(value) for name, encode in pairs]
+            )
+        )
     lines.append("")
     return "\n".join(lines)

@@ -67,11 +67,16 @@ class _Run:
         """Everything that was asked for is applied, or nobody asks any more."""
         if self.stop.is_set():
             return True
-        return self.ends is not None and all(self.positions.get(place, 0) >= end for place, end in self.ends.items())
+        return self.ends is not None and all(
+            self.positions.get(place, 0) >= end for place, end in self.ends.items()
+        )
 
 
 class ProjectionLoop:
-    """Keeps the tables of one database up to date with one log. Not thread-safe; stopped by its event from any thread or signal."""
+    """Keeps the tables of one database up to date with one log.
+
+    Not thread-safe; stopped by its event from any thread or signal.
+    """
 
     def __init__(
         self,
@@ -84,7 +89,10 @@ class ProjectionLoop:
         parallel: Parallel | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`adopt`: start on another log than the tables were made of; `parallel`: how a long way is caught up by several processes."""
+        """`adopt`: start on another log than the tables were made of; `parallel`.
+
+        How a long way is caught up by several processes.
+        """
         self._reader = reader
         self._url = url
         self._say = say
@@ -95,8 +103,13 @@ class ProjectionLoop:
         self._holder = new_holder()
         self._renewed_at = float("-inf")
 
-    def run_once(self, limit_s: float = ONCE_LIMIT_S, stop: threading.Event | None = None) -> Report:
-        """To the end that the log has now. UnreachableError when the database or the log is away for longer than `limit_s`."""
+    def run_once(
+        self, limit_s: float = ONCE_LIMIT_S, stop: threading.Event | None = None
+    ) -> Report:
+        """To the end that the log has now.
+
+        UnreachableError when the database or the log is away for longer than `limit_s`.
+        """
         started = self._clock()
         ends = self._reader.ends(self._reader.places())
         run = _Run(stop or threading.Event(), Outage(self._say, self._clock), limit_s, ends)
@@ -114,7 +127,12 @@ class ProjectionLoop:
         while True:
             try:
                 self._session(run)
-            except (psycopg2.OperationalError, psycopg2.InterfaceError, UnreachableError, _LeaseTakenError) as error:
+            except (
+                psycopg2.OperationalError,
+                psycopg2.InterfaceError,
+                UnreachableError,
+                _LeaseTakenError,
+            ) as error:
                 why = str(error).strip()
                 if run.limit_s is not None and run.outage.seconds > run.limit_s:
                     message = f"gave up after {run.limit_s:.0f} s: {why}"
@@ -127,7 +145,10 @@ class ProjectionLoop:
                     return
 
     def _session(self, run: _Run) -> None:
-        """As long as two connections hold: one commits, the other keeps the lease and looks streams up meanwhile."""
+        """As long as two connections hold.
+
+        One commits, the other keeps the lease and looks streams up meanwhile.
+        """
         run.events_before = run.events
         connection = connect(self._url, "run")
         try:
@@ -173,7 +194,9 @@ class ProjectionLoop:
         """A long way, by several processes."""
         until = self._reader.ends(self._reader.places())
         start = start_positions(schema.positions, self._reader)
-        if self._parallel is None or not self._parallel.is_worthwhile(sum(until.values()) - sum(start.values())):
+        if self._parallel is None or not self._parallel.is_worthwhile(
+            sum(until.values()) - sum(start.values())
+        ):
             return
 
         def go_on() -> bool:
@@ -210,7 +233,8 @@ class ProjectionLoop:
                 if not records and self._clock() - looked_at > PLACES_EVERY_S:
                     self._seek(schema)
                     looked_at = self._clock()
-                # Not merely taken for committing: a database that refuses every commit does not work.
+                # Not merely taken for committing: a database that refuses every commit does not
+                # work.
                 if not records or run.positions != schema.positions:
                     run.outage.over()
                 self._note(run, schema)
@@ -234,7 +258,10 @@ class ProjectionLoop:
         with connection.cursor() as cursor:
             if not acquire(cursor, self._holder):
                 holder = current_holder(cursor)
-                message = f"another projector works ({'it just left' if holder is None else holder[0]}); waiting for its place"
+                message = (
+                    f"another projector works ({'it just left' if holder is None else holder[0]});"
+                    " waiting for its place"
+                )
                 raise _LeaseTakenError(message)
         self._renewed_at = now
 

@@ -1,4 +1,7 @@
-"""A failure that is waited out, from the last thing that worked to the next: said when it begins, when it changes and when it is over."""
+"""A failure that is waited out, from the last thing that worked to the next.
+
+Said when it begins, when it changes and when it is over.
+"""
 
 from collections.abc import Callable
 
@@ -7,7 +10,10 @@ RETRY_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 
 
 class Outage:
-    """What keeps a projector from working. Over an hour it is tried some 700 times and said once."""
+    """What keeps a projector from working.
+
+    Over an hour it is tried some 700 times and said once.
+    """
 
     def __init__(self, say: Callable[[str], None], clock: Callable[[], float]) -> None:
         """`clock`: seconds."""

@@ -1,7 +1,10 @@
-"""Fills a schema from the log in several processes, each with partitions of its own: streams lie in one partition, rows in one stream.
+"""Fills a schema from the log in several processes, each with partitions of its own.
 
-Each process reads, folds and commits as a single one would; their positions are different rows, and what two of them state alike
-(tasks, validators) is written in one order. A process that dies leaves its partitions where its last commit put them.
+Streams lie in one partition, rows in one stream.
+
+Each process reads, folds and commits as a single one would; their positions are different rows, and
+what two of them state alike (tasks, validators) is written in one order. A process that dies leaves
+its partitions where its last commit put them.
 """
 
 import multiprocessing
@@ -22,7 +25,8 @@ from consumers.projection.replay import Replay
 from schemas.installation import Installation
 
 WORTHWHILE_RECORDS = 300_000
-"""A process takes one to two CPU-seconds to start; with fewer records one process alone is done sooner (measured at 68,000)."""
+"""A process takes one to two CPU-seconds to start; with fewer records one process alone is done
+sooner (measured at 68,000)."""
 LOOK_EVERY_S = 0.5
 
 
@@ -42,16 +46,26 @@ class Parallel:
         """Whether to start them at all."""
         return self.num_processes > 1 and lag >= self.worthwhile_records
 
-    def fill(self, url: str, schema: str, positions: Positions, until: Positions, go_on: Callable[[], bool] = lambda: True) -> int:
+    def fill(
+        self,
+        url: str,
+        schema: str,
+        positions: Positions,
+        until: Positions,
+        go_on: Callable[[], bool] = lambda: True,
+    ) -> int:
         """Apply everything between the positions; the number of events.
 
-        `go_on` is asked all the time: False ends the processes, and what they have committed stays. UnfinishedError when one failed.
+        `go_on` is asked all the time: False ends the processes, and what they have committed stays.
+        UnfinishedError when one failed.
         """
         context = multiprocessing.get_context("spawn")
         answers: dict[Connection, SpawnProcess] = {}
         for shard in divide(positions, until, self.num_processes):
             receiver, sender = context.Pipe(duplex=False)
-            process = context.Process(target=_fill, args=(self.installation, url, schema, shard, sender), daemon=True)
+            process = context.Process(
+                target=_fill, args=(self.installation, url, schema, shard, sender), daemon=True
+            )
             process.start()
             sender.close()
             answers[receiver] = process
@@ -81,8 +95,13 @@ class Parallel:
         return events
 
 
-def divide(positions: Mapping[TopicPartition, int], until: Mapping[TopicPartition, int], num_shards: int) -> list[Positions]:
-    """The places that are behind, in shards of about equal work: the longest first, each to the shard with the least."""
+def divide(
+    positions: Mapping[TopicPartition, int], until: Mapping[TopicPartition, int], num_shards: int
+) -> list[Positions]:
+    """The places that are behind, in shards of about equal work.
+
+    The longest first, each to the shard with the least.
+    """
     shards: list[Positions] = [{} for _ in range(num_shards)]
     work = [0] * num_shards
     lags = {place: end - positions.get(place, 0) for place, end in until.items()}
@@ -94,8 +113,13 @@ def divide(positions: Mapping[TopicPartition, int], until: Mapping[TopicPartitio
     return [shard for shard in shards if shard]
 
 
-def _fill(installation: Installation, url: str, schema: str, until: Positions, answer: Connection) -> None:
-    """In another process: apply up to these positions; sends the number of events, or what went wrong as text."""
+def _fill(
+    installation: Installation, url: str, schema: str, until: Positions, answer: Connection
+) -> None:
+    """In another process: apply up to these positions.
+
+    Sends the number of events, or what went wrong as text.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     reduce_gc_frequency()

@@ -17,10 +17,12 @@ from consumers.projection.schema import Prepared, ProjectedSchema, is_refused
 
 
 class Pipeline:
-    """At most one batch in flight. Not thread-safe; use as a context manager, or `close`, which abandons what is in flight.
+    """At most one batch in flight.
 
-    `send` and `settle` raise what the batch in flight ran into (SupersededError, psycopg2's errors): `abandon` it then, and load the
-    schema again.
+    Not thread-safe; use as a context manager, or `close`, which abandons what is in flight.
+
+    `send` and `settle` raise what the batch in flight ran into (SupersededError, psycopg2's
+    errors): `abandon` it then, and load the schema again.
     """
 
     def __init__(self, schema: ProjectedSchema, lookups: Connection) -> None:
@@ -34,12 +36,20 @@ class Pipeline:
         """Itself."""
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         """Close."""
         self.close()
 
     def send(self, parsed_records: Sequence[ParsedRecord]) -> None:
-        """Fold records, and have them committed after what was sent before; returns while that goes on."""
+        """Fold records, and have them committed after what was sent before.
+
+        Returns while that goes on.
+        """
         prepared = self._schema.fold(parsed_records, self._lookups)
         if not self.settle():
             # What it was folded on top of has turned out otherwise.
@@ -47,7 +57,10 @@ class Pipeline:
         self._in_flight = (prepared, self._executor.submit(self._schema.commit, prepared))
 
     def settle(self) -> bool:
-        """Wait until everything sent is committed; False when some of it had to be folded again to park what the database refuses."""
+        """Wait until everything sent is committed.
+
+        False when some of it had to be folded again to park what the database refuses.
+        """
         if self._in_flight is None:
             return True
         prepared, future = self._in_flight

@@ -1,4 +1,6 @@
-"""Where the projection is in the log, and who else has touched its state: both checked in the transaction that writes rows.
+"""Where the projection is in the log, and who else has touched its state.
+
+Both checked in the transaction that writes rows.
 
 A projector that was paused and replaced finds its positions moved, and changes nothing.
 """
@@ -8,8 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from uuid import uuid4
 
-from psycopg2.extensions import cursor as Cursor  # noqa: N812  # psycopg2 names its class in lower case
-
+from consumers.database.connection import Cursor
 from consumers.errors import CuaProjectError, MismatchError
 from consumers.fold.fold import PartitionProgress
 from consumers.fold.projectors.registry import catalogue_hash
@@ -37,7 +38,8 @@ class ProjectionState(NamedTuple):
 def load_state(cursor: Cursor, schema: str) -> ProjectionState:
     """The row, made when there is none yet."""
     cursor.execute(
-        f'INSERT INTO "{schema}".projection (one, build_id, version, catalogue_hash) VALUES (1, %s, %s, %s) ON CONFLICT DO NOTHING',
+        f'INSERT INTO "{schema}".projection (one, build_id, version, catalogue_hash) VALUES (1, %s,'
+        " %s, %s) ON CONFLICT DO NOTHING",
         (str(uuid4()), PROJECTION_VERSION, catalogue_hash()),
     )
     return read_state(cursor, schema)
@@ -45,35 +47,50 @@ def load_state(cursor: Cursor, schema: str) -> ProjectionState:
 
 def read_state(cursor: Cursor, schema: str) -> ProjectionState:
     """The row; of an empty schema what it would be."""
-    cursor.execute(f'SELECT build_id::text, version, catalogue_hash, log_id FROM "{schema}".projection')
+    cursor.execute(
+        f'SELECT build_id::text, version, catalogue_hash, log_id FROM "{schema}".projection'
+    )
     row = cursor.fetchone()
-    return ProjectionState("", PROJECTION_VERSION, catalogue_hash(), None) if row is None else ProjectionState(*row)
+    return (
+        ProjectionState("", PROJECTION_VERSION, catalogue_hash(), None)
+        if row is None
+        else ProjectionState(*row)
+    )
 
 
 def load_positions(cursor: Cursor, schema: str) -> Positions:
     """Every partition that was read."""
     cursor.execute(f'SELECT topic, partition, next_offset FROM "{schema}".reader_position')
-    return {TopicPartition(topic, partition): next_offset for topic, partition, next_offset in cursor.fetchall()}
+    return {
+        TopicPartition(topic, partition): next_offset
+        for topic, partition, next_offset in cursor.fetchall()
+    }
 
 
 def adopt_log(cursor: Cursor, schema: str, log_id: str) -> None:
     """Start at the beginning of another log; stream positions make of its history duplicates."""
     cursor.execute(f'DELETE FROM "{schema}".reader_position')
-    cursor.execute(f'UPDATE "{schema}".projection SET log_id = %s, build_id = %s', (log_id, str(uuid4())))
+    cursor.execute(
+        f'UPDATE "{schema}".projection SET log_id = %s, build_id = %s', (log_id, str(uuid4()))
+    )
 
 
 def check_log(state: ProjectionState, reader: LogReader) -> None:
     """MismatchError when the positions are of another log."""
     if state.log_id is not None and state.log_id != reader.log_id:
         message = (
-            f"expected the log {state.log_id} that the tables were made of, found {reader.log_id or 'no log yet'}; "
-            "to go on with the new one (its history must contain the old one's), run `cua-project run --adopt-log`"
+            f"expected the log {state.log_id} that the tables were made of, found"
+            f" {reader.log_id or 'no log yet'}; to go on with the new one (its history must contain"
+            " the old one's), run `cua-project run --adopt-log`"
         )
         raise MismatchError(message)
 
 
 def start_positions(positions: Mapping[TopicPartition, int], reader: LogReader) -> Positions:
-    """Where to read from, for every partition that the log has now; CuaProjectError when records between are gone or never were."""
+    """Where to read from, for every partition that the log has now.
+
+    CuaProjectError when records between are gone or never were.
+    """
     places = reader.places()
     beginnings, ends = reader.beginnings(places), reader.ends(places)
     start: Positions = {}
@@ -81,15 +98,24 @@ def start_positions(positions: Mapping[TopicPartition, int], reader: LogReader) 
         position = positions.get(place, 0)
         where = f"{place.topic}/{place.partition}"
         if beginnings[place] > position:
-            message = f"expected {where} to hold offset {position}, found it to begin at {beginnings[place]}: records were deleted"
+            message = (
+                f"expected {where} to hold offset {position}, found it to begin at"
+                f" {beginnings[place]}: records were deleted"
+            )
             raise CuaProjectError(message)
         if position > ends[place]:
-            message = f"expected {where} to reach offset {position}, found its end at {ends[place]}: this is another log, or it was cut"
+            message = (
+                f"expected {where} to reach offset {position}, found its end at {ends[place]}: this"
+                " is another log, or it was cut"
+            )
             raise MismatchError(message)
         start[place] = position
     missing = sorted(set(positions) - set(places))
     if missing:
-        message = f"expected the log to have {missing[0].topic}/{missing[0].partition}, found no such partition: this is another log"
+        message = (
+            f"expected the log to have {missing[0].topic}/{missing[0].partition}, found no such"
+            " partition: this is another log"
+        )
         raise MismatchError(message)
     return start
 
@@ -102,7 +128,10 @@ def advance(
     base: Mapping[TopicPartition, int],
     partitions: Mapping[tuple[str, int], PartitionProgress],
 ) -> None:
-    """Move the positions from `base` by compare-and-set, first thing in the transaction; SupersededError when they are elsewhere."""
+    """Move the positions from `base` by compare-and-set, first thing in the transaction.
+
+    SupersededError when they are elsewhere.
+    """
     moves = [
         {
             "topic": topic,
@@ -116,19 +145,21 @@ def advance(
         for (topic, partition), progress in sorted(partitions.items())
     ]
     cursor.execute(
-        f'INSERT INTO "{schema}".reader_position AS old (topic, partition, next_offset, appended_at, num_events, num_duplicates) '
-        "SELECT topic, partition, next, appended_at, events, duplicates FROM json_to_recordset(%(moves)s::json) AS new "
-        "(topic text, partition integer, base bigint, next bigint, appended_at timestamptz, events bigint, duplicates bigint) "
-        "WHERE base = 0 ON CONFLICT DO NOTHING",
+        f'INSERT INTO "{schema}".reader_position AS old (topic, partition, next_offset,'
+        " appended_at, num_events, num_duplicates) SELECT topic, partition, next, appended_at,"
+        " events, duplicates FROM json_to_recordset(%(moves)s::json) AS new (topic text, partition"
+        " integer, base bigint, next bigint, appended_at timestamptz, events bigint, duplicates"
+        " bigint) WHERE base = 0 ON CONFLICT DO NOTHING",
         {"moves": json.dumps([move for move in moves if move["base"] == 0])},
     )
     inserted = cursor.rowcount
     cursor.execute(
-        f'UPDATE "{schema}".reader_position AS old SET next_offset = next, appended_at = new.appended_at, '
-        "num_events = old.num_events + events, num_duplicates = old.num_duplicates + duplicates "
-        "FROM json_to_recordset(%(moves)s::json) AS new "
-        "(topic text, partition integer, base bigint, next bigint, appended_at timestamptz, events bigint, duplicates bigint) "
-        "WHERE old.topic = new.topic AND old.partition = new.partition AND old.next_offset = base",
+        f'UPDATE "{schema}".reader_position AS old SET next_offset = next, appended_at ='
+        " new.appended_at, num_events = old.num_events + events, num_duplicates ="
+        " old.num_duplicates + duplicates FROM json_to_recordset(%(moves)s::json) AS new (topic"
+        " text, partition integer, base bigint, next bigint, appended_at timestamptz, events"
+        " bigint, duplicates bigint) WHERE old.topic = new.topic AND old.partition = new.partition"
+        " AND old.next_offset = base",
         {"moves": json.dumps([move for move in moves if move["base"] != 0])},
     )
     if inserted + cursor.rowcount != len(moves):

@@ -1,6 +1,9 @@
-"""What is held, for operators: list it, try it again, give it up. Every decision is one transaction that projectors notice.
+"""What is held, for operators: list it, try it again, give it up.
 
-Trying again folds a stream's parked records as if they had just been read; what still cannot be applied is parked again.
+Every decision is one transaction that projectors notice.
+
+Trying again folds a stream's parked records as if they had just been read; what still cannot be
+applied is parked again.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,9 +12,8 @@ from typing import NamedTuple
 from uuid import uuid4
 
 import psycopg2
-from psycopg2.extensions import cursor as Cursor  # noqa: N812  # psycopg2 names its class in lower case
 
-from consumers.database.connection import Connection
+from consumers.database.connection import Connection, Cursor
 from consumers.errors import NotFoundError, UsageError
 from consumers.fold.fold import Fold, PartitionProgress, Probe, parse_record
 from consumers.fold.held import Coordinates, Held, value_hash
@@ -20,7 +22,13 @@ from consumers.fold.projectors.registry import catalogue_hash
 from consumers.fold.streams import Stream
 from consumers.projection.operator_drops import load_drops, store_drop
 from consumers.projection.positions import read_state
-from consumers.projection.schema import ProjectedSchema, is_refused, load_held, load_streams, probe_with
+from consumers.projection.schema import (
+    ProjectedSchema,
+    is_refused,
+    load_held,
+    load_streams,
+    probe_with,
+)
 from consumers.projection.write import batch_commands, execute
 
 Work = Callable[[Cursor, Probe | None], "Redriven"]
@@ -64,8 +72,10 @@ class Operator:
         """Everything that is held, in the log's order."""
         with self._connection, self._connection.cursor() as cursor:
             cursor.execute(
-                "SELECT topic || '/' || partition || '@' || log_offset, held_as, kind, reason, stream, type, epoch, sequence, event_time, "
-                f'appended_at FROM "{self._schema}".held_record WHERE held_as = coalesce(%s, held_as) '
+                "SELECT topic || '/' || partition || '@' || log_offset, held_as, kind, reason,"
+                " stream, type, epoch, sequence, event_time, "
+                f'appended_at FROM "{self._schema}".held_record WHERE held_as = coalesce(%s,'
+                " held_as) "
                 "ORDER BY topic, partition, log_offset LIMIT %s",
                 (held_as, limit),
             )
@@ -84,27 +94,44 @@ class Operator:
         return self._decide(lambda cursor, probe: self._redrive(cursor, streams, probe))
 
     def redrive_if_newer(self) -> bool:
-        """Redrive when this code knows other event types than the code that ran last; whether it did."""
+        """Redrive when this code knows other event types than the code that ran last.
+
+        Whether it did.
+        """
         with self._connection, self._connection.cursor() as cursor:
             if read_state(cursor, self._schema).catalogue_hash == catalogue_hash():
                 return False
         self.redrive()
         with self._connection, self._connection.cursor() as cursor:
-            cursor.execute(f'UPDATE "{self._schema}".projection SET catalogue_hash = %s', (catalogue_hash(),))
+            cursor.execute(
+                f'UPDATE "{self._schema}".projection SET catalogue_hash = %s', (catalogue_hash(),)
+            )
         return True
 
-    def drop_record(self, record_id: str, *, rest: bool, made_by: str, reason: str | None) -> Redriven:
-        """Give up a parked record, or with `rest` everything of its stream from it on; what follows is tried."""
+    def drop_record(
+        self, record_id: str, *, rest: bool, made_by: str, reason: str | None
+    ) -> Redriven:
+        """Give up a parked record, or with `rest` everything of its stream from it on.
+
+        What follows is tried.
+        """
 
         def work(cursor: Cursor, probe: Probe | None) -> Redriven:
             held = self._find(cursor, record_id)
             if held.held_as != "parked":
-                message = f"expected a parked record, found {record_id} {held.held_as}; a gap is given up by its stream's name with --gap"
+                message = (
+                    f"expected a parked record, found {record_id} {held.held_as}; a gap is given up"
+                    " by its stream's name with --gap"
+                )
                 raise UsageError(message)
             if rest and held.stream is None:
-                message = f"expected a record of a stream for --rest, found {record_id}, which names none"
+                message = (
+                    f"expected a record of a stream for --rest, found {record_id}, which names none"
+                )
                 raise UsageError(message)
-            drop = Drop("rest" if rest else "record", held.stream, value_hash(held.record.value), None)
+            drop = Drop(
+                "rest" if rest else "record", held.stream, value_hash(held.record.value), None
+            )
             store_drop(cursor, drop, made_by=made_by, reason=reason)
             return self._redrive(cursor, None if held.stream is None else [held.stream], probe)
 
@@ -116,24 +143,43 @@ class Operator:
         def work(cursor: Cursor, probe: Probe | None) -> Redriven:
             stream = load_streams(cursor, self._schema, [stream_name]).get(stream_name)
             if stream is None or not stream.waiting:
-                message = f"expected a stream with a gap, found {stream_name} waiting for nothing; `cua-project parked list` names them"
+                message = (
+                    f"expected a stream with a gap, found {stream_name} waiting for nothing;"
+                    " `cua-project parked list` names them"
+                )
                 raise NotFoundError(message)
             if stream.parked_since is not None:
-                message = f"expected a stream that is not parked, found {stream_name} parked; redrive or drop what is parked first"
+                message = (
+                    f"expected a stream that is not parked, found {stream_name} parked; redrive or"
+                    " drop what is parked first"
+                )
                 raise UsageError(message)
-            first = min(stream.waiting, key=lambda held: (held.envelope.point if held.envelope else (0, 0), held.record.offset))
+            first = min(
+                stream.waiting,
+                key=lambda held: (
+                    held.envelope.point if held.envelope else (0, 0),
+                    held.record.offset,
+                ),
+            )
             drop = Drop("gap", stream_name, value_hash(first.record.value), stream.position.point)
             store_drop(cursor, drop, made_by=made_by, reason=reason)
             fold = self._fold(cursor, {stream_name: stream}, probe)
             progress = PartitionProgress(0, None)
             fold.release(stream, progress)
             execute(cursor, batch_commands(self._schema, fold.batch))
-            return Redriven(1, progress.num_events, sum(held.held_as == "parked" for held in fold.batch.held.values()))
+            return Redriven(
+                1,
+                progress.num_events,
+                sum(held.held_as == "parked" for held in fold.batch.held.values()),
+            )
 
         return self._decide(work)
 
     def _decide(self, work: Work) -> Redriven:
-        """One transaction, alone with the state; a second time event by event when the database refuses some row."""
+        """One transaction, alone with the state.
+
+        A second time event by event when the database refuses some row.
+        """
         try:
             return self._locked(work, singly=False)
         except psycopg2.Error as error:
@@ -149,15 +195,25 @@ class Operator:
             cursor.execute(f'UPDATE "{self._schema}".projection SET build_id = %s', (str(uuid4()),))
             return result
 
-    def _redrive(self, cursor: Cursor, streams: Sequence[str] | None, probe: Probe | None) -> Redriven:
-        cursor.execute(f'SELECT DISTINCT stream FROM "{self._schema}".held_record WHERE held_as = %s AND stream IS NOT NULL', ("parked",))
+    def _redrive(
+        self, cursor: Cursor, streams: Sequence[str] | None, probe: Probe | None
+    ) -> Redriven:
+        cursor.execute(
+            f'SELECT DISTINCT stream FROM "{self._schema}".held_record WHERE held_as = %s AND'
+            " stream IS NOT NULL",
+            ("parked",),
+        )
         names = {row[0] for row in cursor.fetchall()}
         parked = sorted(names if streams is None else names & set(streams))
         records = load_held(cursor, self._schema, parked, "parked")
         if streams is None:
             records += load_held(cursor, self._schema, None, "parked")
         # A record that named no stream when it was read may name one to newer code.
-        named = {parsed.stream for parsed in map(parse_record, (held.record for held in records)) if parsed.stream is not None}
+        named = {
+            parsed.stream
+            for parsed in map(parse_record, (held.record for held in records))
+            if parsed.stream is not None
+        }
         known = load_streams(cursor, self._schema, sorted(named.union(parked)))
         for name in parked:
             known[name].parked_since = None
@@ -166,7 +222,11 @@ class Operator:
         for held in records:
             fold.retry(held, progress)
         execute(cursor, batch_commands(self._schema, fold.batch))
-        return Redriven(len(parked), progress.num_events, sum(held.held_as == "parked" for held in fold.batch.held.values()))
+        return Redriven(
+            len(parked),
+            progress.num_events,
+            sum(held.held_as == "parked" for held in fold.batch.held.values()),
+        )
 
     def _fold(self, cursor: Cursor, streams: dict[str, Stream], probe: Probe | None) -> Fold:
         drops: Drops = load_drops(cursor)
@@ -176,10 +236,14 @@ class Operator:
         place, _, offset = record_id.rpartition("@")
         topic, _, partition = place.rpartition("/")
         if not (topic and partition.isdecimal() and offset.isdecimal()):
-            message = f"expected a record as topic/partition@offset, found {record_id!r}; `cua-project parked list` names them"
+            message = (
+                f"expected a record as topic/partition@offset, found {record_id!r}; `cua-project"
+                " parked list` names them"
+            )
             raise UsageError(message)
         cursor.execute(
-            f'SELECT log_id, stream, held_as FROM "{self._schema}".held_record WHERE topic = %s AND partition = %s AND log_offset = %s',
+            f'SELECT log_id, stream, held_as FROM "{self._schema}".held_record WHERE topic = %s AND'
+            " partition = %s AND log_offset = %s",
             (topic, int(partition), int(offset)),
         )
         row = cursor.fetchone()
@@ -191,7 +255,9 @@ class Operator:
 
 
 def _not_held(record_id: str) -> NotFoundError:
-    return NotFoundError(f"expected a held record, found none at {record_id}; `cua-project parked list` names them")
+    return NotFoundError(
+        f"expected a held record, found none at {record_id}; `cua-project parked list` names them"
+    )
 
 
 def redrive_if_newer(schema: ProjectedSchema) -> bool:

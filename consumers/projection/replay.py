@@ -1,4 +1,7 @@
-"""Fills a side schema from the log, to exact positions: the live projection's own code, with larger batches and no lease."""
+"""Fills a side schema from the log, to exact positions.
+
+The live projection's own code, with larger batches and no lease.
+"""
 
 from collections.abc import Mapping
 from types import TracebackType
@@ -21,13 +24,19 @@ SILENCE_LIMIT_S = 60.0
 
 def of_training(training: UUID) -> ReplayFilter:
     """The records of one training alone."""
-    return ReplayFilter(wanted=lambda parsed: parsed.envelope is not None and parsed.envelope.training_id == training)
+    return ReplayFilter(
+        wanted=lambda parsed: (
+            parsed.envelope is not None and parsed.envelope.training_id == training
+        )
+    )
 
 
 class Replay:
     """One side schema being filled. Not thread-safe; use as a context manager, or `close`."""
 
-    def __init__(self, reader: LogReader, url: str, schema: str, replay_filter: ReplayFilter = EVERYTHING) -> None:
+    def __init__(
+        self, reader: LogReader, url: str, schema: str, replay_filter: ReplayFilter = EVERYTHING
+    ) -> None:
         """The schema exists; it may be filled in part already."""
         self._reader = reader
         self._connection = connect(url, f"fill {schema}")
@@ -40,7 +49,12 @@ class Replay:
         """Itself."""
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         """Close."""
         self.close()
 
@@ -63,9 +77,16 @@ class Replay:
         return _lag(self.positions, until)
 
     def advance(self, until: Mapping[TopicPartition, int]) -> None:
-        """Apply everything before these positions and nothing after; CuaProjectError when the log lacks its beginning."""
+        """Apply everything before these positions and nothing after.
+
+        CuaProjectError when the log lacks its beginning.
+        """
         starts = start_positions(self.positions, self._reader)
-        behind = {place: starts[place] for place, end in until.items() if end > self.positions.get(place, 0)}
+        behind = {
+            place: starts[place]
+            for place, end in until.items()
+            if end > self.positions.get(place, 0)
+        }
         if not behind:
             return
         self._reader.seek(behind)
@@ -75,9 +96,16 @@ class Replay:
                 records = self._reader.poll(BATCH_RECORDS, POLL_S)
                 silence_s = 0.0 if records else silence_s + POLL_S
                 if silence_s > SILENCE_LIMIT_S:
-                    message = f"expected {left} more records, found none for {SILENCE_LIMIT_S:.0f} s; is the log reachable?"
+                    message = (
+                        f"expected {left} more records, found none for {SILENCE_LIMIT_S:.0f} s; is"
+                        " the log reachable?"
+                    )
                     raise UnreachableError(message)
-                wanted = [record for record in records if record.offset < until[TopicPartition(record.topic, record.partition)]]
+                wanted = [
+                    record
+                    for record in records
+                    if record.offset < until[TopicPartition(record.topic, record.partition)]
+                ]
                 if wanted:
                     pipeline.send([parse_record(record) for record in wanted])
             pipeline.settle()
@@ -93,11 +121,15 @@ def _lag(positions: Mapping[TopicPartition, int], until: Mapping[TopicPartition,
 
 
 def check_beginning(reader: LogReader) -> None:
-    """CuaProjectError when the log's first records are gone: tables made of the rest would not be the tables."""
+    """CuaProjectError when the log's first records are gone.
+
+    Tables made of the rest would not be the tables.
+    """
     for place, first in sorted(reader.beginnings(reader.places()).items()):
         if first > 0:
             message = (
-                f"expected the log from its first record, found {place.topic}/{place.partition} to begin at offset {first}: "
-                "records were deleted, and what remains gives other tables"
+                f"expected the log from its first record, found {place.topic}/{place.partition} to"
+                f" begin at offset {first}: records were deleted, and what remains gives other"
+                " tables"
             )
             raise CuaProjectError(message)

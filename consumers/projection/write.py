@@ -1,14 +1,16 @@
-"""One batch as statements: new rows by COPY, changes by one UPDATE per set of columns. Made ready apart from being executed.
+"""One batch as statements: new rows by COPY, changes by one UPDATE per set of columns.
 
-New rows cannot exist yet (see `projectors.projector`), so that the cheapest statement there is serves live as in a rebuild.
+Made ready apart from being executed.
+
+New rows cannot exist yet (see `projectors.projector`), so that the cheapest statement there is
+serves live as in a rebuild.
 """
 
 from collections.abc import Iterable, Sequence
 from io import StringIO
 from typing import NamedTuple
 
-from psycopg2.extensions import cursor as Cursor  # noqa: N812  # psycopg2 names its class in lower case
-
+from consumers.database.connection import Cursor
 from consumers.fold.fold import FoldedBatch
 from consumers.fold.held import Coordinates
 from consumers.fold.projectors.projector import Insert, Operation, Row, Update, Upsert
@@ -50,7 +52,9 @@ def batch_commands(schema: str, batch: FoldedBatch) -> list[Command]:
 
 def row_commands(schema: str, rows: Rows) -> list[Command]:
     """Every row, by table in one order and within it by key: two writers cannot deadlock."""
-    commands = [upsert_command(schema, table, rows.upserts[table]) for table in sorted(rows.upserts)]
+    commands = [
+        upsert_command(schema, table, rows.upserts[table]) for table in sorted(rows.upserts)
+    ]
     for table in sorted(rows.inserts):
         commands += copy_commands(schema, table, rows.inserts[table].values())
     for table in sorted(rows.changes):
@@ -61,10 +65,22 @@ def row_commands(schema: str, rows: Rows) -> list[Command]:
 def copy_commands(schema: str, table: str, rows: Iterable[Row]) -> list[Command]:
     """New rows; none: no command."""
     text = copy_text(table, rows)
-    return [Command(f'COPY "{schema}"."{table}" ({TABLES[table].names}) FROM STDIN', is_copy=True, data=text)] if text else []
+    return (
+        [
+            Command(
+                f'COPY "{schema}"."{table}" ({TABLES[table].names}) FROM STDIN',
+                is_copy=True,
+                data=text,
+            )
+        ]
+        if text
+        else []
+    )
 
 
-def update_commands(schema: str, table: str, rows: dict[str, Row], key: str = "id") -> list[Command]:
+def update_commands(
+    schema: str, table: str, rows: dict[str, Row], key: str = "id"
+) -> list[Command]:
     """Columns of rows that are there; rows that are not stay absent."""
     if not rows:
         return []
@@ -78,8 +94,8 @@ def update_commands(schema: str, table: str, rows: dict[str, Row], key: str = "i
         assignments = ", ".join(f'"{name}" = new."{name}"' for name in names)
         record = ", ".join(f'"{name}" {columns[name].type}' for name in (key, *names))
         statement = (
-            f'UPDATE "{schema}"."{table}" AS old SET {assignments} FROM json_to_recordset(%s::json) AS new ({record}) '
-            f'WHERE old."{key}" = new."{key}"'
+            f'UPDATE "{schema}"."{table}" AS old SET {assignments} FROM json_to_recordset(%s::json)'
+            f' AS new ({record}) WHERE old."{key}" = new."{key}"'
         )
         commands.append(Command(statement, is_copy=False, data=json_text(changed)))
     return commands
@@ -90,11 +106,20 @@ def upsert_command(schema: str, table: str, rows: dict[str, Row]) -> Command:
     columns = TABLES[table]
     record = ", ".join(f'"{column.name}" {column.type}' for column in columns.columns)
     times = {"created_at": "LEAST", "updated_at": "GREATEST"}
-    sets = [f"{name} = {merge}(old.{name}, excluded.{name})" for name, merge in times.items() if name in columns.by_name]
-    news = " OR ".join(f"old.{name} <> {merge}(old.{name}, excluded.{name})" for name, merge in times.items() if name in columns.by_name)
+    sets = [
+        f"{name} = {merge}(old.{name}, excluded.{name})"
+        for name, merge in times.items()
+        if name in columns.by_name
+    ]
+    news = " OR ".join(
+        f"old.{name} <> {merge}(old.{name}, excluded.{name})"
+        for name, merge in times.items()
+        if name in columns.by_name
+    )
     statement = (
         f'INSERT INTO "{schema}"."{table}" AS old ({columns.names}) SELECT {columns.names} '
-        f"FROM json_to_recordset(%s::json) AS new ({record}) ON CONFLICT (id) DO UPDATE SET {', '.join(sets)} WHERE {news}"
+        f"FROM json_to_recordset(%s::json) AS new ({record}) ON CONFLICT (id) DO UPDATE SET"
+        f" {', '.join(sets)} WHERE {news}"
     )
     return Command(statement, is_copy=False, data=json_text([rows[key] for key in sorted(rows)]))
 
@@ -108,7 +133,9 @@ def stream_commands(schema: str, streams: Iterable[Stream]) -> list[Command]:
             known[str(row.pop("stream"))] = row
         else:
             new.append(stream.row())
-    return copy_commands(schema, "stream_position", new) + update_commands(schema, "stream_position", known, key="stream")
+    return copy_commands(schema, "stream_position", new) + update_commands(
+        schema, "stream_position", known, key="stream"
+    )
 
 
 def released_commands(schema: str, released: Iterable[Coordinates]) -> list[Command]:
@@ -117,9 +144,10 @@ def released_commands(schema: str, released: Iterable[Coordinates]) -> list[Comm
     if not keys:
         return []
     statement = (
-        f'DELETE FROM "{schema}".held_record AS held USING json_to_recordset(%s::json) '
-        'AS gone (log_id text, topic text, partition integer, "offset" bigint) WHERE (held.log_id, held.topic, held.partition, '
-        'held.log_offset) = (gone.log_id, gone.topic, gone.partition, gone."offset")'
+        f'DELETE FROM "{schema}".held_record AS held USING json_to_recordset(%s::json) AS gone'
+        ' (log_id text, topic text, partition integer, "offset" bigint) WHERE (held.log_id,'
+        " held.topic, held.partition, held.log_offset) = (gone.log_id, gone.topic, gone.partition,"
+        ' gone."offset")'
     )
     return [Command(statement, is_copy=False, data=json_text(keys))]
 

@@ -4,12 +4,17 @@
     with get_session() as session:
         training = get_training_by_run_name(session, "demo")
 
-Every function takes a session first and reads only. Ids are row ids (UUID) except where a name says otherwise: `task_id` of
-get_task_by_task_id and `rollout_id` of get_rollout_by_rollout_id are the text ids. Where no generation is named, the newest counts:
-what a newer generation trains again (`superseded`) is left out.
+Every function takes a session first and reads only. Ids are row ids (UUID) except where a name says
+otherwise: `task_id` of get_task_by_task_id and `rollout_id` of get_rollout_by_rollout_id are the
+text ids. Where no generation is named, the newest counts: what a newer generation trains again
+(`superseded`) is left out.
 """
 
-from consumers.queries.evaluations import get_eval_by_training_and_step, list_baselines_by_training, list_evals_by_training
+from consumers.queries.evaluations import (
+    get_eval_by_training_and_step,
+    list_baselines_by_training,
+    list_evals_by_training,
+)
 from consumers.queries.history import get_status_history
 from consumers.queries.rollouts import (
     get_environment_by_rollout,
@@ -28,7 +33,12 @@ from consumers.queries.rollouts import (
     list_turns_by_rollout,
 )
 from consumers.queries.session import get_session, init_database
-from consumers.queries.tasks import get_task, get_task_by_task_id, list_tasks, list_validators_by_task
+from consumers.queries.tasks import (
+    get_task,
+    get_task_by_task_id,
+    list_tasks,
+    list_validators_by_task,
+)
 from consumers.queries.trainings import (
     get_latest_completed_step,
     get_step_by_training_and_step,

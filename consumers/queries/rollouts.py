@@ -70,7 +70,9 @@ def list_turns_by_rollout(session: Session, rollout: UUID) -> Sequence[Turn]:
 
 def list_actions_by_turn(session: Session, turn: UUID) -> Sequence[Action]:
     """Actions of a turn in order."""
-    return session.scalars(select(Action).where(Action.turn_id == turn).order_by(Action.action_index)).all()
+    return session.scalars(
+        select(Action).where(Action.turn_id == turn).order_by(Action.action_index)
+    ).all()
 
 
 def list_observations_by_turn(session: Session, turn: UUID) -> Sequence[Obs]:
@@ -81,9 +83,15 @@ def list_observations_by_turn(session: Session, turn: UUID) -> Sequence[Obs]:
 def get_validation_by_rollout(session: Session, rollout: UUID) -> Validation | None:
     """The verdict that counts: of the highest rank; among equals the latest."""
     order = (Validation.rank.desc(), Validation.validation_time.desc(), Validation.id)
-    return session.scalar(select(Validation).where(Validation.rollout_id == rollout).order_by(*order).limit(1))
+    return session.scalar(
+        select(Validation).where(Validation.rollout_id == rollout).order_by(*order).limit(1)
+    )
 
 
 def get_environment_by_rollout(session: Session, rollout: UUID) -> Environment | None:
     """The device that the rollout ran on; None before it asked for one."""
-    return session.scalar(select(Environment).join(Rollout, Rollout.env_id == Environment.id).where(Rollout.id == rollout))
+    return session.scalar(
+        select(Environment)
+        .join(Rollout, Rollout.env_id == Environment.id)
+        .where(Rollout.id == rollout)
+    )

@@ -1,22 +1,33 @@
-"""Sessions for programs and notebooks. The one place that keeps an engine for the whole process, because `get_session()` takes none."""
+"""Sessions for programs and notebooks.
+
+The one place that keeps an engine for the whole process, because `get_session()` takes none.
+"""
 
 import os
 
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session, sessionmaker
 
-from consumers.database.location import database_engine, is_embedded, resolve_database, sqlalchemy_url
+from consumers.database.location import (
+    database_engine,
+    is_embedded,
+    resolve_database,
+    sqlalchemy_url,
+)
 from consumers.errors import CuaProjectError, UnreachableError
 
 _sessions: sessionmaker[Session] | None = None
 
 
 def init_database(url: str | None = None, *, migrate: bool | None = None) -> Engine:
-    """Connect this process to the tables; call it once before `get_session`. Called again, it connects to the other database.
+    """Connect this process to the tables; call it once before `get_session`.
 
-    Without `url` the installation's database is used: DATABASE_URL, POSTGRES_*, or the embedded one. With `migrate` None an embedded
-    or an empty database is brought to the newest revision and any other is only checked; True migrates any, False none.
-    UnreachableError; CuaProjectError when the database is at another revision, which says how to migrate.
+    Called again, it connects to the other database.
+
+    Without `url` the installation's database is used: DATABASE_URL, POSTGRES_*, or the embedded
+    one. With `migrate` None an embedded or an empty database is brought to the newest revision and
+    any other is only checked; True migrates any, False none. UnreachableError; CuaProjectError when
+    the database is at another revision, which says how to migrate.
     """
     from consumers.database.readiness import make_ready
 
@@ -38,7 +49,10 @@ def init_database(url: str | None = None, *, migrate: bool | None = None) -> Eng
 
 
 def get_session() -> Session:
-    """Open a session, used by `with` or plain and closed by hand. CuaProjectError before `init_database`."""
+    """Open a session, used by `with` or plain and closed by hand.
+
+    CuaProjectError before `init_database`.
+    """
     if _sessions is None:
         message = "expected init_database() to be called first, found no database connected"
         raise CuaProjectError(message)

@@ -16,16 +16,31 @@ def get_task(session: Session, task: UUID) -> Task | None:
 
 def get_task_by_task_id(session: Session, task_id: str) -> Task | None:
     """The definition under the text id `task_id` that was stated last."""
-    query = select(Task).where(Task.task_id == task_id).order_by(Task.updated_at.desc(), Task.created_at.desc(), Task.id)
+    query = (
+        select(Task)
+        .where(Task.task_id == task_id)
+        .order_by(Task.updated_at.desc(), Task.created_at.desc(), Task.id)
+    )
     return session.scalar(query.limit(1))
 
 
 def list_tasks(
-    session: Session, *, category: str | None = None, difficulty: str | None = None, source_type: str | None = None
+    session: Session,
+    *,
+    category: str | None = None,
+    difficulty: str | None = None,
+    source_type: str | None = None,
 ) -> Sequence[Task]:
-    """Every definition by text id, the one stated last first among those of one text id; narrowed by what is given."""
+    """Every definition by text id, the one stated last first among those of one text id.
+
+    Narrowed by what is given.
+    """
     query = select(Task).order_by(Task.task_id, Task.updated_at.desc(), Task.id)
-    for column, wanted in ((Task.category, category), (Task.difficulty, difficulty), (Task.source_type, source_type)):
+    for column, wanted in (
+        (Task.category, category),
+        (Task.difficulty, difficulty),
+        (Task.source_type, source_type),
+    ):
         if wanted is not None:
             query = query.where(column == wanted)
     return session.scalars(query).all()
@@ -33,4 +48,8 @@ def list_tasks(
 
 def list_validators_by_task(session: Session, task: UUID) -> Sequence[Validator]:
     """Validators of the definition with this row id, the oldest first."""
-    return session.scalars(select(Validator).where(Validator.task_id == task).order_by(Validator.created_at, Validator.id)).all()
+    return session.scalars(
+        select(Validator)
+        .where(Validator.task_id == task)
+        .order_by(Validator.created_at, Validator.id)
+    ).all()

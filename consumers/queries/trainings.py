@@ -27,21 +27,40 @@ def list_trainings(session: Session, status: str | None = None) -> Sequence[Trai
     return session.scalars(query).all()
 
 
-def list_steps_by_training(session: Session, training_id: UUID, generation: int | None = None) -> Sequence[Step]:
+def list_steps_by_training(
+    session: Session, training_id: UUID, generation: int | None = None
+) -> Sequence[Step]:
     """Steps by number; of one generation as it was, or, without one, the steps that no newer generation trains again."""
     query = select(Step).where(Step.training_id == training_id).order_by(Step.step, Step.generation)
-    query = query.where(~Step.superseded) if generation is None else query.where(Step.generation == generation)
+    query = (
+        query.where(~Step.superseded)
+        if generation is None
+        else query.where(Step.generation == generation)
+    )
     return session.scalars(query).all()
 
 
-def get_step_by_training_and_step(session: Session, training_id: UUID, step: int, generation: int | None = None) -> Step | None:
+def get_step_by_training_and_step(
+    session: Session, training_id: UUID, step: int, generation: int | None = None
+) -> Step | None:
     """Step number `step` (from 1)."""
-    query = select(Step).where(Step.training_id == training_id, Step.step == step).order_by(Step.generation.desc()).limit(1)
-    query = query.where(~Step.superseded) if generation is None else query.where(Step.generation == generation)
+    query = (
+        select(Step)
+        .where(Step.training_id == training_id, Step.step == step)
+        .order_by(Step.generation.desc())
+        .limit(1)
+    )
+    query = (
+        query.where(~Step.superseded)
+        if generation is None
+        else query.where(Step.generation == generation)
+    )
     return session.scalar(query)
 
 
 def get_latest_completed_step(session: Session, training_id: UUID) -> Step | None:
     """The completed step with the highest number; None before the first."""
-    query = select(Step).where(Step.training_id == training_id, Step.status == "completed", ~Step.superseded)
+    query = select(Step).where(
+        Step.training_id == training_id, Step.status == "completed", ~Step.superseded
+    )
     return session.scalar(query.order_by(Step.step.desc(), Step.generation.desc()).limit(1))

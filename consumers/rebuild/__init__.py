@@ -1,1 +1,4 @@
-"""The tables made again from the log: to take the place of the live ones (`rebuild`), or to judge them (`verify`)."""
+"""The tables made again from the log.
+
+To take the place of the live ones (`rebuild`), or to judge them (`verify`).
+"""

@@ -10,9 +10,7 @@ from contextlib import closing
 from typing import NamedTuple
 from uuid import uuid4
 
-from psycopg2.extensions import cursor as Cursor  # noqa: N812  # psycopg2 names its class in lower case
-
-from consumers.database.connection import Connection
+from consumers.database.connection import Connection, Cursor
 from consumers.projection.copying import TABLES
 from consumers.tables import ROW_TABLES
 
@@ -41,8 +39,14 @@ def hash_tables(cursor: Cursor, schema: str) -> dict[str, TableHash]:
 
 def hash_table(cursor: Cursor, schema: str, table: str) -> TableHash:
     """One table's hash."""
-    halves = ", ".join(f"coalesce(sum(('x' || substr(hash, {start}, 16))::bit(64)::bigint::numeric), 0)" for start in (1, 17))
-    cursor.execute(f'SELECT count(*), {halves} FROM (SELECT md5({row_text(table)}) AS hash FROM "{schema}"."{table}") AS hashed')
+    halves = ", ".join(
+        f"coalesce(sum(('x' || substr(hash, {start}, 16))::bit(64)::bigint::numeric), 0)"
+        for start in (1, 17)
+    )
+    cursor.execute(
+        f"SELECT count(*), {halves} FROM (SELECT md5({row_text(table)}) AS hash FROM"
+        f' "{schema}"."{table}") AS hashed'
+    )
     row = cursor.fetchone()
     assert row is not None  # noqa: S101  # an aggregate has one row
     rows, *sums = row
@@ -53,5 +57,7 @@ def row_hashes(connection: Connection, schema: str, table: str) -> Iterator[tupl
     """(key, hash) of every row, by key; read in portions inside the connection's transaction."""
     with closing(connection.cursor(name=f"rows_{uuid4().hex}")) as cursor:
         cursor.itersize = FETCH_ROWS
-        cursor.execute(f'SELECT id::text, md5({row_text(table)}) FROM "{schema}"."{table}" ORDER BY id')
+        cursor.execute(
+            f'SELECT id::text, md5({row_text(table)}) FROM "{schema}"."{table}" ORDER BY id'
+        )
         yield from cursor

@@ -1,7 +1,8 @@
 """Builds the tables again from the log, beside the live ones, and puts them in their place.
 
-The live tables are compared first, at one moment's positions; then the new ones catch up and are swapped in, whether or not anything
-differed. Projectors notice by the schema's new build id; readers notice nothing.
+The live tables are compared first, at one moment's positions; then the new ones catch up and are
+swapped in, whether or not anything differed. Projectors notice by the schema's new build id;
+readers notice nothing.
 """
 
 import time
@@ -25,7 +26,8 @@ from consumers.tables import SCHEMA
 from schemas.ids import training_id
 
 NEAR_RECORDS = 2_000
-"""So few records behind, the rest is caught up while projectors are held back: some tens of milliseconds."""
+"""So few records behind, the rest is caught up while projectors are held back: some tens of
+milliseconds."""
 CATCH_UPS = 20
 """Rounds of catching up before the swap is tried whatever is left."""
 
@@ -71,15 +73,21 @@ class Filling:
     def advance(self, until: Positions) -> None:
         """Apply everything before these positions and nothing after."""
         if self._parallel is not None and self._parallel.is_worthwhile(self._replay.lag(until)):
-            self.num_events += self._parallel.fill(self._url, self._schema, self._replay.positions, until)
+            self.num_events += self._parallel.fill(
+                self._url, self._schema, self._replay.positions, until
+            )
             self._replay.refresh()
         before = self._replay.num_events
         self._replay.advance(until)
         self.num_events += self._replay.num_events - before
 
 
-def rebuild(reader: LogReader, url: str, *, check: bool, say: Say, parallel: Parallel | None = None) -> Rebuilt:
-    """From the whole log into the live tables' place; with `check` only compared. CuaProjectError when the log lacks its beginning.
+def rebuild(
+    reader: LogReader, url: str, *, check: bool, say: Say, parallel: Parallel | None = None
+) -> Rebuilt:
+    """From the whole log into the live tables' place; with `check` only compared.
+
+    CuaProjectError when the log lacks its beginning.
 
     With `parallel` a long log is replayed by several processes.
     """
@@ -113,15 +121,24 @@ def rebuild(reader: LogReader, url: str, *, check: bool, say: Say, parallel: Par
         seconds = time.monotonic() - began
         where = schema if check else SCHEMA
         equal = comparable and not different
-        return Rebuilt(replay.num_events, seconds, equal, not check, rows, different, where, replay.positions)
+        return Rebuilt(
+            replay.num_events, seconds, equal, not check, rows, different, where, replay.positions
+        )
 
 
-def rebuild_into(reader: LogReader, url: str, schema: str, *, run_name: str | None, until: Positions | None) -> Rebuilt:
-    """One training, or everything before a moment, into a schema of its own, which must not exist; it stays until it is dropped."""
+def rebuild_into(
+    reader: LogReader, url: str, schema: str, *, run_name: str | None, until: Positions | None
+) -> Rebuilt:
+    """One training, or everything before a moment, into a schema of its own, which must not exist.
+
+    It stays until it is dropped.
+    """
     began = time.monotonic()
     _make_or_check(url)
     check_beginning(reader)
-    replay_filter: ReplayFilter = EVERYTHING if run_name is None else of_training(training_id(run_name))
+    replay_filter: ReplayFilter = (
+        EVERYTHING if run_name is None else of_training(training_id(run_name))
+    )
     end = reader.ends(reader.places()) if until is None else until
     with connected(url, "rebuild") as connection:
         with connection.cursor() as cursor:
@@ -129,7 +146,10 @@ def rebuild_into(reader: LogReader, url: str, schema: str, *, run_name: str | No
             row = cursor.fetchone()
         connection.rollback()
         if row is None or row[0]:
-            message = f"expected a new schema's name, found {schema}, which exists; drop it or give another one with --into"
+            message = (
+                f"expected a new schema's name, found {schema}, which exists; drop it or give"
+                " another one with --into"
+            )
             raise UsageError(message)
         make_tables(url, schema)
         with Replay(reader, url, schema, replay_filter) as replay:
@@ -137,7 +157,14 @@ def rebuild_into(reader: LogReader, url: str, schema: str, *, run_name: str | No
         finish_tables(url, schema)
         tables = _count(connection, schema)
     return Rebuilt(
-        replay.num_events, time.monotonic() - began, equal=True, swapped=False, tables=tables, different=[], schema=schema, positions=end
+        replay.num_events,
+        time.monotonic() - began,
+        equal=True,
+        swapped=False,
+        tables=tables,
+        different=[],
+        schema=schema,
+        positions=end,
     )
 
 
@@ -160,7 +187,10 @@ def parse_until(text: str, reader: LogReader) -> Positions:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        message = f"expected a time such as 2026-03-01T12:00:00Z or positions such as cua.training/0=17, found {text!r}"
+        message = (
+            "expected a time such as 2026-03-01T12:00:00Z or positions such as cua.training/0=17,"
+            f" found {text!r}"
+        )
         raise UsageError(message) from None
     return positions_before(reader, moment if moment.tzinfo else moment.replace(tzinfo=UTC))
 
@@ -176,7 +206,9 @@ def _parse_position(part: str) -> tuple[TopicPartition, int]:
 
 def format_positions(positions: Positions) -> str:
     """As `--until` takes them."""
-    return ",".join(f"{place.topic}/{place.partition}={offset}" for place, offset in sorted(positions.items()))
+    return ",".join(
+        f"{place.topic}/{place.partition}={offset}" for place, offset in sorted(positions.items())
+    )
 
 
 def _make_or_check(url: str) -> None:
@@ -201,7 +233,8 @@ def _alone(url: str) -> Iterator[None]:
             row = cursor.fetchone()
             if row is None or not row[0]:
                 message = (
-                    "expected to be alone in changing the schema, found another rebuild or a migration at work; try again when it is done"
+                    "expected to be alone in changing the schema, found another rebuild or a"
+                    " migration at work; try again when it is done"
                 )
                 raise CuaProjectError(message)
             yield
@@ -212,7 +245,11 @@ def _live(url: str) -> tuple[ProjectionState, Positions, dict[str, TableHash]]:
     with connected(url, "rebuild snapshot") as connection:
         connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
         with connection.cursor() as cursor:
-            return read_state(cursor, SCHEMA), load_positions(cursor, SCHEMA), hash_tables(cursor, SCHEMA)
+            return (
+                read_state(cursor, SCHEMA),
+                load_positions(cursor, SCHEMA),
+                hash_tables(cursor, SCHEMA),
+            )
 
 
 def _check_ends(positions: Positions, reader: LogReader) -> None:
@@ -220,7 +257,10 @@ def _check_ends(positions: Positions, reader: LogReader) -> None:
     beyond = [place for place, offset in positions.items() if offset > ends.get(place, 0)]
     if beyond:
         where = f"{beyond[0].topic}/{beyond[0].partition}"
-        message = f"expected {where} to reach offset {positions[beyond[0]]}, found its end at {ends.get(beyond[0], 0)}: this is another log"
+        message = (
+            f"expected {where} to reach offset {positions[beyond[0]]}, found its end at"
+            f" {ends.get(beyond[0], 0)}: this is another log"
+        )
         raise MismatchError(message)
 
 

@@ -1,4 +1,7 @@
-"""A schema beside the live one, to be filled from the log: made, found again when its maker died, dropped."""
+"""A schema beside the live one, to be filled from the log.
+
+Made, found again when its maker died, dropped.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,9 +22,12 @@ def new_name(prefix: str) -> str:
 
 
 def make_tables(url: str, schema: str) -> None:
-    """The schema with every table of the projection and its primary key, and nothing else yet; it must not exist.
+    """The schema with every table of the projection and its primary key, and nothing else yet.
 
-    Every unique key is the natural key that the id hashes, so that the primary keys alone refuse what all of them would.
+    It must not exist.
+
+    Every unique key is the natural key that the id hashes, so that the primary keys alone refuse
+    what all of them would.
     """
     tables, _ = _definitions(schema)
     with schema_engine(url).begin() as connection:
@@ -49,10 +55,19 @@ def _definitions(schema: str) -> tuple[sa.MetaData, list[sa.schema.ExecutableDDL
         table = live.to_metadata(metadata, schema=schema)
         if definition in STATE_TABLES:
             continue
-        late += [sa.schema.CreateIndex(index) for index in sorted(table.indexes, key=lambda index: str(index.name))]
+        late += [
+            sa.schema.CreateIndex(index)
+            for index in sorted(table.indexes, key=lambda index: str(index.name))
+        ]
         table.indexes.clear()
-        unique = [constraint for constraint in table.constraints if isinstance(constraint, sa.UniqueConstraint)]
-        late += [sa.schema.AddConstraint(constraint, isolate_from_table=True) for constraint in unique]
+        unique = [
+            constraint
+            for constraint in table.constraints
+            if isinstance(constraint, sa.UniqueConstraint)
+        ]
+        late += [
+            sa.schema.AddConstraint(constraint, isolate_from_table=True) for constraint in unique
+        ]
     return metadata, late
 
 
@@ -65,7 +80,9 @@ def drop_schema(connection: Connection, schema: str) -> None:
 
 @contextmanager
 def side_schema(url: str, prefix: str) -> Iterator[str]:
-    """A filled-in-a-moment schema; dropped at the end unless it was renamed. What dead processes left is dropped first.
+    """A filled-in-a-moment schema; dropped at the end unless it was renamed.
+
+    What dead processes left is dropped first.
 
     A session's advisory lock on the name tells the living from the dead.
     """
@@ -92,7 +109,9 @@ def _try_lock(keeper: Connection, name: str) -> bool:
 def _drop_leftovers(keeper: Connection) -> None:
     with keeper.cursor() as cursor:
         cursor.execute(
-            "SELECT nspname FROM pg_namespace WHERE " + " OR ".join(["nspname LIKE %s"] * len(PREFIXES)), [f"{p}%" for p in PREFIXES]
+            "SELECT nspname FROM pg_namespace WHERE "
+            + " OR ".join(["nspname LIKE %s"] * len(PREFIXES)),
+            [f"{p}%" for p in PREFIXES],
         )
         for (name,) in cursor.fetchall():
             if _try_lock(keeper, name):

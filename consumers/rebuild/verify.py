@@ -1,19 +1,26 @@
-"""Are the tables what the log says? Hashes of every table at one snapshot against a replay to the very positions of that snapshot."""
+"""Are the tables what the log says?.
+
+Hashes of every table at one snapshot against a replay to the very positions of that snapshot.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
 
-from psycopg2.extensions import cursor as Cursor  # noqa: N812  # psycopg2 names its class in lower case
-
-from consumers.database.connection import Connection, connected
+from consumers.database.connection import Connection, Cursor, connected
 from consumers.errors import MismatchError
 from consumers.fold.fold import ReplayFilter
 from consumers.fold.projectors.registry import catalogue_hash
 from consumers.log.reader import LogReader
 from consumers.projection.copying import TABLES
-from consumers.projection.positions import Positions, ProjectionState, check_log, load_positions, read_state
+from consumers.projection.positions import (
+    Positions,
+    ProjectionState,
+    check_log,
+    load_positions,
+    read_state,
+)
 from consumers.projection.replay import Replay, check_beginning
 from consumers.rebuild.hashing import NAMES, TableHash, hash_tables, row_hashes
 from consumers.rebuild.side_schema import side_schema
@@ -25,7 +32,10 @@ MISSING = "(no row)"
 
 
 class Difference(NamedTuple):
-    """One column of one row that is not what the log says; of a row that one side lacks, `column` is None."""
+    """One column of one row that is not what the log says.
+
+    Of a row that one side lacks, `column` is None.
+    """
 
     table: str
     key: str
@@ -41,9 +51,11 @@ class Snapshot(NamedTuple):
     positions: Positions
     tables: dict[str, TableHash]
     replay_filter: ReplayFilter
-    """What the code that fills it could not apply; other code must not apply it either, to compare."""
+    """What the code that fills it could not apply; other code must not apply it either, to compare.
+    """
     redrivable: list[str]
-    """Streams that this code may be able to go on with: parked by code that knew fewer event types."""
+    """Streams that this code may be able to go on with: parked by code that knew fewer event types.
+    """
 
 
 @dataclass
@@ -78,20 +90,29 @@ def take_snapshot(connection: Connection, schema: str = SCHEMA) -> Snapshot:
 
 def _parked_for_want_of_code(cursor: Cursor, schema: str) -> tuple[ReplayFilter, list[str]]:
     cursor.execute(
-        f'SELECT topic, partition, log_offset, stream FROM "{schema}".held_record WHERE held_as = %s AND kind = %s ORDER BY stream',
+        f'SELECT topic, partition, log_offset, stream FROM "{schema}".held_record WHERE held_as ='
+        " %s AND kind = %s ORDER BY stream",
         ("parked", "unknown_schema"),
     )
     rows = cursor.fetchall()
-    return ReplayFilter(frozenset((topic, partition, offset) for topic, partition, offset, _ in rows)), [row[3] for row in rows]
+    return ReplayFilter(
+        frozenset((topic, partition, offset) for topic, partition, offset, _ in rows)
+    ), [row[3] for row in rows]
 
 
 def verify(reader: LogReader, url: str) -> Verification:
-    """Replay beside the live tables and compare. MismatchError when tables, code and log do not belong together."""
+    """Replay beside the live tables and compare.
+
+    MismatchError when tables, code and log do not belong together.
+    """
     with connected(url, "verify") as live:
         snapshot = take_snapshot(live)
         check_log(snapshot.state, reader)
         check_beginning(reader)
-        with side_schema(url, "cua_verify_") as schema, connected(url, "verify replay") as connection:
+        with (
+            side_schema(url, "cua_verify_") as schema,
+            connected(url, "verify replay") as connection,
+        ):
             with Replay(reader, url, schema, snapshot.replay_filter) as replay:
                 replay.advance(snapshot.positions)
             with connection, connection.cursor() as cursor:
@@ -100,7 +121,9 @@ def verify(reader: LogReader, url: str) -> Verification:
                 difference
                 for table in NAMES
                 if snapshot.tables[table] != replayed[table]
-                for difference in islice(_differences(live, connection, schema, table), MAX_DIFFERENCES + 1)
+                for difference in islice(
+                    _differences(live, connection, schema, table), MAX_DIFFERENCES + 1
+                )
             ]
             connection.rollback()
     return Verification(
@@ -113,9 +136,13 @@ def verify(reader: LogReader, url: str) -> Verification:
     )
 
 
-def _differences(live: Connection, replayed: Connection, schema: str, table: str) -> Iterator[Difference]:
+def _differences(
+    live: Connection, replayed: Connection, schema: str, table: str
+) -> Iterator[Difference]:
     """Rows that one side lacks, and columns that differ, by key."""
-    for key, left, right in _merged(row_hashes(live, SCHEMA, table), row_hashes(replayed, schema, table)):
+    for key, left, right in _merged(
+        row_hashes(live, SCHEMA, table), row_hashes(replayed, schema, table)
+    ):
         if left == right:
             continue
         if left is None:
@@ -124,16 +151,29 @@ def _differences(live: Connection, replayed: Connection, schema: str, table: str
             yield Difference(table, key, None, "a row", MISSING)
         else:
             before, after = _row(live, SCHEMA, table, key), _row(replayed, schema, table, key)
-            yield from (Difference(table, key, name, before[name], after[name]) for name in sorted(before) if before[name] != after[name])
+            yield from (
+                Difference(table, key, name, before[name], after[name])
+                for name in sorted(before)
+                if before[name] != after[name]
+            )
 
 
-def _merged(left: Iterator[tuple[str, str]], right: Iterator[tuple[str, str]]) -> Iterator[tuple[str, str | None, str | None]]:
+def _merged(
+    left: Iterator[tuple[str, str]], right: Iterator[tuple[str, str]]
+) -> Iterator[tuple[str, str | None, str | None]]:
     """Two sorted sequences of (key, hash) as one of (key, left's hash, right's hash)."""
     ours, theirs = next(left, None), next(right, None)
     while ours is not None or theirs is not None:
         key = min(pair[0] for pair in (ours, theirs) if pair is not None)
-        is_ours, is_theirs = ours is not None and ours[0] == key, theirs is not None and theirs[0] == key
-        yield key, ours[1] if is_ours and ours else None, theirs[1] if is_theirs and theirs else None
+        is_ours, is_theirs = (
+            ours is not None and ours[0] == key,
+            theirs is not None and theirs[0] == key,
+        )
+        yield (
+            key,
+            ours[1] if is_ours and ours else None,
+            theirs[1] if is_theirs and theirs else None,
+        )
         if is_ours:
             ours = next(left, None)
         if is_theirs:

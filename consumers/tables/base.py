@@ -20,7 +20,8 @@ OPS_SCHEMA = "cua_ops"
 """What must survive a rebuild: leases, operators' drops, the migrations' revision."""
 
 PROJECTION_VERSION = 1
-"""Raised when the same log gives other rows than before; tables of another version must be rebuilt."""
+"""Raised when the same log gives other rows than before; tables of another version must be rebuilt.
+"""
 
 NAMING = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -30,7 +31,8 @@ NAMING = {
 }
 
 UPDATED_IN_PLACE = {"postgresql_with": {"fillfactor": 70}}
-"""Of tables whose rows change often: room in every page, so that a change touches no index (HOT)."""
+"""Of tables whose rows change often: room in every page, so that a change touches no index (HOT).
+"""
 
 Json = JSONB(none_as_null=True)
 
@@ -56,7 +58,9 @@ class Base(DeclarativeBase):
 
     def __repr__(self) -> str:
         """Short enough for a failing test: the class and the key."""
-        keys = ", ".join(f"{column.name}={getattr(self, column.key)}" for column in self.__table__.primary_key)
+        keys = ", ".join(
+            f"{column.name}={getattr(self, column.key)}" for column in self.__table__.primary_key
+        )
         return f"{type(self).__name__}({keys})"
 
 
@@ -78,7 +82,10 @@ class CommonColumns:
 
 
 class EtaColumns:
-    """What is left to do, in seconds, as the entity's owner stated it last; until now is computed when read."""
+    """What is left to do, in seconds, as the entity's owner stated it last.
+
+    Until now is computed when read.
+    """
 
     avg_turn_time: Mapped[OptReal]
     estimated_total_time: Mapped[OptReal]

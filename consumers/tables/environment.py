@@ -4,7 +4,16 @@ from uuid import UUID
 
 from sqlalchemy.orm import Mapped
 
-from consumers.tables.base import UPDATED_IN_PLACE, Base, Document, Key, OptString, OptTime, String, Time
+from consumers.tables.base import (
+    UPDATED_IN_PLACE,
+    Base,
+    Document,
+    Key,
+    OptString,
+    OptTime,
+    String,
+    Time,
+)
 
 
 class Environment(Base):

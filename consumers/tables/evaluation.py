@@ -56,7 +56,9 @@ class Baseline(EvaluationColumns, CommonColumns, EtaColumns, Base):
     id: Mapped[Key]
 
     groups: Mapped[list["Group"]] = relationship(
-        viewonly=True, primaryjoin="Baseline.id == foreign(Group.baseline_id)", order_by="Group.group_num"
+        viewonly=True,
+        primaryjoin="Baseline.id == foreign(Group.baseline_id)",
+        order_by="Group.group_num",
     )
 
 
@@ -65,7 +67,14 @@ class Eval(EvaluationColumns, CommonColumns, EtaColumns, Base):
 
     __tablename__ = "eval"
     __table_args__ = (
-        Index("uq_eval_scheduled", "training_id", "generation", "step", unique=True, postgresql_where=text("kind = 'scheduled'")),
+        Index(
+            "uq_eval_scheduled",
+            "training_id",
+            "generation",
+            "step",
+            unique=True,
+            postgresql_where=text("kind = 'scheduled'"),
+        ),
         Index(None, "training_id"),
         CheckConstraint("kind IN ('scheduled', 'manual')", name="kind"),
         UPDATED_IN_PLACE,
@@ -74,4 +83,6 @@ class Eval(EvaluationColumns, CommonColumns, EtaColumns, Base):
     id: Mapped[Key]
     kind: Mapped[String]
 
-    groups: Mapped[list["Group"]] = relationship(viewonly=True, primaryjoin="Eval.id == foreign(Group.eval_id)", order_by="Group.group_num")
+    groups: Mapped[list["Group"]] = relationship(
+        viewonly=True, primaryjoin="Eval.id == foreign(Group.eval_id)", order_by="Group.group_num"
+    )

@@ -1,4 +1,7 @@
-"""Groups: rollouts of one task that are compared with each other. Their facts stand in the stream of their source."""
+"""Groups: rollouts of one task that are compared with each other.
+
+Their facts stand in the stream of their source.
+"""
 
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -59,7 +62,11 @@ class Group(CommonColumns, EtaColumns, Base):
     """Row ids of the rollouts that were counted."""
     metrics_json: Mapped[OptDocument]
 
-    step: Mapped["Step | None"] = relationship(viewonly=True, primaryjoin="foreign(Group.step_id) == Step.id")
+    step: Mapped["Step | None"] = relationship(
+        viewonly=True, primaryjoin="foreign(Group.step_id) == Step.id"
+    )
     rollouts: Mapped[list["Rollout"]] = relationship(
-        viewonly=True, primaryjoin="Group.id == foreign(Rollout.group_id)", order_by="Rollout.env_index, Rollout.attempt"
+        viewonly=True,
+        primaryjoin="Group.id == foreign(Rollout.group_id)",
+        order_by="Rollout.env_index, Rollout.attempt",
     )

@@ -5,7 +5,18 @@ from uuid import UUID
 from sqlalchemy import BigInteger, CheckConstraint, Index, LargeBinary, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from consumers.tables.base import UPDATED_IN_PLACE, Base, BigNumber, Document, Number, OptNumber, OptString, OptTime, String, Time
+from consumers.tables.base import (
+    UPDATED_IN_PLACE,
+    Base,
+    BigNumber,
+    Document,
+    Number,
+    OptNumber,
+    OptString,
+    OptTime,
+    String,
+    Time,
+)
 
 
 class Projection(Base):
@@ -16,11 +27,13 @@ class Projection(Base):
 
     one: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     build_id: Mapped[UUID]
-    """Another one after every rebuild: a projector that holds state of the schema before the swap notices."""
+    """Another one after every rebuild: a projector that holds state of the schema before the swap
+    notices."""
     version: Mapped[Number]
     """`consumers.fold.projectors.PROJECTION_VERSION` of the code that built it."""
     catalogue_hash: Mapped[String]
-    """Of the event types that the code which ran last knew; another one: parked records are tried again."""
+    """Of the event types that the code which ran last knew; another one: parked records are tried
+    again."""
     log_id: Mapped[OptString]
     """The log that the positions are of; NULL before the first."""
 
@@ -63,9 +76,11 @@ class StreamState(Base):
     refused: Mapped[Document]
     """[epoch, source] of claims that were not valid."""
     statuses: Mapped[Document]
-    """Status of the stream's owner and of every other entity that has not ended: {"step/<uuid>": "training"}."""
+    """Status of the stream's owner and of every other entity that has not ended: {"step/<uuid>":
+    "training"}."""
     parked_since: Mapped[OptTime]
-    """Time of the event (or of its appending) that could not be applied; everything later is parked behind it."""
+    """Time of the event (or of its appending) that could not be applied; everything later is parked
+    behind it."""
     abandoned: Mapped[bool]
     """An operator dropped the rest of the stream."""
     num_waiting: Mapped[Number]
@@ -90,7 +105,8 @@ class HeldRecord(Base):
     held_as: Mapped[String]
     """parked, waiting, refused."""
     kind: Mapped[String]
-    """Why: unreadable, unknown_schema, invalid, transition, database, behind (parked); gap (waiting); fenced (refused)."""
+    """Why: unreadable, unknown_schema, invalid, transition, database, behind (parked); gap
+    (waiting); fenced (refused)."""
     reason: Mapped[String]
     stream: Mapped[OptString]
     """NULL: neither the value nor the key names one."""

@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 
 
 class Rollout(CommonColumns, Base):
-    """One attempt; a retry is another row. Times that end in `_time` without `start_` or `end_` are seconds."""
+    """One attempt; a retry is another row.
+
+    Times that end in `_time` without `start_` or `end_` are seconds.
+    """
 
     __tablename__ = "rollout"
     __table_args__ = (
@@ -97,7 +100,8 @@ class Rollout(CommonColumns, Base):
     turn_first_success: Mapped[OptNumber]
     turn_task_completed: Mapped[OptNumber]
     error_type: Mapped[OptString]
-    """The boundary that a failed attempt crossed: environment, environment_timeout, policy, validator."""
+    """The boundary that a failed attempt crossed: environment, environment_timeout, policy,
+    validator."""
     errors: Mapped[OptDocument]
     summary_json: Mapped[OptDocument]
     trajectory_path: Mapped[OptString]
@@ -105,12 +109,20 @@ class Rollout(CommonColumns, Base):
     trajectory_data_json: Mapped[OptDocument]
     """NULL, as trajectory_path."""
 
-    group: Mapped["Group | None"] = relationship(viewonly=True, primaryjoin="foreign(Rollout.group_id) == Group.id")
-    task: Mapped["Task | None"] = relationship(viewonly=True, primaryjoin="foreign(Rollout.task_id) == Task.id")
+    group: Mapped["Group | None"] = relationship(
+        viewonly=True, primaryjoin="foreign(Rollout.group_id) == Group.id"
+    )
+    task: Mapped["Task | None"] = relationship(
+        viewonly=True, primaryjoin="foreign(Rollout.task_id) == Task.id"
+    )
     environment: Mapped["Environment | None"] = relationship(
         viewonly=True, primaryjoin="foreign(Rollout.env_id) == Environment.id", uselist=False
     )
-    turns: Mapped[list["Turn"]] = relationship(viewonly=True, primaryjoin="Rollout.id == foreign(Turn.rollout_id)", order_by="Turn.turn")
+    turns: Mapped[list["Turn"]] = relationship(
+        viewonly=True, primaryjoin="Rollout.id == foreign(Turn.rollout_id)", order_by="Turn.turn"
+    )
     validations: Mapped[list["Validation"]] = relationship(
-        viewonly=True, primaryjoin="Rollout.id == foreign(Validation.rollout_id)", order_by="Validation.rank.desc()"
+        viewonly=True,
+        primaryjoin="Rollout.id == foreign(Validation.rollout_id)",
+        order_by="Validation.rank.desc()",
     )

@@ -1,7 +1,9 @@
-"""Tasks and validators: content-addressed, so that any training may state them; the only rows that several streams share.
+"""Tasks and validators: content-addressed, so that any training may state them.
 
-Every column but the times follows from the id. The times merge so that no order of arrival matters: `created_at` is the earliest
-statement, `updated_at` the latest.
+The only rows that several streams share.
+
+Every column but the times follows from the id. The times merge so that no order of arrival matters:
+`created_at` is the earliest statement, `updated_at` the latest.
 """
 
 from uuid import UUID
@@ -37,7 +39,9 @@ class Task(Base):
     created_at: Mapped[Time]
     updated_at: Mapped[Time]
 
-    validators: Mapped[list["Validator"]] = relationship(viewonly=True, primaryjoin="Task.id == foreign(Validator.task_id)")
+    validators: Mapped[list["Validator"]] = relationship(
+        viewonly=True, primaryjoin="Task.id == foreign(Validator.task_id)"
+    )
 
 
 class Validator(Base):

@@ -1,4 +1,7 @@
-"""A training, its steps, and which rollouts trained them: the rows of the stream `training/<id>`."""
+"""A training, its steps, and which rollouts trained them.
+
+The rows of the stream `training/<id>`.
+"""
 
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -71,13 +74,19 @@ class Training(CommonColumns, EtaColumns, Base):
     config_json: Mapped[Document]
 
     steps: Mapped[list["Step"]] = relationship(
-        viewonly=True, primaryjoin="Training.id == foreign(Step.training_id)", order_by="Step.generation, Step.step"
+        viewonly=True,
+        primaryjoin="Training.id == foreign(Step.training_id)",
+        order_by="Step.generation, Step.step",
     )
     evals: Mapped[list["Eval"]] = relationship(
-        viewonly=True, primaryjoin="Training.id == foreign(Eval.training_id)", order_by="Eval.generation, Eval.step"
+        viewonly=True,
+        primaryjoin="Training.id == foreign(Eval.training_id)",
+        order_by="Eval.generation, Eval.step",
     )
     baselines: Mapped[list["Baseline"]] = relationship(
-        viewonly=True, primaryjoin="Training.id == foreign(Baseline.training_id)", order_by="Baseline.created_at"
+        viewonly=True,
+        primaryjoin="Training.id == foreign(Baseline.training_id)",
+        order_by="Baseline.created_at",
     )
 
 
@@ -116,16 +125,26 @@ class Step(CommonColumns, EtaColumns, Base):
     num_tokens: Mapped[OptBigNumber]
     metrics_json: Mapped[OptDocument]
 
-    training: Mapped[Training | None] = relationship(viewonly=True, primaryjoin="foreign(Step.training_id) == Training.id")
-    groups: Mapped[list["Group"]] = relationship(viewonly=True, primaryjoin="Step.id == foreign(Group.step_id)", order_by="Group.group_num")
-    samples: Mapped[list["Sample"]] = relationship(viewonly=True, primaryjoin="Step.id == foreign(Sample.step_id)")
+    training: Mapped[Training | None] = relationship(
+        viewonly=True, primaryjoin="foreign(Step.training_id) == Training.id"
+    )
+    groups: Mapped[list["Group"]] = relationship(
+        viewonly=True, primaryjoin="Step.id == foreign(Group.step_id)", order_by="Group.group_num"
+    )
+    samples: Mapped[list["Sample"]] = relationship(
+        viewonly=True, primaryjoin="Step.id == foreign(Sample.step_id)"
+    )
 
 
 class Sample(Base):
     """The use of one rollout in one step."""
 
     __tablename__ = "sample"
-    __table_args__ = (UniqueConstraint("step_id", "rollout_id"), Index(None, "rollout_id"), Index(None, "group_id"))
+    __table_args__ = (
+        UniqueConstraint("step_id", "rollout_id"),
+        Index(None, "rollout_id"),
+        Index(None, "group_id"),
+    )
 
     id: Mapped[Key]
     step_id: Mapped[UUID]

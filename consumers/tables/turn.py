@@ -5,11 +5,25 @@ from uuid import UUID
 from sqlalchemy import CheckConstraint, UniqueConstraint
 from sqlalchemy.orm import Mapped, relationship
 
-from consumers.tables.base import Base, Document, Key, Number, OptDocument, OptNumber, OptString, Real, String, Time
+from consumers.tables.base import (
+    Base,
+    Document,
+    Key,
+    Number,
+    OptDocument,
+    OptNumber,
+    OptString,
+    Real,
+    String,
+    Time,
+)
 
 
 class Turn(Base):
-    """What the agent said in one turn. Prompts are in the log, not here: they would double the database."""
+    """What the agent said in one turn.
+
+    Prompts are in the log, not here: they would double the database.
+    """
 
     __tablename__ = "turn"
     __table_args__ = (UniqueConstraint("rollout_id", "turn"),)
@@ -35,9 +49,13 @@ class Turn(Base):
     created_at: Mapped[Time]
 
     actions: Mapped[list["Action"]] = relationship(
-        viewonly=True, primaryjoin="Turn.id == foreign(Action.turn_id)", order_by="Action.action_index"
+        viewonly=True,
+        primaryjoin="Turn.id == foreign(Action.turn_id)",
+        order_by="Action.action_index",
     )
-    observations: Mapped[list["Obs"]] = relationship(viewonly=True, primaryjoin="Turn.id == foreign(Obs.turn_id)", order_by="Obs.obs_type")
+    observations: Mapped[list["Obs"]] = relationship(
+        viewonly=True, primaryjoin="Turn.id == foreign(Obs.turn_id)", order_by="Obs.obs_type"
+    )
 
 
 class Action(Base):
@@ -72,7 +90,10 @@ class Obs(Base):
     __tablename__ = "obs"
     __table_args__ = (
         UniqueConstraint("turn_id", "obs_type"),
-        CheckConstraint("obs_type IN ('screenshot_before', 'screenshot_after', 'model_response', 'text')", name="obs_type"),
+        CheckConstraint(
+            "obs_type IN ('screenshot_before', 'screenshot_after', 'model_response', 'text')",
+            name="obs_type",
+        ),
     )
 
     id: Mapped[Key]
@@ -82,5 +103,6 @@ class Obs(Base):
     """`blob:sha256:<hex>`."""
     text_content: Mapped[OptString]
     model_input_json: Mapped[OptDocument]
-    """With screenshot_before: sampling, images of the prompt, and which turn's prompt it extends."""
+    """With screenshot_before: sampling, images of the prompt, and which turn's prompt it extends.
+    """
     created_at: Mapped[Time]

@@ -10,14 +10,20 @@ from consumers.log.reader import TopicPartition
 
 
 class Cursor:
-    """Positions by topic and partition, with the id of the log they are of. `save` replaces the file whole."""
+    """Positions by topic and partition, with the id of the log they are of.
+
+    `save` replaces the file whole.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._saved: dict[TopicPartition, int] = {}
 
     def load(self, log_id: str) -> dict[TopicPartition, int] | None:
-        """Next offset to show per place; None when there is no file yet. MismatchError when it is of another log."""
+        """Next offset to show per place; None when there is no file yet.
+
+        MismatchError when it is of another log.
+        """
         try:
             found = json.loads(self._path.read_text())
             positions = {
@@ -29,11 +35,15 @@ class Cursor:
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            message = f"expected a cursor of `tail` in {self._path}, found something else ({error!r}); name another file or delete it"
+            message = (
+                f"expected a cursor of `tail` in {self._path}, found something else ({error!r});"
+                " name another file or delete it"
+            )
             raise UsageError(message) from None
         if saved_id != log_id:
             message = (
-                f"the cursor {self._path} is of the log {saved_id}, this is {log_id or 'a log that does not exist yet'}; name another file"
+                f"the cursor {self._path} is of the log {saved_id}, this is"
+                f" {log_id or 'a log that does not exist yet'}; name another file"
             )
             raise MismatchError(message)
         return positions

@@ -19,7 +19,10 @@ Formatter = Callable[[Seen, int], bytes]
 
 
 def json_line(seen: Seen, num_before: int = 0) -> bytes:  # noqa: ARG001  # a Formatter
-    """The envelope as it was written, with topic, partition and offset added; arrays stay base64."""
+    """The envelope as it was written, with topic, partition and offset added.
+
+    Arrays stay base64.
+    """
     record = seen.record
     if seen.envelope is None:
         lost = {
@@ -33,11 +36,24 @@ def json_line(seen: Seen, num_before: int = 0) -> bytes:  # noqa: ARG001  # a Fo
         return json.dumps(lost).encode() + b"\n"
     place = f'"topic":{json.dumps(record.topic)},"partition":{record.partition},"offset":{record.offset}}}\n'.encode()
     value = record.value
-    if value.startswith(b'{"specversion":') and value.endswith(b"}}") and b"\n" not in value and b"\r" not in value:
+    if (
+        value.startswith(b'{"specversion":')
+        and value.endswith(b"}}")
+        and b"\n" not in value
+        and b"\r" not in value
+    ):
         # As our emitter writes it: nothing is parsed and written again, so that nothing can change.
         return value[:-1] + b"," + place
-    found = {name: part for name, part in pydantic_core.from_json(value).items() if name not in OURS}
-    return json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode(errors="surrogatepass")[:-1] + b"," + place
+    found = {
+        name: part for name, part in pydantic_core.from_json(value).items() if name not in OURS
+    }
+    return (
+        json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode(errors="surrogatepass")[
+            :-1
+        ]
+        + b","
+        + place
+    )
 
 
 def parse_format(text: str) -> Formatter:
@@ -58,9 +74,14 @@ def parse_format(text: str) -> Formatter:
             parts.append(literal.encode())
         else:
             wrong = f"%{percent}" if percent else f"\\{escaped}" if escaped else lone
-            message = f"--format {text!r}: {wrong} means nothing; known are %{' %'.join(FIELDS)} %% \\n \\t \\r \\\\ \\xNN"
+            message = (
+                f"--format {text!r}: {wrong} means nothing; known are %{' %'.join(FIELDS)} %% \\n"
+                " \\t \\r \\\\ \\xNN"
+            )
             raise UsageError(message)
-    return lambda seen, num_before: b"".join(part if isinstance(part, bytes) else FIELDS[part](seen, num_before) for part in parts)
+    return lambda seen, num_before: b"".join(
+        part if isinstance(part, bytes) else FIELDS[part](seen, num_before) for part in parts
+    )
 
 
 FIELDS: dict[str, Formatter] = {

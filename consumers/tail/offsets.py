@@ -1,8 +1,11 @@
-"""Where to begin and where to stop: the grammar of `--offset`, which is rpk's. Pure; turning it into offsets asks a LogReader.
+"""Where to begin and where to stop: the grammar of `--offset`, which is rpk's.
+
+Pure; turning it into offsets asks a LogReader.
 
 start  end  N  +N (after the beginning)  -N (before the end)       10m  1h30m (that long ago)
-FROM:TO  FROM:  :TO  with N, start or end                          @TIME  @TIME:TIME  @TIME:10m  @:TIME
-TIME: 2026-11-21, 2026-11-21T03:14:15Z, seconds or milliseconds since 1970, -10m (that long ago); second one: 10m (after the first)
+FROM:TO  FROM:  :TO  with N, start or end                          @TIME  @TIME:TIME  @TIME:10m
+@:TIME TIME: 2026-11-21, 2026-11-21T03:14:15Z, seconds or milliseconds since 1970, -10m (that long
+ago); second one: 10m (after the first)
 """
 
 import re
@@ -16,7 +19,9 @@ from consumers.log.reader import LogReader, TopicPartition
 from schemas.ids import EPOCH_START
 
 DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?(?:(\d+)ms)?")
-DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?(?:Z|[+-]\d{2}:\d{2})?)?")
+DATE = re.compile(
+    r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?(?:Z|[+-]\d{2}:\d{2})?)?"
+)
 MILLISECONDS_DIGITS = 13
 SECONDS_DIGITS = (9, 10)
 
@@ -53,9 +58,16 @@ START, END = Bound("start"), Bound("end")
 
 def parse_offset(text: str, now: datetime) -> OffsetSpec:
     """Read the grammar; UsageError names what is wrong. `now`: what relative times count from."""
-    spec = _parse_times(text.removeprefix("@"), now) if text.startswith("@") else _parse_offsets(text, now)
+    spec = (
+        _parse_times(text.removeprefix("@"), now)
+        if text.startswith("@")
+        else _parse_offsets(text, now)
+    )
     if spec is None:
-        message = f"--offset {text!r} is none of start, end, N, +N, -N, N:M, N:, :M, 10m, @TIME, @TIME:TIME (see tail --help)"
+        message = (
+            f"--offset {text!r} is none of start, end, N, +N, -N, N:M, N:, :M, 10m, @TIME,"
+            " @TIME:TIME (see tail --help)"
+        )
         raise UsageError(message)
     return spec
 
@@ -96,7 +108,9 @@ def _parse_times(text: str, now: datetime) -> OffsetSpec | None:
         if second in {"", "end"}:
             return OffsetSpec(begin, END if second else None)
         length = parse_duration(second)
-        stop = start + length if length is not None and start is not None else _parse_time(second, now)
+        stop = (
+            start + length if length is not None and start is not None else _parse_time(second, now)
+        )
         if stop is not None:
             return OffsetSpec(begin, Bound("time", time=stop))
     return None
@@ -107,7 +121,9 @@ def _parse_time(text: str, now: datetime) -> datetime | None:
         if re.fullmatch(r"[0-9]+", text):
             if len(text) == MILLISECONDS_DIGITS:
                 return EPOCH_START + timedelta(milliseconds=int(text))
-            return EPOCH_START + timedelta(seconds=int(text)) if len(text) in SECONDS_DIGITS else None
+            return (
+                EPOCH_START + timedelta(seconds=int(text)) if len(text) in SECONDS_DIGITS else None
+            )
         if text.startswith("-"):
             ago = parse_duration(text[1:])
             return None if ago is None else now - ago
@@ -126,20 +142,31 @@ def parse_duration(text: str) -> timedelta | None:
         return None
     days, hours, minutes, seconds, milliseconds = (int(number or 0) for number in found.groups())
     try:
-        return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds, milliseconds=milliseconds)
+        return timedelta(
+            days=days, hours=hours, minutes=minutes, seconds=seconds, milliseconds=milliseconds
+        )
     except OverflowError:
         return None
 
 
 def resolve(spec: OffsetSpec, reader: LogReader, places: Sequence[TopicPartition]) -> Span:
-    """The offsets that these bounds are now; what lies before the beginning or beyond the end is brought inside."""
+    """The offsets that these bounds are now.
+
+    What lies before the beginning or beyond the end is brought inside.
+    """
     beginnings, ends = reader.beginnings(places), reader.ends(places)
 
     def offsets(bound: Bound) -> dict[TopicPartition, int]:
         at = reader.offset_at(places, bound.time) if bound.time is not None else {}
-        return {place: _offset(bound, beginnings[place], ends[place], at.get(place, 0)) for place in places}
+        return {
+            place: _offset(bound, beginnings[place], ends[place], at.get(place, 0))
+            for place in places
+        }
 
-    starts = {place: min(max(offset, beginnings[place]), ends[place]) for place, offset in offsets(spec.start).items()}
+    starts = {
+        place: min(max(offset, beginnings[place]), ends[place])
+        for place, offset in offsets(spec.start).items()
+    }
     return Span(starts, None if spec.stop is None else offsets(spec.stop))
 
 

@@ -1,4 +1,7 @@
-"""Which records are shown: filters by stream, type and training. A record whose envelope cannot be read is shown as what it is."""
+"""Which records are shown: filters by stream, type and training.
+
+A record whose envelope cannot be read is shown as what it is.
+"""
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -36,7 +39,9 @@ class EventFilter:
             envelope = read_envelope(record.value)
         except UnreadableError as error:
             # Its key still names the stream; a training or a type it cannot have.
-            wanted = self.training_id is None and not self.types and self._has_stream(record.key or "")
+            wanted = (
+                self.training_id is None and not self.types and self._has_stream(record.key or "")
+            )
             return Seen(record, None, str(error)) if wanted else None
         if self.training_id is not None and envelope.training_id != self.training_id:
             return None
@@ -48,4 +53,6 @@ class EventFilter:
         return self.stream is None or fnmatchcase(subject, self.stream)
 
     def _has_type(self, type_: str) -> bool:
-        return not self.types or any(fnmatchcase(type_, glob) or fnmatchcase(type_, f"cua.{glob}") for glob in self.types)
+        return not self.types or any(
+            fnmatchcase(type_, glob) or fnmatchcase(type_, f"cua.{glob}") for glob in self.types
+        )

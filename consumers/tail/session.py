@@ -25,7 +25,8 @@ class Tail:
     offset: OffsetSpec | None
     """None: everything there is; when following, what comes from now on."""
     limit: int | None
-    """Records shown: the last ones of what there is, or the first ones from `offset`, a cursor or now on."""
+    """Records shown: the last ones of what there is, or the first ones from `offset`, a cursor or
+    now on."""
     follow: bool
     selection: EventFilter
     is_wanted: Callable[[TopicPartition], bool]
@@ -35,7 +36,9 @@ class Tail:
 class TailSession:
     """Shows records. Positions move when a record was shown or passed over, and are saved only after the output was flushed."""
 
-    def __init__(self, reader: LogReader, tail: Tail, render: Formatter, out: BinaryIO, cursor: Cursor | None) -> None:
+    def __init__(
+        self, reader: LogReader, tail: Tail, render: Formatter, out: BinaryIO, cursor: Cursor | None
+    ) -> None:
         self._reader = reader
         self._tail = tail
         self._render = render
@@ -68,34 +71,56 @@ class TailSession:
         return self._num_shown
 
     def _wait_for_places(self) -> list[TopicPartition]:
-        while not (places := [place for place in self._reader.places() if self._tail.is_wanted(place)]) and self._tail.follow:
+        while (
+            not (
+                places := [place for place in self._reader.places() if self._tail.is_wanted(place)]
+            )
+            and self._tail.follow
+        ):
             self._has_waited = True
             time.sleep(WATCH_S)
         return places
 
-    def _span(self, places: list[TopicPartition], saved: Mapping[TopicPartition, int] | None) -> Span:
+    def _span(
+        self, places: list[TopicPartition], saved: Mapping[TopicPartition, int] | None
+    ) -> Span:
         if self._tail.offset is not None:
             spec = self._tail.offset
         else:
-            # A log that appeared while we waited for it began after us; a cursor must not skip what came before its first use.
+            # A log that appeared while we waited for it began after us; a cursor must not skip what
+            # came before its first use.
             from_now_on = self._tail.follow and self._cursor is None and not self._has_waited
             spec = OffsetSpec(END if from_now_on else START, None)
         span = resolve(spec, self._reader, places)
         if saved is None:
             return span
-        return Span({place: saved.get(place, start) for place, start in span.starts.items()}, span.stops)
+        return Span(
+            {place: saved.get(place, start) for place, start in span.starts.items()}, span.stops
+        )
 
     def _bounded(self, span: Span) -> Iterator[LogRecord]:
         ends = self._reader.ends(list(span.starts))
-        stops = ends if span.stops is None else {place: min(stop, ends[place]) for place, stop in span.stops.items()}
+        stops = (
+            ends
+            if span.stops is None
+            else {place: min(stop, ends[place]) for place, stop in span.stops.items()}
+        )
         return read_bounded(self._reader, span.starts, stops)
 
     def _follow(self, span: Span) -> None:
-        left = None if span.stops is None else {place for place, start in span.starts.items() if start < span.stops[place]}
+        left = (
+            None
+            if span.stops is None
+            else {place for place, start in span.starts.items() if start < span.stops[place]}
+        )
         for batch in read_on(self._reader, span.starts):
             if span.stops is not None and left is not None:
                 stops = span.stops
-                self._show(record for record in batch if record.offset < stops[TopicPartition(record.topic, record.partition)])
+                self._show(
+                    record
+                    for record in batch
+                    if record.offset < stops[TopicPartition(record.topic, record.partition)]
+                )
                 left = {place for place in left if self._positions[place] < stops[place]}
             else:
                 self._show(batch)
@@ -118,7 +143,10 @@ class TailSession:
         self._save()
 
     def _show_last(self, count: int, records: Iterable[LogRecord]) -> None:
-        last = deque((seen for record in records if (seen := self._tail.selection.see(record)) is not None), maxlen=count)
+        last = deque(
+            (seen for record in records if (seen := self._tail.selection.see(record)) is not None),
+            maxlen=count,
+        )
         for seen in last:
             self._print(seen)
 

@@ -1,4 +1,8 @@
-"""The human view of a record: one line, safe for a terminal whatever a policy wrote, arrays decoded and shortened, images never shown."""
+"""The human view of a record.
+
+One line, safe for a terminal whatever a policy wrote, arrays decoded and shortened, images never
+shown.
+"""
 
 import unicodedata
 from collections.abc import Iterator, Mapping
@@ -16,7 +20,13 @@ TEXT_CHARS = 80
 JSON_CHARS = 120
 ARRAY_HEAD = 6
 RED, DIM, RESET = "\x1b[31m", "\x1b[2m", "\x1b[0m"
-COLOURS = {"training": "\x1b[35m", "step": "\x1b[34m", "group": "\x1b[36m", "rollout": "\x1b[32m", "environment": "\x1b[33m"}
+COLOURS = {
+    "training": "\x1b[35m",
+    "step": "\x1b[34m",
+    "group": "\x1b[36m",
+    "rollout": "\x1b[32m",
+    "environment": "\x1b[33m",
+}
 """By the second part of the type; failures are red."""
 
 
@@ -24,16 +34,28 @@ def line(seen: Seen, *, colour: bool) -> str:
     """One line without its newline."""
     record, envelope = seen.record, seen.envelope
     if envelope is None:
-        text = f"{record.appended_at:%Y-%m-%d %H:%M:%S.%f}"[:-3] + f"  UNREADABLE {record.topic}/{record.partition}@{record.offset}"
-        text += f" key={plain(record.key or '-')} ({len(record.value)} bytes): {plain(seen.problem or '')}"
+        text = (
+            f"{record.appended_at:%Y-%m-%d %H:%M:%S.%f}"[:-3]
+            + f"  UNREADABLE {record.topic}/{record.partition}@{record.offset}"
+        )
+        text += (
+            f" key={plain(record.key or '-')} ({len(record.value)} bytes):"
+            f" {plain(seen.problem or '')}"
+        )
         return f"{RED}{text}{RESET}" if colour else text
     name = plain(envelope.type.removeprefix("cua."))
     time = f"{envelope.time:%Y-%m-%d %H:%M:%S.%f}"[:-3]
     place = f"{plain(envelope.subject)} {envelope.point}"
-    said = " ".join(f"{plain(key)}={show(key, value)}" for key, value in envelope.data.items() if value not in (None, [], {}))
+    said = " ".join(
+        f"{plain(key)}={show(key, value)}"
+        for key, value in envelope.data.items()
+        if value not in (None, [], {})
+    )
     if not colour:
         return f"{time}  {name:<32} {place}  {said}".rstrip()
-    tint = RED if name.endswith(("failed", "cancelled")) else COLOURS.get(name.partition(".")[0], "")
+    tint = (
+        RED if name.endswith(("failed", "cancelled")) else COLOURS.get(name.partition(".")[0], "")
+    )
     return f"{DIM}{time}{RESET}  {tint}{name:<32}{RESET} {DIM}{place}{RESET}  {said}".rstrip()
 
 
@@ -44,7 +66,11 @@ def show(key: str, value: JsonValue) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, Mapping):
-        inner = ", ".join(f"{plain(name)}: {show(name, part)}" for name, part in value.items() if part not in (None, [], {}))
+        inner = ", ".join(
+            f"{plain(name)}: {show(name, part)}"
+            for name, part in value.items()
+            if part not in (None, [], {})
+        )
         return shorten(f"{{{inner}}}", JSON_CHARS * 3)
     if isinstance(value, list):
         head = ", ".join(show(key, part) for part in value[:ARRAY_HEAD])
@@ -64,10 +90,15 @@ def _show_text(key: str, value: str) -> str:
 
 def _show_array(dtype: str, value: str) -> str:
     try:
-        numbers: list[int] | list[float] = decode_int32(value) if dtype == "<i4" else decode_float32(value)
+        numbers: list[int] | list[float] = (
+            decode_int32(value) if dtype == "<i4" else decode_float32(value)
+        )
     except ValueError:
         return "[not an array]"
-    head = " ".join(f"{number:.4g}" if isinstance(number, float) else str(number) for number in numbers[:ARRAY_HEAD])
+    head = " ".join(
+        f"{number:.4g}" if isinstance(number, float) else str(number)
+        for number in numbers[:ARRAY_HEAD]
+    )
     return f"[{len(numbers)}: {head}{' …' if len(numbers) > ARRAY_HEAD else ''}]"
 
 
@@ -77,10 +108,15 @@ def shorten(text: str, chars: int) -> str:
 
 
 def plain(text: str) -> str:
-    """Without anything that a terminal could obey: control, format (bidirectional overrides) and half characters become `\ufffd`."""
+    """Without anything that a terminal could obey.
+
+    Control, format (bidirectional overrides) and half characters become `\ufffd`.
+    """
     if text.isascii() and text.isprintable():
         return text
-    return "".join("\ufffd" if unicodedata.category(character)[0] == "C" else character for character in text)
+    return "".join(
+        "\ufffd" if unicodedata.category(character)[0] == "C" else character for character in text
+    )
 
 
 @cache

@@ -1,1 +1,4 @@
-"""What is optimised, as pure functions of tensors and numbers: advantages, losses, KL estimators."""
+"""What is optimised, as pure functions of tensors and numbers.
+
+Advantages, losses, KL estimators.
+"""

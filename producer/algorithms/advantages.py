@@ -1,4 +1,7 @@
-"""GRPO's advantages: how much better a rollout did than its group. Pure numbers, no torch. Axis: G rollouts of one group."""
+"""GRPO's advantages: how much better a rollout did than its group. Pure numbers, no torch.
+
+Axis: G rollouts of one group.
+"""
 
 from collections.abc import Sequence
 from math import sqrt
@@ -8,10 +11,12 @@ STD_EPSILON = 0.05
 
 
 def group_advantages(rewards_G: Sequence[float], *, divide_by_std: bool = False) -> list[float]:
-    """Each reward minus its group's mean; if asked divided by (population standard deviation + `STD_EPSILON`).
+    """Each reward minus its group's mean.
 
-    Dr. GRPO (arXiv 2503.20783) is the first, DeepSeekMath's GRPO (arXiv 2402.03300) the second with another epsilon. An empty group has
-    none.
+    If asked divided by (population standard deviation + `STD_EPSILON`).
+
+    Dr. GRPO (arXiv 2503.20783) is the first, DeepSeekMath's GRPO (arXiv 2402.03300) the second with
+    another epsilon. An empty group has none.
     """
     if not rewards_G:
         return []

@@ -1,4 +1,7 @@
-"""The interface Codec: from what a policy writes to actions, and back. It knows no device and no policy, only text and pixels."""
+"""The interface Codec: from what a policy writes to actions, and back.
+
+It knows no device and no policy, only text and pixels.
+"""
 
 from typing import Literal, NoReturn, Protocol
 
@@ -25,16 +28,30 @@ class Codec(Protocol):
         ...
 
     def parse(self, text: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
-        """What a completion asks for, in order. Never raises, never empty: what cannot be understood has an `error_type`.
+        """What a completion asks for, in order.
 
-        `parse`: no call can be read; `tool_name`: there is no such tool; `tool_arg`: the tool is there, its arguments are wrong.
+        Never raises, never empty: what cannot be understood has an `error_type`.
+
+        `parse`: no call can be read; `tool_name`: there is no such tool; `tool_arg`: the tool is
+        there, its arguments are wrong.
         """
         ...
 
 
-def not_understood(error_type: ErrorType, message: str, tool_name: str = "", tool_args: dict[str, JsonValue] | None = None) -> TakenAction:
+def not_understood(
+    error_type: ErrorType,
+    message: str,
+    tool_name: str = "",
+    tool_args: dict[str, JsonValue] | None = None,
+) -> TakenAction:
     """A call that could not be turned into an action."""
-    return TakenAction(tool_name=tool_name, tool_args=tool_args or {}, action=None, error_type=error_type, error_message=message)
+    return TakenAction(
+        tool_name=tool_name,
+        tool_args=tool_args or {},
+        action=None,
+        error_type=error_type,
+        error_message=message,
+    )
 
 
 def cannot_encode(language: str, action: Action) -> NoReturn:

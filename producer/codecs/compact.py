@@ -1,10 +1,13 @@
-"""The small policy's own language: one short call per turn, coordinates as whole hundredths of the screen (0-99).
+"""The small policy's own language.
+
+One short call per turn, coordinates as whole hundredths of the screen (0-99).
 
     click(31,52)  click(chrome 31,chrome 52)  double_click(31,52)  long_press(31,52)  swipe(up)  swipe(50,1,50,60)  type(word)
     button(home)  press(enter)  open(com.android.chrome)  wait()  screenshot()  answer(word)  terminate(success)
 
-What is touched may be named before each of its coordinates: the policy says the name and finds the place by it. The name is a thought, the
-coordinates alone count. A hundredth stands for the pixel in its middle. `swipe(up)` is a finger that moves up the middle of the screen.
+What is touched may be named before each of its coordinates: the policy says the name and finds the
+place by it. The name is a thought, the coordinates alone count. A hundredth stands for the pixel in
+its middle. `swipe(up)` is a finger that moves up the middle of the screen.
 """
 
 import re
@@ -66,16 +69,29 @@ class CompactCodec:
         """The one call that the text is."""
         found = CALL.fullmatch(text)
         if found is None:
-            return (not_understood("parse", f"expected one call such as click(31,52), found {text[:80]!r}"),)
+            return (
+                not_understood(
+                    "parse", f"expected one call such as click(31,52), found {text[:80]!r}"
+                ),
+            )
         tool, inside = found.groups()
         read = TOOLS.get(tool)
         arguments = {"text": inside}
         if read is None:
-            return (not_understood("tool_name", f"expected one of {', '.join(TOOLS)}, found {tool}", tool, dict(arguments)),)
+            return (
+                not_understood(
+                    "tool_name",
+                    f"expected one of {', '.join(TOOLS)}, found {tool}",
+                    tool,
+                    dict(arguments),
+                ),
+            )
         try:
             action = read(inside, width_px, height_px)
         except (_BadArgumentError, ValidationError) as error:
-            return (not_understood("tool_arg", f"{tool}: {_first_line(error)}", tool, dict(arguments)),)
+            return (
+                not_understood("tool_arg", f"{tool}: {_first_line(error)}", tool, dict(arguments)),
+            )
         return (TakenAction(tool_name=tool, tool_args=dict(arguments), action=action),)
 
 
@@ -118,13 +134,20 @@ def _numbers(inside: str, count: int) -> list[int]:
 
 def _point(inside: str, width_px: int, height_px: int) -> dict[str, int]:
     parts = [part.strip() for part in inside.split(",")]
-    x, y = _numbers(",".join(named[1] if (named := NAMED_NUMBER.fullmatch(part)) else part for part in parts), 2)
+    x, y = _numbers(
+        ",".join(named[1] if (named := NAMED_NUMBER.fullmatch(part)) else part for part in parts), 2
+    )
     return {"x": _pixel(x, width_px), "y": _pixel(y, height_px)}
 
 
 def _swipe(inside: str, width_px: int, height_px: int) -> Action:
     x, y, to_x, to_y = SWIPES[inside] if inside in SWIPES else _numbers(inside, 4)
-    return actions.Swipe(x=_pixel(x, width_px), y=_pixel(y, height_px), to_x=_pixel(to_x, width_px), to_y=_pixel(to_y, height_px))
+    return actions.Swipe(
+        x=_pixel(x, width_px),
+        y=_pixel(y, height_px),
+        to_x=_pixel(to_x, width_px),
+        to_y=_pixel(to_y, height_px),
+    )
 
 
 def _nothing(inside: str, action: Action) -> Action:
@@ -136,15 +159,21 @@ def _nothing(inside: str, action: Action) -> Action:
 
 TOOLS: dict[str, Callable[[str, int, int], Action]] = {
     "click": lambda inside, width, height: actions.Click(**_point(inside, width, height)),
-    "double_click": lambda inside, width, height: actions.DoubleClick(**_point(inside, width, height)),
+    "double_click": lambda inside, width, height: actions.DoubleClick(
+        **_point(inside, width, height)
+    ),
     "long_press": lambda inside, width, height: actions.LongPress(**_point(inside, width, height)),
     "swipe": _swipe,
     "type": lambda inside, _width, _height: actions.Type(text=inside),
-    "button": lambda inside, _width, _height: actions.SystemButton.model_validate({"button": inside}),
+    "button": lambda inside, _width, _height: actions.SystemButton.model_validate(
+        {"button": inside}
+    ),
     "press": lambda inside, _width, _height: actions.KeyPress(keys=(inside,)),
     "open": lambda inside, _width, _height: actions.OpenApp(package=inside),
     "wait": lambda inside, _width, _height: _nothing(inside, actions.Wait()),
     "screenshot": lambda inside, _width, _height: _nothing(inside, actions.Screenshot()),
     "answer": lambda inside, _width, _height: actions.Answer(text=inside),
-    "terminate": lambda inside, _width, _height: actions.Terminate.model_validate({"status": inside}),
+    "terminate": lambda inside, _width, _height: actions.Terminate.model_validate(
+        {"status": inside}
+    ),
 }

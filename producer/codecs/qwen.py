@@ -1,10 +1,13 @@
-"""Qwen's tool calls (`mobile_use`, `computer_use`): JSON between <tool_call> tags, coordinates from 0 to 1000 on each axis.
+"""Qwen's tool calls (`mobile_use`, `computer_use`).
+
+JSON between <tool_call> tags, coordinates from 0 to 1000 on each axis.
 
     <tool_call>
     {"name": "mobile_use", "arguments": {"action": "click", "coordinate": [312, 540]}}
     </tool_call>
 
-We write `mobile_use` and read both; what only one of them has is read under either name. A completion may hold several calls.
+We write `mobile_use` and read both; what only one of them has is read under either name. A
+completion may hold several calls.
 """
 
 import json
@@ -49,7 +52,11 @@ class QwenCodec:
         """Every tool call in the text."""
         calls = CALL.findall(text)
         if not calls:
-            return (not_understood("parse", f"expected <tool_call>...</tool_call>, found {text[:80]!r}"),)
+            return (
+                not_understood(
+                    "parse", f"expected <tool_call>...</tool_call>, found {text[:80]!r}"
+                ),
+            )
         return tuple(_read_call(call, width_px, height_px) for call in calls)
 
 
@@ -68,13 +75,29 @@ def _pointing(action: Action, width_px: int, height_px: int) -> Arguments | None
         case actions.DoubleClick():
             return {"action": "double_click", "coordinate": point(action.x, action.y)}
         case actions.LongPress():
-            return {"action": "long_press", "coordinate": point(action.x, action.y), "time": action.duration_s}
+            return {
+                "action": "long_press",
+                "coordinate": point(action.x, action.y),
+                "time": action.duration_s,
+            }
         case actions.Swipe():
-            return {"action": "swipe", "coordinate": point(action.x, action.y), "coordinate2": point(action.to_x, action.to_y)}
+            return {
+                "action": "swipe",
+                "coordinate": point(action.x, action.y),
+                "coordinate2": point(action.to_x, action.to_y),
+            }
         case actions.Scroll(scroll_x=0):
-            return {"action": "scroll", "coordinate": point(action.x, action.y), "pixels": -action.scroll_y}
+            return {
+                "action": "scroll",
+                "coordinate": point(action.x, action.y),
+                "pixels": -action.scroll_y,
+            }
         case actions.Scroll(scroll_y=0):
-            return {"action": "hscroll", "coordinate": point(action.x, action.y), "pixels": action.scroll_x}
+            return {
+                "action": "hscroll",
+                "coordinate": point(action.x, action.y),
+                "pixels": action.scroll_x,
+            }
         case actions.Move():
             return {"action": "mouse_move", "coordinate": point(action.x, action.y)}
         case _:
@@ -123,7 +146,11 @@ def _envelope(call: str) -> tuple[str, Arguments]:
     except (ValueError, RecursionError) as error:
         message = f"expected JSON in the tool call: {error}"
         raise _BadCallError(message, "parse") from error
-    if not isinstance(content, dict) or not isinstance(content.get("name"), str) or not isinstance(content.get("arguments"), dict):
+    if (
+        not isinstance(content, dict)
+        or not isinstance(content.get("name"), str)
+        or not isinstance(content.get("arguments"), dict)
+    ):
         message = f'expected {{"name": ..., "arguments": {{...}}}}, found {call.strip()[:80]!r}'
         raise _BadCallError(message, "parse")
     if content["name"] not in TOOLS:
@@ -153,12 +180,22 @@ class _Reader:
         """Pixels of a coordinate."""
         value = self.arguments.get(name)
         numbers = (
-            [part for part in value if isinstance(part, int | float) and not isinstance(part, bool)] if isinstance(value, list) else []
+            [part for part in value if isinstance(part, int | float) and not isinstance(part, bool)]
+            if isinstance(value, list)
+            else []
         )
-        if not isinstance(value, list) or len(value) != 2 or len(numbers) != 2 or not all(0 <= part <= SCALE for part in numbers):  # noqa: PLR2004
+        if (
+            not isinstance(value, list)
+            or len(value) != 2
+            or len(numbers) != 2
+            or not all(0 <= part <= SCALE for part in numbers)
+        ):
             message = f"expected {name}: [x, y] with numbers from 0 to {SCALE}, found {value!r}"
             raise _BadCallError(message)
-        x, y = (int(share * size // SCALE) for share, size in zip(numbers, (self.width_px, self.height_px), strict=True))
+        x, y = (
+            int(share * size // SCALE)
+            for share, size in zip(numbers, (self.width_px, self.height_px), strict=True)
+        )
         return {"x": min(x, self.width_px - 1), "y": min(y, self.height_px - 1)}
 
     def text(self, name: str = "text") -> str:
@@ -172,7 +209,11 @@ class _Reader:
     def number(self, name: str, default: float | None = None) -> float:
         """A number argument."""
         value = self.arguments.get(name, default)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not math.isfinite(value)
+        ):
             message = f"expected {name}: a number, found {value!r}"
             raise _BadCallError(message)
         return float(value)
@@ -188,14 +229,20 @@ def _key(call: _Reader) -> Action:
     if isinstance(keys, list) and keys and all(isinstance(key, str) for key in keys):
         return actions.KeyPress(keys=tuple(str(key) for key in keys))
     text = call.text()
-    return actions.SystemButton.model_validate({"button": text}) if text in KEY_BUTTONS else actions.KeyPress(keys=(text,))
+    return (
+        actions.SystemButton.model_validate({"button": text})
+        if text in KEY_BUTTONS
+        else actions.KeyPress(keys=(text,))
+    )
 
 
 def _button(call: _Reader) -> Action:
     button = call.text("button").lower()
     if button == "enter":
         return actions.KeyPress(keys=("enter",))
-    return actions.SystemButton.model_validate({"button": "recents" if button == "menu" else button})
+    return actions.SystemButton.model_validate(
+        {"button": "recents" if button == "menu" else button}
+    )
 
 
 ACTIONS: dict[str, Callable[[_Reader], Action]] = {
@@ -204,7 +251,9 @@ ACTIONS: dict[str, Callable[[_Reader], Action]] = {
     "right_click": lambda call: actions.Click(**call.point(), button="right"),
     "middle_click": lambda call: actions.Click(**call.point(), button="wheel"),
     "double_click": lambda call: actions.DoubleClick(**call.point()),
-    "long_press": lambda call: actions.LongPress(**call.point(), duration_s=call.number("time", 1.0)),
+    "long_press": lambda call: actions.LongPress(
+        **call.point(), duration_s=call.number("time", 1.0)
+    ),
     "swipe": _swipe,
     "scroll": lambda call: actions.Scroll(**call.point(), scroll_y=-round(call.number("pixels"))),
     "hscroll": lambda call: actions.Scroll(**call.point(), scroll_x=round(call.number("pixels"))),
@@ -215,6 +264,8 @@ ACTIONS: dict[str, Callable[[_Reader], Action]] = {
     "system_button": _button,
     "open": lambda call: actions.OpenApp(package=call.text()),
     "wait": lambda call: actions.Wait(duration_s=call.number("time", 1.0)),
-    "terminate": lambda call: actions.Terminate.model_validate({"status": call.arguments.get("status", "success")}),
+    "terminate": lambda call: actions.Terminate.model_validate(
+        {"status": call.arguments.get("status", "success")}
+    ),
 }
 """Action name -> how its arguments are read."""

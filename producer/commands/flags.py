@@ -25,7 +25,13 @@ def config_flags(command: Callable[..., Any]) -> Callable[..., Any]:
         if field.annotation is bool:
             option = click.option(f"{flag}/--no-{flag[2:]}", name, default=None, help=text)
         else:
-            option = click.option(flag, name, default=None, metavar="JSON" if name in JSON_FIELDS else "VALUE", help=text)
+            option = click.option(
+                flag,
+                name,
+                default=None,
+                metavar="JSON" if name in JSON_FIELDS else "VALUE",
+                help=text,
+            )
         command = option(command)
     return command
 
@@ -40,7 +46,10 @@ def given_fields(flags: Mapping[str, Any], config_file: Path | None) -> dict[str
             try:
                 given[name] = json.loads(value)
             except json.JSONDecodeError as error:
-                message = f'{name}: expected JSON such as {{"source_type": "demo_training"}}, found {value!r} ({error})'
+                message = (
+                    f'{name}: expected JSON such as {{"source_type": "demo_training"}}, found'
+                    f" {value!r} ({error})"
+                )
                 raise UsageError(message) from None
         else:
             given[name] = value
@@ -57,7 +66,9 @@ def read_config_file(path: Path) -> dict[str, Any]:
     try:
         fields = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
     except (json.JSONDecodeError, tomllib.TOMLDecodeError) as error:
-        message = f"--config: expected {'TOML' if path.suffix == '.toml' else 'JSON'} in {path}: {error}"
+        message = (
+            f"--config: expected {'TOML' if path.suffix == '.toml' else 'JSON'} in {path}: {error}"
+        )
         raise UsageError(message) from None
     if not isinstance(fields, dict):
         message = f"--config: expected an object of fields in {path}, found {type(fields).__name__}"

@@ -38,11 +38,24 @@ def say(line: str) -> None:
 
 @click.command(name="run")
 @config_flags
-@click.option("--config", "config_file", type=click.Path(path_type=Path), help="JSON or TOML file of fields; flags win.")
-@click.option("--monitor/--no-monitor", default=True, help="Keep the tables and show the monitor while training (cua-project up).")
-@click.option("--takeover", is_flag=True, help="Continue although another host seems to train this still.")
+@click.option(
+    "--config",
+    "config_file",
+    type=click.Path(path_type=Path),
+    help="JSON or TOML file of fields; flags win.",
+)
+@click.option(
+    "--monitor/--no-monitor",
+    default=True,
+    help="Keep the tables and show the monitor while training (cua-project up).",
+)
+@click.option(
+    "--takeover", is_flag=True, help="Continue although another host seems to train this still."
+)
 @click.option("--json", "as_json", is_flag=True, help="Last line of output: the summary as JSON.")
-def command(*, config_file: Path | None, monitor: bool, takeover: bool, as_json: bool, **flags: Any) -> int:  # noqa: ANN401  # the fields' flags
+def command(
+    *, config_file: Path | None, monitor: bool, takeover: bool, as_json: bool, **flags: Any
+) -> int:  # the fields' flags
     """Train a policy, or continue the training of the same --training-name.
 
     Without flags: the preset demo, a small policy on a simulated phone, in minutes on a CPU.
@@ -79,11 +92,17 @@ def command(*, config_file: Path | None, monitor: bool, takeover: bool, as_json:
 
 def _print_summary(summary: dict[str, Any]) -> None:
     name = summary["training_name"]
-    click.echo(f"training {name}: {summary['status']} after step {summary['steps']}, {summary['seconds']:.0f} s")
+    click.echo(
+        f"training {name}: {summary['status']} after step {summary['steps']},"
+        f" {summary['seconds']:.0f} s"
+    )
     for when in ("before", "after"):
         success, error = summary[f"success_{when}"], summary[f"standard_error_{when}"]
         if success is not None:
-            click.echo(f"success {when}: {success:.3f} ± {error:.3f} ({summary['episodes']} episodes on unseen seeds)")
+            click.echo(
+                f"success {when}: {success:.3f} ± {error:.3f} ({summary['episodes']} episodes on"
+                " unseen seeds)"
+            )
     prefix = "" if not os.environ.get("CUA_HOME") else f"CUA_HOME={os.environ['CUA_HOME']} "
     click.echo("look at it:")
     click.echo(f"  {prefix}cua-project up                       # monitor and tables")

@@ -1,7 +1,10 @@
-"""Builds the small policy from nothing: Qwen3-VL's architecture from a configuration, our tokenizer, its image processor.
+"""Builds the small policy from nothing.
 
-The folder is the standard Hugging Face layout: anyone loads it with `Qwen3VLForConditionalGeneration.from_pretrained` and
-`Qwen3VLProcessor.from_pretrained`. Weights are random here; `producer.demo_policy` makes them see and click.
+Qwen3-VL's architecture from a configuration, our tokenizer, its image processor.
+
+The folder is the standard Hugging Face layout: anyone loads it with
+`Qwen3VLForConditionalGeneration.from_pretrained` and `Qwen3VLProcessor.from_pretrained`. Weights
+are random here; `producer.demo_policy` makes them see and click.
 """
 
 import json
@@ -32,7 +35,8 @@ class PolicySize:
     text_dim: int = 128
     text_layers: int = 4
     text_heads: int = 4
-    """Of text_dim / text_heads each; as many key and value heads, which at this size costs less than repeating shared ones."""
+    """Of text_dim / text_heads each; as many key and value heads, which at this size costs less
+    than repeating shared ones."""
     text_ffn: int = 384
     vision_dim: int = 96
     vision_layers: int = 3
@@ -41,16 +45,23 @@ class PolicySize:
     patch_px: int = 16
     """Side of a patch of the resized screen; one image token each."""
     screen_pixels: int = 128 * 128
-    """Area that the processor resizes to, keeping the aspect: 360 x 640 becomes 96 x 160, 60 patches."""
+    """Area that the processor resizes to, keeping the aspect: 360 x 640 becomes 96 x 160, 60
+    patches."""
     initializer_range: float = 0.1
-    """Standard deviation of fresh weights: about 1 / sqrt(dim). The architecture's own 0.02 suits thousands of dimensions; with it this
-    policy has hardly begun to see (21 instead of 91 % of places named) after the same 150 steps."""
+    """Standard deviation of fresh weights: about 1 / sqrt(dim). The architecture's own 0.02 suits
+    thousands of dimensions; with it this policy has hardly begun to see (21 instead of 91 % of
+    places named) after the same 150 steps."""
     position_grid: int = 10
     """Learned positions per side, resampled to the patches of an image."""
 
 
-def build_policy(folder: Path, texts: Iterable[str], seed: int, size: PolicySize | None = None) -> None:
-    """Write tokenizer, processor and random weights into `folder`; the same arguments give the same bytes of weights."""
+def build_policy(
+    folder: Path, texts: Iterable[str], seed: int, size: PolicySize | None = None
+) -> None:
+    """Write tokenizer, processor and random weights into `folder`.
+
+    The same arguments give the same bytes of weights.
+    """
     transformers_logging.disable_progress_bar()
     size = size or PolicySize()
     tokenizer = build_tokenizer(texts)
@@ -59,7 +70,9 @@ def build_policy(folder: Path, texts: Iterable[str], seed: int, size: PolicySize
         network = Qwen3VLForConditionalGeneration(_configuration(size, tokenizer))
     folder.mkdir(parents=True, exist_ok=True)
     network.save_pretrained(folder)
-    (folder / COMPACT_MARK).write_text(json.dumps({"codec": "compact", "seed": seed, "size": asdict(size)}))
+    (folder / COMPACT_MARK).write_text(
+        json.dumps({"codec": "compact", "seed": seed, "size": asdict(size)})
+    )
     _processor(size, tokenizer).save_pretrained(folder)
 
 
@@ -117,7 +130,12 @@ def image_processor(size: PolicySize) -> Qwen2VLImageProcessor:
 
 def _processor(size: PolicySize, tokenizer: PreTrainedTokenizerFast) -> Qwen3VLProcessor:
     videos = Qwen3VLVideoProcessor(**_pictures(size))
-    return Qwen3VLProcessor(image_processor=image_processor(size), tokenizer=tokenizer, video_processor=videos, chat_template=CHAT_TEMPLATE)
+    return Qwen3VLProcessor(
+        image_processor=image_processor(size),
+        tokenizer=tokenizer,
+        video_processor=videos,
+        chat_template=CHAT_TEMPLATE,
+    )
 
 
 def _pictures(size: PolicySize) -> dict[str, Any]:

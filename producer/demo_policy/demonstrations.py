@@ -48,9 +48,12 @@ class Demonstration:
 
 
 def demonstrate(task: Task, seed: int, *, noise: float, max_turns: int) -> Demonstration:
-    """One episode, to the oracle's last word or `max_turns`; the same arguments give the same episode.
+    """One episode, to the oracle's last word or `max_turns`.
 
-    `noise` is the share of random actions, 0 to 1. Phones come from a seed space of their own, which no training or evaluation draws from.
+    The same arguments give the same episode.
+
+    `noise` is the share of random actions, 0 to 1. Phones come from a seed space of their own,
+    which no training or evaluation draws from.
     """
     random = Random(derived_seed("demonstration", task.task_id, seed))  # noqa: S311  # variety, not secrets
     sim, codec = AndroidSim(), CompactCodec()
@@ -75,31 +78,50 @@ def demonstrate(task: Task, seed: int, *, noise: float, max_turns: int) -> Demon
 
 
 def label_of(element: Element) -> str:
-    """What is written on an element, or what it is called where nothing is written: icons of the dock bear no label."""
+    """What is written on an element, or what it is called where nothing is written.
+
+    Icons of the dock bear no label.
+    """
     return element.label or APP_LABELS.get(element.name) or element.name.replace("_", " ")
 
 
 def spoken_name(element: Element) -> str:
-    """An element's name as the policy says it: the words of its label, without numbers (they would run into the coordinates) and kinds.
+    """An element's name as the policy says it.
 
-    A kind says nothing of which: with `settings icon` the last word, which the place is found by, was the same for every icon.
+    The words of its label, without numbers (they would run into the coordinates) and kinds.
+
+    A kind says nothing of which: with `settings icon` the last word, which the place is found by,
+    was the same for every icon.
     """
-    words = [piece for piece in pieces(label_of(element)) if piece[0].isalpha() and piece not in KINDS]
+    words = [
+        piece for piece in pieces(label_of(element)) if piece[0].isalpha() and piece not in KINDS
+    ]
     return " ".join(words[:MAX_NAME_WORDS])
 
 
 def _naming(text: str, action: Action, elements: Sequence[Element]) -> str:
-    """The call with the name of what it touches before each coordinate: `click(chrome 31,chrome 52)`.
+    """The call with the name of what it touches before each coordinate.
 
-    Said once, before x only, y would have to remember it: the row of an icon was right in half of the cases where the column was in all.
+    `click(chrome 31,chrome 52)`.
+
+    Said once, before x only, y would have to remember it: the row of an icon was right in half of
+    the cases where the column was in all.
     """
     if not isinstance(action, Click):
         return text
-    touched = [one for one in elements if one.box[0] <= action.x < one.box[2] and one.box[1] <= action.y < one.box[3] and spoken_name(one)]
+    touched = [
+        one
+        for one in elements
+        if one.box[0] <= action.x < one.box[2]
+        and one.box[1] <= action.y < one.box[3]
+        and spoken_name(one)
+    ]
     if not touched:
         return text
     smallest = min(touched, key=lambda one: (one.box[2] - one.box[0]) * (one.box[3] - one.box[1]))
-    return text.replace("(", f"({spoken_name(smallest)} ", 1).replace(",", f",{spoken_name(smallest)} ", 1)
+    return text.replace("(", f"({spoken_name(smallest)} ", 1).replace(
+        ",", f",{spoken_name(smallest)} ", 1
+    )
 
 
 def spread(tasks: Sequence[Task], num: int) -> list[tuple[Task, int]]:

@@ -68,34 +68,54 @@ class EncodedEpisode:
     grid: Grid
 
 
-def encode_demonstrations(demonstrations: Iterable[Demonstration], image_processor: Any) -> list[EncodedEpisode]:  # noqa: ANN401  # transformers
+def encode_demonstrations(
+    demonstrations: Iterable[Demonstration], image_processor: Any
+) -> list[EncodedEpisode]:  # transformers
     """Every episode through the policy's own image processor."""
     remaining = iter(demonstrations)
     seen = []
     while chunk := tuple(islice(remaining, CHUNK)):
-        pixels = image_processor(images=[screen for one in chunk for screen in one.screens], return_tensors="pt")
+        pixels = image_processor(
+            images=[screen for one in chunk for screen in one.screens], return_tensors="pt"
+        )
         rows, columns = pixels["image_grid_thw"][0].tolist()[1:]
         grid = Grid(rows, columns)
-        patches = ((pixels["pixel_values"] + 1) * 127.5).round().to(torch.uint8).view(-1, grid.num_tokens, pixels["pixel_values"].shape[1])
+        patches = (
+            ((pixels["pixel_values"] + 1) * 127.5)
+            .round()
+            .to(torch.uint8)
+            .view(-1, grid.num_tokens, pixels["pixel_values"].shape[1])
+        )
         for one, own in zip(chunk, patches.split([len(one.turns) for one in chunk]), strict=True):
             seen.append(EncodedEpisode(one.task.description, one.turns, own.clone(), grid))
     return seen
 
 
-def encode_episodes(episodes: Sequence[EncodedEpisode], processor: Any, image_token: int) -> list[Example]:  # noqa: ANN401  # transformers
+def encode_episodes(
+    episodes: Sequence[EncodedEpisode], processor: Any, image_token: int
+) -> list[Example]:  # transformers
     """Every episode with the policy's own prompts around its turns."""
     renderer = Renderer(processor, image_token)
     return [_encode(episode, renderer, processor.tokenizer, image_token) for episode in episodes]
 
 
-def _encode(episode: EncodedEpisode, renderer: Renderer, tokenizer: Any, image_token: int) -> Example:  # noqa: ANN401  # transformers
+def _encode(
+    episode: EncodedEpisode, renderer: Renderer, tokenizer: Any, image_token: int
+) -> Example:  # transformers
     grid = episode.grid
     tokens: list[int] = []
     imitated: list[bool] = []
     names, places, pointings = [], [], []
     for index, turn in enumerate(episode.turns):
-        prompt = renderer.next_turn(grid, stopped=True) if index else renderer.first_turn(episode.description, grid)
-        said = [*tokenizer(turn.text, add_special_tokens=False)["input_ids"], tokenizer.eos_token_id]
+        prompt = (
+            renderer.next_turn(grid, stopped=True)
+            if index
+            else renderer.first_turn(episode.description, grid)
+        )
+        said = [
+            *tokenizer(turn.text, add_special_tokens=False)["input_ids"],
+            tokenizer.eos_token_id,
+        ]
         tokens += [*prompt, *said]
         imitated += [False] * len(prompt) + [not turn.is_noise] * len(said)
         shown, where = _what_patches_show(turn.elements, grid, tokenizer)
@@ -124,7 +144,7 @@ def _middle(element: Element) -> tuple[int, int]:
     )
 
 
-def _pointings(elements: Sequence[Element], tokenizer: Any) -> tuple[Pointing, ...]:  # noqa: ANN401  # transformers
+def _pointings(elements: Sequence[Element], tokenizer: Any) -> tuple[Pointing, ...]:  # transformers
     """What can be told apart by its name."""
     names = [spoken_name(element) for element in elements]
     return tuple(
@@ -134,7 +154,9 @@ def _pointings(elements: Sequence[Element], tokenizer: Any) -> tuple[Pointing, .
     )
 
 
-def _what_patches_show(elements: Sequence[Element], grid: Grid, tokenizer: Any) -> tuple[Integers, Integers]:  # noqa: ANN401  # transformers
+def _what_patches_show(
+    elements: Sequence[Element], grid: Grid, tokenizer: Any
+) -> tuple[Integers, Integers]:  # transformers
     """(names [N, K], places [N, 2]): of each patch the element that covers most of it."""
     names = np.full((grid.num_tokens, MAX_NAME_WORDS), NOTHING, dtype=np.int64)
     places = np.full((grid.num_tokens, 2), NOTHING, dtype=np.int64)
@@ -143,14 +165,19 @@ def _what_patches_show(elements: Sequence[Element], grid: Grid, tokenizer: Any) 
     vocabulary = tokenizer.get_vocab()
     for element in elements:
         left, top, right, bottom = element.box
-        words = [vocabulary[piece] for piece in pieces(label_of(element)) if piece in vocabulary][: MAX_NAME_WORDS - 1]
+        words = [vocabulary[piece] for piece in pieces(label_of(element)) if piece in vocabulary][
+            : MAX_NAME_WORDS - 1
+        ]
         if element.state in {"on", "off", "selected"}:
             words.append(vocabulary[element.state])
-        # A list's row is known by its icon and the beginning of its words; its rest shows a switch or nothing.
+        # A list's row is known by its icon and the beginning of its words; its rest shows a switch
+        # or nothing.
         last_column = 2 if right - left > WIDTH_PX // 2 else grid.columns
         for row in range(max(0, int(top // height)), min(grid.rows, int(-(-bottom // height)))):
             high = min(bottom, (row + 1) * height) - max(top, row * height)
-            for column in range(max(0, int(left // width)), min(last_column, int(-(-right // width)))):
+            for column in range(
+                max(0, int(left // width)), min(last_column, int(-(-right // width)))
+            ):
                 wide = min(right, (column + 1) * width) - max(left, column * width)
                 if wide * high > max(covered[row, column], MIN_SHARE * width * height):
                     covered[row, column] = wide * high

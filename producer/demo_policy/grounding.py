@@ -23,7 +23,9 @@ SCREENS_PER_PASS = 16
 MAX_GRADIENT_NORM = 1.0
 
 
-def encode_screens(visual: nn.Module, patches_SNC: Tensor, rows: int, columns: int) -> Tensor:  # axes
+def encode_screens(
+    visual: nn.Module, patches_SNC: Tensor, rows: int, columns: int
+) -> Tensor:  # axes
     """Features [S, N, D] of screens whose pixels are uint8."""
     num_screens, num_patches, _ = patches_SNC.shape
     pixels = patches_SNC.flatten(0, 1).float() / 127.5 - 1
@@ -33,8 +35,8 @@ def encode_screens(visual: nn.Module, patches_SNC: Tensor, rows: int, columns: i
 
 
 def learn_to_see(
-    network: Any,  # noqa: ANN401  # transformers
-    processor: Any,  # noqa: ANN401  # transformers
+    network: Any,  # transformers
+    processor: Any,  # transformers
     examples: Sequence[Example],
     *,
     num_steps: int,
@@ -48,9 +50,13 @@ def learn_to_see(
     places = torch.cat([example.places_IN2 for example in examples])
     grid = examples[0].grid
     embeddings = network.get_input_embeddings().weight
-    numbers = torch.tensor(processor.tokenizer.convert_tokens_to_ids([str(number) for number in range(NUM_NUMBERS)]))
+    numbers = torch.tensor(
+        processor.tokenizer.convert_tokens_to_ids([str(number) for number in range(NUM_NUMBERS)])
+    )
     parameters = [*network.model.visual.parameters(), embeddings]
-    optimizer = torch.optim.AdamW(parameters, lr=learning_rate, betas=(0.9, 0.98), weight_decay=0.01)
+    optimizer = torch.optim.AdamW(
+        parameters, lr=learning_rate, betas=(0.9, 0.98), weight_decay=0.01
+    )
     generator = torch.Generator().manual_seed(seed)
     network.train()
     for step in range(num_steps):
@@ -59,15 +65,22 @@ def learn_to_see(
         chosen = torch.randint(0, len(patches), (SCREENS_PER_BATCH,), generator=generator)
         num_shown = int((names[chosen][..., 0] != NOTHING).sum())
 
-        def one_pass(screens: Tensor, num_shown: int = num_shown) -> tuple[float, tuple[Tensor | None, ...]]:
-            features = encode_screens(network.model.visual, patches[screens], grid.rows, grid.columns).flatten(0, 1)
+        def one_pass(
+            screens: Tensor, num_shown: int = num_shown
+        ) -> tuple[float, tuple[Tensor | None, ...]]:
+            features = encode_screens(
+                network.model.visual, patches[screens], grid.rows, grid.columns
+            ).flatten(0, 1)
             shown, where = names[screens].flatten(0, 1), places[screens].flatten(0, 1)
             loss = alignment_loss(features, shown, where, embeddings, numbers) / num_shown
             return float(loss.detach()), torch.autograd.grad(loss, parameters, allow_unused=True)
 
         optimizer.zero_grad()
         total = 0.0
-        passes = [chosen[start : start + SCREENS_PER_PASS] for start in range(0, SCREENS_PER_BATCH, SCREENS_PER_PASS)]
+        passes = [
+            chosen[start : start + SCREENS_PER_PASS]
+            for start in range(0, SCREENS_PER_BATCH, SCREENS_PER_PASS)
+        ]
         for loss, gradients in parallel_map(one_pass, passes, embeddings.device):
             add_gradients(parameters, gradients)
             total += loss
@@ -91,6 +104,10 @@ def alignment_loss(
     of_words = logprobs.gather(1, names.clamp(min=0)) * is_word
     name_loss = -(of_words.sum(1) / is_word.sum(1)).sum()
     half = features.shape[1] // 2
-    x_loss = functional.cross_entropy(features[:, :half] @ embeddings_VD[numbers][:, :half].T, places[:, 0], reduction="sum")
-    y_loss = functional.cross_entropy(features[:, half:] @ embeddings_VD[numbers][:, half:].T, places[:, 1], reduction="sum")
+    x_loss = functional.cross_entropy(
+        features[:, :half] @ embeddings_VD[numbers][:, :half].T, places[:, 0], reduction="sum"
+    )
+    y_loss = functional.cross_entropy(
+        features[:, half:] @ embeddings_VD[numbers][:, half:].T, places[:, 1], reduction="sum"
+    )
     return name_loss + 0.5 * x_loss + 0.5 * y_loss

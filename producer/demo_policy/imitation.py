@@ -24,9 +24,11 @@ from producer.policy.torch_policy.render import Positions, Renderer, rope_positi
 POINTINGS_PER_SCREEN = 12
 ROWS_PER_PASS = 6
 MUON_PARTS = 4
+MATRIX_NDIM = 2
 POINTING_PROMPT = "find"
 SHARPNESS = 1.7
-"""Of attention at the beginning: with 1 the likest of a hundred tokens gets too little of it to be worth following."""
+"""Of attention at the beginning: with 1 the likest of a hundred tokens gets too little of it to be
+worth following."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +45,30 @@ class Row:
 class Pointer:
     """Makes rows of pointing."""
 
-    def __init__(self, processor: Any, image_token: int) -> None:  # noqa: ANN401  # transformers
+    def __init__(self, processor: Any, image_token: int) -> None:  # transformers
         self._tokenizer = processor.tokenizer
         self._image_token = image_token
         self._renderer = Renderer(processor, image_token)
 
     def row(self, example: Example, features_IND: Tensor, rng: random.Random) -> Row:  # axes
-        """Up to a dozen elements of one screen of the example: the instruction names them, and each is touched in that order."""
+        """Up to a dozen elements of one screen of the example.
+
+        The instruction names them, and each is touched in that order.
+        """
         screen = rng.choice([index for index, elements in enumerate(example.pointings) if elements])
         elements = example.pointings[screen]
         chosen = rng.sample(elements, min(POINTINGS_PER_SCREEN, len(elements)))
-        words = (word for element in chosen for word in self._tokenizer.convert_ids_to_tokens(element.name))
+        words = (
+            word
+            for element in chosen
+            for word in self._tokenizer.convert_ids_to_tokens(element.name)
+        )
         tokens = list(self._renderer.first_turn(" ".join([POINTING_PROMPT, *words]), example.grid))
         imitated = [False] * len(tokens)
         for element in chosen:
-            click, opens, x, comma, y, closes = self._tokenizer(f"click({element.x},{element.y})", add_special_tokens=False)["input_ids"]
+            click, opens, x, comma, y, closes = self._tokenizer(
+                f"click({element.x},{element.y})", add_special_tokens=False
+            )["input_ids"]
             said = [*element.name, x, comma, *element.name, y, closes]
             tokens += [click, opens, *said]
             imitated += [False, False, *[True] * len(said)]
@@ -75,8 +86,8 @@ class Phase:
 
 
 def learn_to_act(
-    network: Any,  # noqa: ANN401  # transformers
-    processor: Any,  # noqa: ANN401  # transformers
+    network: Any,  # transformers
+    processor: Any,  # transformers
     examples: Sequence[Example],
     phases: Sequence[Phase],
     *,
@@ -85,9 +96,12 @@ def learn_to_act(
     seed: int,
     on_step: Callable[[int, float], None],
 ) -> None:
-    """Train the language model's layers in place (embeddings and vision stay); `on_step` gets (steps done, loss per imitated token).
+    """Train the language model's layers in place (embeddings and vision stay).
 
-    Matrices are trained by Muon at `matrix_rate` (arXiv 2502.16982), everything else by AdamW; see docs/decisions/policy.md.
+    `on_step` gets (steps done, loss per imitated token).
+
+    Matrices are trained by Muon at `matrix_rate` (arXiv 2502.16982), everything else by AdamW; see
+    docs/decisions/policy.md.
     """
     grid = examples[0].grid
 
@@ -98,11 +112,18 @@ def learn_to_act(
         features = list(parallel_map(encode, examples, network.device))
     network.requires_grad_(requires_grad=False)
     parameters = _begin_by_likeness(network)
-    rest = torch.optim.AdamW([one for one in parameters if one.ndim != 2], lr=learning_rate, betas=(0.9, 0.98), weight_decay=0.01)  # noqa: PLR2004
+    rest = torch.optim.AdamW(
+        [one for one in parameters if one.ndim != MATRIX_NDIM],
+        lr=learning_rate,
+        betas=(0.9, 0.98),
+        weight_decay=0.01,
+    )
     # A matrix's own step needs no other, so they are shared among the lanes.
     matrices = [
-        torch.optim.Muon(part, lr=matrix_rate, momentum=0.95, weight_decay=0.01, adjust_lr_fn="match_rms_adamw")
-        for part in split_evenly([one for one in parameters if one.ndim == 2], MUON_PARTS)  # noqa: PLR2004  # matrices
+        torch.optim.Muon(
+            part, lr=matrix_rate, momentum=0.95, weight_decay=0.01, adjust_lr_fn="match_rms_adamw"
+        )
+        for part in split_evenly([one for one in parameters if one.ndim == MATRIX_NDIM], MUON_PARTS)
     ]
     optimizers = [rest, *matrices]
     rates = [learning_rate, *([matrix_rate] * len(matrices))]
@@ -118,7 +139,10 @@ def learn_to_act(
                     group["lr"] = rate * share_of_rate(step, phase.num_steps)
             if len(order) < phase.episodes_per_batch:
                 order = rng.sample(range(len(examples)), len(examples))
-            episodes = [_episode(examples[index], features[index]) for index in (order.pop() for _ in range(phase.episodes_per_batch))]
+            episodes = [
+                _episode(examples[index], features[index])
+                for index in (order.pop() for _ in range(phase.episodes_per_batch))
+            ]
             screens = [rng.randrange(len(examples)) for _ in range(phase.pointings_per_batch)]
             pointings = [pointer.row(examples[index], features[index], rng) for index in screens]
             loss = _backward(network, parameters, [*_passes(episodes), *_passes(pointings)])
@@ -134,11 +158,12 @@ def _step(optimizer: torch.optim.Optimizer) -> None:
     optimizer.step()
 
 
-def _begin_by_likeness(network: Any) -> list[torch.nn.Parameter]:  # noqa: ANN401  # transformers
+def _begin_by_likeness(network: Any) -> list[torch.nn.Parameter]:  # transformers
     """The layers' parameters, to be trained.
 
-    Keys begin as queries do, and what is found is written back as it was read, so that attention begins as a search for what is alike
-    and a copy of it; without that, finding a word's patch is not learnt in this time.
+    Keys begin as queries do, and what is found is written back as it was read, so that attention
+    begins as a search for what is alike and a copy of it; without that, finding a word's patch is
+    not learnt in this time.
     """
     language_model = network.model.language_model
     for layer in language_model.layers:
@@ -147,23 +172,36 @@ def _begin_by_likeness(network: Any) -> list[torch.nn.Parameter]:  # noqa: ANN40
         attention.o_proj.weight.data.copy_(attention.v_proj.weight.data.T)
         for norm in (attention.q_norm, attention.k_norm):
             norm.weight.data.fill_(SHARPNESS)
-    parameters = [parameter for name, parameter in language_model.named_parameters() if not name.startswith("embed_tokens")]
+    parameters = [
+        parameter
+        for name, parameter in language_model.named_parameters()
+        if not name.startswith("embed_tokens")
+    ]
     for parameter in parameters:
         parameter.requires_grad_(requires_grad=True)
     return parameters
 
 
 def _episode(example: Example, features_IND: Tensor) -> Row:  # axes
-    return Row(example.tokens, example.is_imitated, example.positions_3T, features_IND.flatten(0, 1))
+    return Row(
+        example.tokens, example.is_imitated, example.positions_3T, features_IND.flatten(0, 1)
+    )
 
 
 def _passes(rows: Sequence[Row]) -> list[list[Row]]:
-    """Rows of about the same length together, so that little is padded; the longest first, so that no lane is left with one at the end."""
+    """Rows of about the same length together, so that little is padded.
+
+    The longest first, so that no lane is left with one at the end.
+    """
     ordered = sorted(rows, key=lambda row: -len(row.tokens))
-    return [ordered[start : start + ROWS_PER_PASS] for start in range(0, len(ordered), ROWS_PER_PASS)]
+    return [
+        ordered[start : start + ROWS_PER_PASS] for start in range(0, len(ordered), ROWS_PER_PASS)
+    ]
 
 
-def _backward(network: Any, parameters: Sequence[torch.nn.Parameter], passes: Sequence[Sequence[Row]]) -> float:  # noqa: ANN401  # transformers
+def _backward(
+    network: Any, parameters: Sequence[torch.nn.Parameter], passes: Sequence[Sequence[Row]]
+) -> float:  # transformers
     """Gradients of the mean loss over all imitated tokens; that loss."""
     num_imitated = sum(sum(row.is_imitated) for rows in passes for row in rows)
 
@@ -178,13 +216,13 @@ def _backward(network: Any, parameters: Sequence[torch.nn.Parameter], passes: Se
     return total
 
 
-def _imitation_loss(network: Any, rows: Sequence[Row]) -> Tensor:  # noqa: ANN401  # transformers
+def _imitation_loss(network: Any, rows: Sequence[Row]) -> Tensor:  # transformers
     """Sum of the cross-entropies of the rows' imitated tokens."""
     logits_MV, targets_M = imitated_logits(network, rows)
     return functional.cross_entropy(logits_MV, targets_M, reduction="sum")
 
 
-def imitated_logits(network: Any, rows: Sequence[Row]) -> tuple[Tensor, Tensor]:  # noqa: ANN401  # transformers
+def imitated_logits(network: Any, rows: Sequence[Row]) -> tuple[Tensor, Tensor]:  # transformers
     """Logits [M, V] for the rows' imitated tokens, and those tokens [M], row by row."""
     length = max(len(row.tokens) for row in rows)
     tokens_BT = torch.zeros((len(rows), length), dtype=torch.long)
@@ -197,7 +235,11 @@ def imitated_logits(network: Any, rows: Sequence[Row]) -> tuple[Tensor, Tensor]:
         imitated_BT[index, :own] = torch.tensor(row.is_imitated)
     embedded_BTD = network.get_input_embeddings()(tokens_BT)
     is_image_BT1 = (tokens_BT == network.config.image_token_id)[..., None]
-    embedded_BTD = embedded_BTD.masked_scatter(is_image_BT1, torch.cat([row.features_ND for row in rows]))
-    hidden_BTD = network.model.language_model(inputs_embeds=embedded_BTD, position_ids=positions_3BT, use_cache=False).last_hidden_state
+    embedded_BTD = embedded_BTD.masked_scatter(
+        is_image_BT1, torch.cat([row.features_ND for row in rows])
+    )
+    hidden_BTD = network.model.language_model(
+        inputs_embeds=embedded_BTD, position_ids=positions_3BT, use_cache=False
+    ).last_hidden_state
     batch, at = torch.nonzero(imitated_BT, as_tuple=True)
     return network.lm_head(hidden_BTD[batch, at - 1]), tokens_BT[batch, at]

@@ -1,7 +1,10 @@
-"""The tokenizer of the built policy: one token per number from 0 to 99, per punctuation mark and per word that screens or tasks show.
+"""The tokenizer of the built policy.
 
-Text is lowered and cut into numbers of two digits, words (hyphens inside stay: `wi-fi`) and marks; blanks are dropped. Decoding joins
-without blanks, so that `click(31,52)` reads back as it was said. It knows nothing of weights.
+One token per number from 0 to 99, per punctuation mark and per word that screens or tasks show.
+
+Text is lowered and cut into numbers of two digits, words (hyphens inside stay: `wi-fi`) and marks;
+blanks are dropped. Decoding joins without blanks, so that `click(31,52)` reads back as it was said.
+It knows nothing of weights.
 """
 
 from collections.abc import Iterable
@@ -20,7 +23,16 @@ END_OF_TURN: Final = "<|im_end|>"
 IMAGE: Final = "<|image_pad|>"
 PADDING: Final = "<|endoftext|>"
 UNKNOWN: Final = "<|unk|>"
-SPECIAL_TOKENS: Final = (PADDING, UNKNOWN, "<|im_start|>", END_OF_TURN, "<|vision_start|>", "<|vision_end|>", IMAGE, "<|video_pad|>")
+SPECIAL_TOKENS: Final = (
+    PADDING,
+    UNKNOWN,
+    "<|im_start|>",
+    END_OF_TURN,
+    "<|vision_start|>",
+    "<|vision_end|>",
+    IMAGE,
+    "<|video_pad|>",
+)
 """Qwen-VL's own names, so that its processor and its rope code find them."""
 
 _ROLES: Final = ("user", "assistant", "system")
@@ -39,7 +51,10 @@ CHAT_TEMPLATE: Final = (
 
 
 def build_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
-    """A tokenizer that knows every piece of `texts`; the same texts in any order give the same ids."""
+    """A tokenizer that knows every piece of `texts`.
+
+    The same texts in any order give the same ids.
+    """
     words = {piece for text in texts for piece in pieces(text)}
     numbers = tuple(str(number) for number in range(NUM_NUMBERS))
     vocabulary: dict[str, int] = {}
@@ -54,6 +69,8 @@ def build_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
         unk_token=UNKNOWN,
         pad_token=PADDING,
         eos_token=END_OF_TURN,
-        additional_special_tokens=[token for token in SPECIAL_TOKENS if token not in {UNKNOWN, PADDING, END_OF_TURN}],
+        additional_special_tokens=[
+            token for token in SPECIAL_TOKENS if token not in {UNKNOWN, PADDING, END_OF_TURN}
+        ],
         clean_up_tokenization_spaces=False,
     )

@@ -1,4 +1,7 @@
-"""Makes the default policy, or finds the one that is there; the folder's name hashes the recipe, so another recipe is another policy."""
+"""Makes the default policy, or finds the one that is there.
+
+The folder's name hashes the recipe, so another recipe is another policy.
+"""
 
 import fcntl
 import os
@@ -12,7 +15,12 @@ import torch
 
 from producer.demo_policy.build import PolicySize, build_policy, image_processor
 from producer.demo_policy.demonstrations import demonstrate, label_of, spread
-from producer.demo_policy.examples import CHUNK, EncodedEpisode, encode_demonstrations, encode_episodes
+from producer.demo_policy.examples import (
+    CHUNK,
+    EncodedEpisode,
+    encode_demonstrations,
+    encode_episodes,
+)
 from producer.demo_policy.grounding import learn_to_see
 from producer.demo_policy.imitation import POINTING_PROMPT, Phase, learn_to_act
 from producer.policy.torch_policy.cpu_parallel import parallel_map
@@ -24,7 +32,8 @@ from producer.tasks.preset import PRESET_TASK_IDS
 from schemas.ids import content_hash
 
 OnProgress = Callable[[str, int, int, float | None], None]
-"""(name of the policy, optimiser steps done, in all, loss); no loss while demonstrations are drawn."""
+"""(name of the policy, optimiser steps done, in all, loss); no loss while demonstrations are drawn.
+"""
 
 VERSION = 4
 """Raised when the code below makes another policy of the same recipe."""
@@ -48,8 +57,12 @@ class WarmUpRecipe:
     seed: int = 0
 
 
-def ensure_demo_policy(policies_dir: Path, on_progress: OnProgress, recipe: WarmUpRecipe | None = None) -> Path:
-    """The folder of the warm policy, made when it is not there; a second process waits for the first to finish making it.
+def ensure_demo_policy(
+    policies_dir: Path, on_progress: OnProgress, recipe: WarmUpRecipe | None = None
+) -> Path:
+    """The folder of the warm policy, made when it is not there.
+
+    A second process waits for the first to finish making it.
 
     A folder appears whole or not at all. Whatever `on_progress` raises ends the making.
     """
@@ -62,11 +75,17 @@ def ensure_demo_policy(policies_dir: Path, on_progress: OnProgress, recipe: Warm
         fcntl.flock(lock, fcntl.LOCK_EX)
         if folder.is_dir():
             return folder
-        for left in policies_dir.glob(f".making-{folder.name}-*"):  # by a process that was killed: we hold the lock
+        for left in policies_dir.glob(
+            f".making-{folder.name}-*"
+        ):  # by a process that was killed: we hold the lock
             shutil.rmtree(left, ignore_errors=True)
         making = Path(tempfile.mkdtemp(dir=policies_dir, prefix=f".making-{folder.name}-"))
         try:
-            _make(making, recipe, lambda done, total, loss: on_progress(folder.name, done, total, loss))
+            _make(
+                making,
+                recipe,
+                lambda done, total, loss: on_progress(folder.name, done, total, loss),
+            )
             making.chmod(0o755)
             sync_files(making)
             making.rename(folder)
@@ -76,7 +95,9 @@ def ensure_demo_policy(policies_dir: Path, on_progress: OnProgress, recipe: Warm
     return folder
 
 
-def _make(folder: Path, recipe: WarmUpRecipe, on_step: Callable[[int, int, float | None], None]) -> None:
+def _make(
+    folder: Path, recipe: WarmUpRecipe, on_step: Callable[[int, int, float | None], None]
+) -> None:
     known = {task.task_id: task for task in demo_tasks()}
     tasks = [known[task_id] for task_id in recipe.task_ids]
     total = recipe.seeing_steps + sum(phase.num_steps for phase in recipe.phases)
@@ -119,14 +140,20 @@ def _draw(tasks: Sequence[Task], recipe: WarmUpRecipe) -> Iterator[list[EncodedE
     pairs = spread(tasks, recipe.num_episodes)
 
     def chunk(start: int) -> list[EncodedEpisode]:
-        drawn = (demonstrate(task, seed, noise=recipe.noise, max_turns=recipe.max_turns) for task, seed in pairs[start : start + CHUNK])
+        drawn = (
+            demonstrate(task, seed, noise=recipe.noise, max_turns=recipe.max_turns)
+            for task, seed in pairs[start : start + CHUNK]
+        )
         return encode_demonstrations(drawn, processor)
 
     return parallel_map(chunk, range(0, len(pairs), CHUNK), torch.device("cpu"))
 
 
 def _texts(episodes: list[EncodedEpisode]) -> set[str]:
-    """Everything whose words must be tokens: all demo instructions (other tasks may be tried), what was said, what stands on screens."""
+    """Everything whose words must be tokens.
+
+    All demo instructions (other tasks may be tried), what was said, what stands on screens.
+    """
     texts = {task.description for task in demo_tasks()} | {POINTING_PROMPT}
     for turn in (turn for episode in episodes for turn in episode.turns):
         texts.add(turn.text)

@@ -28,7 +28,10 @@ from schemas.training import (
 
 
 class WarmUpFacts:
-    """Begins its training with the first progress it hears of and states its end when left; one that found a warm policy says nothing."""
+    """Begins its training with the first progress it hears of and states its end when left.
+
+    One that found a warm policy says nothing.
+    """
 
     def __init__(
         self,
@@ -51,7 +54,10 @@ class WarmUpFacts:
         self._percent = -1
 
     def on_progress(self, policy: str, done: int, total: int, loss: float | None) -> None:
-        """`done` of `total` optimiser steps of making `policy`; loss None: still drawing. StopRequestedError when the run is to stop."""
+        """`done` of `total` optimiser steps of making `policy`; loss None: still drawing.
+
+        StopRequestedError when the run is to stop.
+        """
         speaker = self._speaker or self._begin(policy, total)
         if self._stop.is_set():
             raise StopRequestedError
@@ -59,16 +65,28 @@ class WarmUpFacts:
         if percent // 5 == self._percent // 5 and done < total:
             return
         self._percent = percent
-        line = f"warm-up of the default policy: {percent} %" + (", drawing demonstrations" if loss is None else f", loss {loss:.3f}")
+        line = f"warm-up of the default policy: {percent} %" + (
+            ", drawing demonstrations" if loss is None else f", loss {loss:.3f}"
+        )
         self._report(line)
         speaker.say(
-            TrainingProgressed(current_phase="training", current_step=done, progress=Progress(percent=percent), status_message=line)
+            TrainingProgressed(
+                current_phase="training",
+                current_step=done,
+                progress=Progress(percent=percent),
+                status_message=line,
+            )
         )
 
     def __enter__(self) -> "WarmUpFacts":
         return self
 
-    def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         if self._speaker is None or isinstance(exc, LogBrokenError):
             return
         with self._mark:
@@ -77,19 +95,34 @@ class WarmUpFacts:
 
     def _end(self, exc: BaseException | None) -> Payload:
         if exc is None:
-            return TrainingCompleted(current_step=self._total, progress=Progress(percent=100.0), ended_at=self._clock())
+            return TrainingCompleted(
+                current_step=self._total, progress=Progress(percent=100.0), ended_at=self._clock()
+            )
         if isinstance(exc, StopRequestedError):
             return TrainingCancelled(status_message="stopped on request", ended_at=self._clock())
-        return TrainingFailed(error_message=f"{type(exc).__name__}: {exc}"[:2000], ended_at=self._clock())
+        return TrainingFailed(
+            error_message=f"{type(exc).__name__}: {exc}"[:2000], ended_at=self._clock()
+        )
 
     def _begin(self, policy: str, total: int) -> StreamSpeaker:
-        # The policy's name hashes its recipe; the suffix keeps two homes on one log apart, and a second attempt from the first.
+        # The policy's name hashes its recipe; the suffix keeps two homes on one log apart, and a
+        # second attempt from the first.
         name = f"warm-up-{policy}-{secrets.token_hex(4)}"
         training_id = ids.training_id(name)
         speaker = StreamSpeaker(stream("training", training_id), training_id, self._emitter)
         self._mark.enter_context(mark_open(self._open_dir, speaker.subject, self._emitter))
-        settings = recipe(self._config, Path()).model_copy(update={"log_path": None, "lora_rank": None})
-        speaker.say(TrainingCreated(run_name=name, kind="sft", recipe=settings, total_steps=total, config={"kind": "behaviour cloning"}))
+        settings = recipe(self._config, Path()).model_copy(
+            update={"log_path": None, "lora_rank": None}
+        )
+        speaker.say(
+            TrainingCreated(
+                run_name=name,
+                kind="sft",
+                recipe=settings,
+                total_steps=total,
+                config={"kind": "behaviour cloning"},
+            )
+        )
         speaker.say(TrainingInitializing())
         speaker.say(TrainingStarted(current_step=0))
         self._speaker, self._total = speaker, total

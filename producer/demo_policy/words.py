@@ -1,4 +1,7 @@
-"""How the built policy cuts text: numbers of two digits, words (hyphens inside stay: `wi-fi`) and marks, all lowered. It knows no torch."""
+"""How the built policy cuts text: numbers of two digits, words (hyphens inside stay.
+
+`wi-fi`) and marks, all lowered. It knows no torch.
+"""
 
 import re
 from typing import Final

@@ -1,6 +1,9 @@
-"""The emitter's background thread: takes what emit handed over and makes it durable, blobs first, in one commit per batch.
+"""The emitter's background thread.
 
-Owns the bounded buffer between the caller's thread and the disk. Knows nothing of streams or payloads.
+Takes what emit handed over and makes it durable, blobs first, in one commit per batch.
+
+Owns the bounded buffer between the caller's thread and the disk. Knows nothing of streams or
+payloads.
 """
 
 import threading
@@ -14,8 +17,8 @@ from producer.log.writer import Coordinates, Record
 BATCH_BYTES = 8 << 20
 """Of one commit at most, so that acknowledgements keep coming while a full buffer is worked off."""
 LINGER_S = 0.010
-"""How long the first record of a batch waits for company: at 1,000 events a second ten share one sync. Nobody who waits for an
-acknowledgement waits for this; asking ends it."""
+"""How long the first record of a batch waits for company: at 1,000 events a second ten share one
+sync. Nobody who waits for an acknowledgement waits for this; asking ends it."""
 KNOWN_BLOBS = 65536
 """Refs remembered as written, about 10 MB; beyond that a look at the store decides."""
 CLOSED = "the emitter was closed; nothing more is recorded through it"
@@ -47,8 +50,9 @@ class BlobSink(Protocol):
 class GroupCommitBuffer:
     """Bounded buffer and the thread that empties it. Thread-safe.
 
-    `put` waits for no I/O unless the buffer is full; then it waits for room and says so once. After a failure nothing more is written:
-    `put`, `wait` and `flush` raise the same LogBrokenError for everything that was not acknowledged before.
+    `put` waits for no I/O unless the buffer is full; then it waits for room and says so once. After
+    a failure nothing more is written: `put`, `wait` and `flush` raise the same LogBrokenError for
+    everything that was not acknowledged before.
     """
 
     def __init__(
@@ -68,7 +72,8 @@ class GroupCommitBuffer:
         self._on_commit = on_commit
         self._linger_s = linger_s
         self.lock = threading.Lock()
-        """Guards everything here; the emitter holds it while it gives a fact its place, so that places and queue agree."""
+        """Guards everything here; the emitter holds it while it gives a fact its place, so that
+        places and queue agree."""
         self._work = threading.Condition(self.lock)
         self._progress = threading.Condition(self.lock)
         self._urgent = threading.Event()
@@ -85,7 +90,10 @@ class GroupCommitBuffer:
         self._thread.start()
 
     def wait_for_room(self) -> None:
-        """With the lock held: return once the buffer has room. LogBrokenError after a failure or `stop`."""
+        """With the lock held: return once the buffer has room.
+
+        LogBrokenError after a failure or `stop`.
+        """
         if self._failure is not None:
             raise self._failure
         if self._is_stopping:
@@ -95,7 +103,10 @@ class GroupCommitBuffer:
         if not self._said_full:
             self._said_full = True
             waiting = f"{self._buffered >> 20} MiB wait for the disk"
-            self._say(f"the log takes events more slowly than they come: {waiting}; from here on emit waits for it")
+            self._say(
+                f"the log takes events more slowly than they come: {waiting}; from here on emit"
+                " waits for it"
+            )
         self._urgent.set()
         self._progress.wait_for(lambda: self._buffered < self._limit or self._failure is not None)
         if self._failure is not None:
@@ -126,12 +137,17 @@ class GroupCommitBuffer:
         return self._committed >= number
 
     def wait(self, number: int, timeout_s: float | None) -> None:
-        """Return once that item is durable. LogBrokenError when it will never be, TimeoutError after `timeout_s`."""
+        """Return once that item is durable.
+
+        LogBrokenError when it will never be, TimeoutError after `timeout_s`.
+        """
         if self._committed >= number:
             return
         with self.lock:
             self._urgent.set()
-            self._progress.wait_for(lambda: self._committed >= number or self._failure is not None, timeout_s)
+            self._progress.wait_for(
+                lambda: self._committed >= number or self._failure is not None, timeout_s
+            )
             if self._committed >= number:
                 return
             if self._failure is not None:
@@ -164,7 +180,11 @@ class GroupCommitBuffer:
             try:
                 self._commit([item for item, _ in batch])
             except Exception as error:  # noqa: BLE001  # the thread's boundary: whatever went wrong, acknowledgements must raise it
-                failure = error if isinstance(error, CuaTrainError) else LogBrokenError(f"the log broke: {type(error).__name__}: {error}")
+                failure = (
+                    error
+                    if isinstance(error, CuaTrainError)
+                    else LogBrokenError(f"the log broke: {type(error).__name__}: {error}")
+                )
                 self._end_with(failure)
                 return
             with self.lock:
@@ -200,7 +220,10 @@ class GroupCommitBuffer:
             try:
                 self._blobs.put_many(blobs)
             except OSError as error:
-                message = f"a screenshot or other payload cannot be stored: {error}. Make room there and run the same command again"
+                message = (
+                    f"a screenshot or other payload cannot be stored: {error}. Make room there and"
+                    " run the same command again"
+                )
                 raise LogBrokenError(message) from error
         self._log.append([item for item in items if isinstance(item, Record)])
 

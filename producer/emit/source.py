@@ -8,7 +8,9 @@ from datetime import datetime
 
 
 def draw_source(now: datetime) -> str:
-    """A fresh name. Host and pid are for people; the time and 32 random bits make it unique (containers share hosts and pids).
+    """A fresh name. Host and pid are for people.
+
+    The time and 32 random bits make it unique (containers share hosts and pids).
 
     Only letters, digits and `/._-` occur, so that it needs no escaping in JSON.
     """

@@ -12,7 +12,10 @@ from schemas.status import MACHINES
 
 @dataclass(slots=True)
 class StreamSpeaker:
-    """Says facts on one stream, skipping transitions that an earlier process has already stated. Used from one thread."""
+    """Says facts on one stream, skipping transitions that an earlier process has already stated.
+
+    Used from one thread.
+    """
 
     subject: str
     training_id: UUID | None

@@ -1,4 +1,6 @@
-"""One stream as its writer sees it: the next epoch and sequence, and the status of every entity in it.
+"""One stream as its writer sees it.
+
+The next epoch and sequence, and the status of every entity in it.
 
 Pure state; the emitter's lock guards it. Knows nothing of bytes, time or the log.
 """
@@ -24,7 +26,10 @@ class Change(NamedTuple):
 
 
 class OpenStream:
-    """The writer's side of a stream. `check` changes nothing; `take` is called once the fact is serialised."""
+    """The writer's side of a stream.
+
+    `check` changes nothing; `take` is called once the fact is serialised.
+    """
 
     __slots__ = ("continues", "epoch", "sequence", "statuses", "subject", "topic")
 
@@ -47,18 +52,30 @@ class OpenStream:
         self.statuses = statuses if statuses is not None else {}
 
     def check(self, payload: Payload) -> Change | None:
-        """The change that this fact makes, None for none; IllegalTransitionError when it may not be said here."""
+        """The change that this fact makes, None for none.
+
+        IllegalTransitionError when it may not be said here.
+        """
         entity = entity_of(self.subject, payload)
         if entity is None:
             return None
         old = self.statuses.get(entity)
         if payload.STATUS is None:
             if old is None:
-                message = f"{payload.TYPE} on {self.subject}: {entity[0]} {entity[1]} was never created in this stream"
+                message = (
+                    f"{payload.TYPE} on {self.subject}: {entity[0]} {entity[1]} was never created"
+                    " in this stream"
+                )
                 raise IllegalTransitionError(message)
             return None
         try:
-            changes = next_status(entity[0], old, payload.STATUS, creates=payload.CREATES, resumes=isinstance(payload, TrainingResumed))
+            changes = next_status(
+                entity[0],
+                old,
+                payload.STATUS,
+                creates=payload.CREATES,
+                resumes=isinstance(payload, TrainingResumed),
+            )
         except IllegalTransitionError as error:
             message = f"{payload.TYPE} on {self.subject}: {error}"
             raise IllegalTransitionError(message) from None

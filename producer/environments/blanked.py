@@ -1,4 +1,7 @@
-"""An environment whose screenshots are black: what a policy does here it does without looking (a control experiment)."""
+"""An environment whose screenshots are black.
+
+What a policy does here it does without looking (a control experiment).
+"""
 
 import io
 

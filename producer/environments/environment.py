@@ -1,7 +1,9 @@
-"""The interface Environment: a device that is looked at, acted on and asked. Implementations import no torch.
+"""The interface Environment: a device that is looked at, acted on and asked.
 
-Synchronous by design: the rollout engine runs each environment on a worker thread with a deadline, so that one that hangs is a failed
-attempt and nothing else.
+Implementations import no torch.
+
+Synchronous by design: the rollout engine runs each environment on a worker thread with a deadline,
+so that one that hangs is a failed attempt and nothing else.
 """
 
 from dataclasses import dataclass
@@ -16,7 +18,10 @@ class EnvironmentFailedError(Exception):
 
 
 class ActionRefusedError(Exception):
-    """The device is well but cannot do this (a click outside the screen, an unknown app): the agent's runtime error."""
+    """The device is well but cannot do this (a click outside the screen, an unknown app).
+
+    The agent's runtime error.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +48,17 @@ class Environment(Protocol):
         ...
 
     def open(self, task: Task, seed: int) -> Screenshot:
-        """Bring a fresh device up, vary it by `seed`, run `task.setup`, show the first screen. EnvironmentFailedError."""
+        """Bring a fresh device up, vary it by `seed`, run `task.setup`, show the first screen.
+
+        EnvironmentFailedError.
+        """
         ...
 
     def act(self, action: Action) -> Screenshot:
-        """Do it and show the screen after it has settled. ActionRefusedError (screen unchanged) or EnvironmentFailedError."""
+        """Do it and show the screen after it has settled.
+
+        ActionRefusedError (screen unchanged) or EnvironmentFailedError.
+        """
         ...
 
     def shell(self, command: str) -> str:

@@ -1,4 +1,7 @@
-"""Brings blobs into a remote store before the events that name them are shipped. Knows where blobs wait, not what is in them."""
+"""Brings blobs into a remote store before the events that name them are shipped.
+
+Knows where blobs wait, not what is in them.
+"""
 
 import re
 from collections import OrderedDict
@@ -16,12 +19,17 @@ BYTES_AT_ONCE = 16 << 20
 
 
 class BlobUploads:
-    """Callable with records about to be shipped: returns once every blob they name is in the store. For one thread.
+    """Callable with records about to be shipped: returns once every blob they name is in the store.
 
-    UnreachableError: try again. A blob that waits nowhere is said and passed over: it was stored by another installation, or is lost.
+    For one thread.
+
+    UnreachableError: try again. A blob that waits nowhere is said and passed over: it was stored by
+    another installation, or is lost.
     """
 
-    def __init__(self, staging: FolderBlobs, store: RemoteBlobs, *, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, staging: FolderBlobs, store: RemoteBlobs, *, say: Callable[[str], None]
+    ) -> None:
         self._staging = staging
         self._store = store
         self._say = say
@@ -47,7 +55,12 @@ class BlobUploads:
         self._upload(waiting)
 
     def _refs(self, records: Sequence[Record]) -> list[str]:
-        found = {ref: None for record in records if b"blob:sha256:" in record.value for ref in REF.findall(record.value)}
+        found = {
+            ref: None
+            for record in records
+            if b"blob:sha256:" in record.value
+            for ref in REF.findall(record.value)
+        }
         return [ref.decode() for ref in found if ref.decode() not in self._known]
 
     def _upload(self, waiting: dict[str, bytes]) -> None:
@@ -62,7 +75,10 @@ class BlobUploads:
 
 
 class NoLog:
-    """The Target of an installation whose log is local but whose blobs are remote: the records are where they belong already."""
+    """The Target of an installation whose log is local but whose blobs are remote.
+
+    The records are where they belong already.
+    """
 
     def __init__(self, blobs_url: str) -> None:
         self._log_id = f"blobs-{sha256(blobs_url.encode()).hexdigest()[:16]}"

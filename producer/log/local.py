@@ -1,6 +1,7 @@
 """The local log's writer: the log itself on one machine, the spool in front of Kafka on many.
 
-Owns appending to the SQLite file and reading streams back from it. Does not know what the values mean.
+Owns appending to the SQLite file and reading streams back from it. Does not know what the values
+mean.
 """
 
 import json
@@ -17,9 +18,13 @@ from schemas.catalogue import NUM_PARTITIONS
 from schemas.local_log import partition_of
 
 READ_CHUNK = 2000
-"""Offsets per query when a stream is read: short statements, so that no old snapshot keeps the WAL from being checkpointed."""
+"""Offsets per query when a stream is read: short statements, so that no old snapshot keeps the WAL
+from being checkpointed."""
 
-INSERT = 'INSERT INTO records (position, partition_id, "offset", appended_at, key, value) VALUES (?, ?, ?, ?, ?, ?)'
+INSERT = (
+    'INSERT INTO records (position, partition_id, "offset", appended_at, key, value) VALUES (?, ?,'
+    " ?, ?, ?, ?)"
+)
 # The + keeps SQLite on the index of offsets, which gives their order.
 SCAN = """SELECT key, value FROM records WHERE partition_id = ?1 AND "offset" >= ?2 AND "offset" < ?3
           AND (?4 IS NULL OR +key IN (SELECT value FROM json_each(?4))) ORDER BY "offset\""""
@@ -32,13 +37,23 @@ def _wall_clock_us() -> int:
 class LocalLog:
     """LogWriter on a SQLite file. Any number of processes may have the same file open and append.
 
-    `append` blocks for a sync of the disk and for other processes' commits; it may be called from any thread, one at a time (a lock
-    sees to it). The reading methods open their own connection and may run beside it. After a failure every `append` raises the same
-    LogBrokenError; what was acknowledged before stays readable. `close` twice is once.
+    `append` blocks for a sync of the disk and for other processes' commits; it may be called from
+    any thread, one at a time (a lock sees to it). The reading methods open their own connection and
+    may run beside it. After a failure every `append` raises the same LogBrokenError; what was
+    acknowledged before stays readable. `close` twice is once.
     """
 
-    def __init__(self, path: Path, *, topics: Collection[str] = (), clock_us: Callable[[], int] = _wall_clock_us) -> None:
-        """Open or make the file. `topics`: made with their partitions, so that a reader sees them at once. LogBrokenError."""
+    def __init__(
+        self,
+        path: Path,
+        *,
+        topics: Collection[str] = (),
+        clock_us: Callable[[], int] = _wall_clock_us,
+    ) -> None:
+        """Open or make the file. `topics`.
+
+        Made with their partitions, so that a reader sees them at once. LogBrokenError.
+        """
         self._path = path
         self._clock_us = clock_us
         self._lock = threading.Lock()
@@ -47,7 +62,9 @@ class LocalLog:
         self._connection = open_for_writing(path)
         self._inode = path.stat().st_ino
         self._places: dict[TopicPartition, int] = {}
-        self._log_id = str(self._connection.execute("SELECT value FROM meta WHERE name = 'log_id'").fetchone()[0])
+        self._log_id = str(
+            self._connection.execute("SELECT value FROM meta WHERE name = 'log_id'").fetchone()[0]
+        )
         try:
             self._make_topics(topics)
         except sqlite3.Error as error:
@@ -65,7 +82,10 @@ class LocalLog:
         return self._path
 
     def append(self, records: Sequence[Record]) -> list[Coordinates]:
-        """Append in order, in one transaction; on return it is synced. LogBrokenError: none of them is promised."""
+        """Append in order, in one transaction; on return it is synced.
+
+        LogBrokenError: none of them is promised.
+        """
         if not records:
             return []
         with self._lock:
@@ -84,13 +104,17 @@ class LocalLog:
         execute = self._connection.execute
         located = [self._locate(record) for record in records]
         execute("BEGIN IMMEDIATE")
-        next_position, last_appended_at = execute("SELECT next_position, appended_at FROM head").fetchone()
+        next_position, last_appended_at = execute(
+            "SELECT next_position, appended_at FROM head"
+        ).fetchone()
         next_offsets: dict[int, int] = dict(execute("SELECT id, next_offset FROM partitions"))
         touched: set[int] = set()
         appended_at = max(self._clock_us(), last_appended_at)
         rows: list[tuple[int, int, int, int, str, bytes]] = []
         coordinates: list[Coordinates] = []
-        for position, (record, (partition_id, place)) in enumerate(zip(records, located, strict=True), start=next_position):
+        for position, (record, (partition_id, place)) in enumerate(
+            zip(records, located, strict=True), start=next_position
+        ):
             offset = next_offsets[partition_id]
             next_offsets[partition_id] = offset + 1
             touched.add(partition_id)
@@ -98,9 +122,13 @@ class LocalLog:
             coordinates.append(Coordinates(place.topic, place.partition, offset))
         self._connection.executemany(INSERT, rows)
         self._connection.executemany(
-            "UPDATE partitions SET next_offset = ? WHERE id = ?", [(next_offsets[partition_id], partition_id) for partition_id in touched]
+            "UPDATE partitions SET next_offset = ? WHERE id = ?",
+            [(next_offsets[partition_id], partition_id) for partition_id in touched],
         )
-        execute("UPDATE head SET next_position = ?, appended_at = ?", (next_position + len(rows), appended_at))
+        execute(
+            "UPDATE head SET next_position = ?, appended_at = ?",
+            (next_position + len(rows), appended_at),
+        )
         execute("COMMIT")
         return coordinates
 
@@ -114,15 +142,24 @@ class LocalLog:
     def _make_topics(self, topics: Collection[str]) -> None:
         rows = [(topic, partition) for topic in topics for partition in range(NUM_PARTITIONS)]
         if rows:
-            # All or none: a reader that looks in between would take the first few for all there are, and never read the others.
+            # All or none: a reader that looks in between would take the first few for all there
+            # are, and never read the others.
             self._connection.execute("BEGIN IMMEDIATE")
-            self._connection.executemany("INSERT OR IGNORE INTO partitions (topic, partition) VALUES (?, ?)", rows)
+            self._connection.executemany(
+                "INSERT OR IGNORE INTO partitions (topic, partition) VALUES (?, ?)", rows
+            )
             self._connection.execute("COMMIT")
         found = self._connection.execute("SELECT topic, partition, id FROM partitions").fetchall()
-        self._places = {TopicPartition(topic, partition): partition_id for topic, partition, partition_id in found}
+        self._places = {
+            TopicPartition(topic, partition): partition_id
+            for topic, partition, partition_id in found
+        }
 
     def _check_file(self) -> None:
-        """OSError when the file was removed or replaced under us: SQLite would go on writing to what nobody can open again."""
+        """OSError when the file was removed or replaced under us.
+
+        SQLite would go on writing to what nobody can open again.
+        """
         if self._path.stat().st_ino != self._inode:
             message = "another file has taken its place"
             raise OSError(message)
@@ -132,7 +169,8 @@ class LocalLog:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
         except sqlite3.Error:
-            # The transaction is undone by whoever opens the file next; the failure that brought us here is the one to report.
+            # The transaction is undone by whoever opens the file next; the failure that brought us
+            # here is the one to report.
             return
 
     def ends(self) -> dict[TopicPartition, int]:
@@ -141,25 +179,35 @@ class LocalLog:
         try:
             return {
                 TopicPartition(topic, partition): end
-                for topic, partition, end in connection.execute("SELECT topic, partition, next_offset FROM partitions")
+                for topic, partition, end in connection.execute(
+                    "SELECT topic, partition, next_offset FROM partitions"
+                )
             }
         finally:
             connection.close()
 
-    def read_stream(self, topic: str, key: str, since: Mapping[TopicPartition, int]) -> Iterator[bytes]:
+    def read_stream(
+        self, topic: str, key: str, since: Mapping[TopicPartition, int]
+    ) -> Iterator[bytes]:
         """Values of one stream in order, from `since` to the end at call."""
         for _, value in self.read_streams(topic, [key], since):
             yield value
 
-    def read_streams(self, topic: str, keys: Collection[str], since: Mapping[TopicPartition, int]) -> Iterator[tuple[str, bytes]]:
-        """(key, value) of several streams, each in order, from `since` to the end at call; one scan of each partition they lie in."""
+    def read_streams(
+        self, topic: str, keys: Collection[str], since: Mapping[TopicPartition, int]
+    ) -> Iterator[tuple[str, bytes]]:
+        """(key, value) of several streams, each in order, from `since` to the end at call.
+
+        One scan of each partition they lie in.
+        """
         wanted = json.dumps(sorted(keys))
         connection = open_for_reading(self._path)
         try:
             for partition in sorted({partition_of(key, NUM_PARTITIONS) for key in keys}):
                 place = TopicPartition(topic, partition)
                 row = connection.execute(
-                    "SELECT id, next_offset FROM partitions WHERE topic = ? AND partition = ?", (topic, partition)
+                    "SELECT id, next_offset FROM partitions WHERE topic = ? AND partition = ?",
+                    (topic, partition),
                 ).fetchone()
                 if row is not None:
                     yield from _scan(connection, row[0], since.get(place, 0), row[1], wanted)
@@ -168,15 +216,25 @@ class LocalLog:
         finally:
             connection.close()
 
-    def read_topic(self, topic: str, since: Mapping[TopicPartition, int]) -> Iterator[tuple[str, bytes]]:
+    def read_topic(
+        self, topic: str, since: Mapping[TopicPartition, int]
+    ) -> Iterator[tuple[str, bytes]]:
         """(key, value) of every record of a topic, each partition in order, from `since` to the end at call."""
         connection = open_for_reading(self._path)
         try:
             partitions = connection.execute(
-                "SELECT id, partition, next_offset FROM partitions WHERE topic = ? ORDER BY partition", (topic,)
+                "SELECT id, partition, next_offset FROM partitions WHERE topic = ? ORDER BY"
+                " partition",
+                (topic,),
             ).fetchall()
             for partition_id, partition, end in partitions:
-                yield from _scan(connection, partition_id, since.get(TopicPartition(topic, partition), 0), end, None)
+                yield from _scan(
+                    connection,
+                    partition_id,
+                    since.get(TopicPartition(topic, partition), 0),
+                    end,
+                    None,
+                )
         except sqlite3.Error as error:
             raise broken(self._path, "cannot be read", error) from error
         finally:
@@ -187,11 +245,17 @@ class LocalLog:
         with self._lock:
             if not self._closed:
                 self._closed = True
-                self._failure = self._failure or LogBrokenError(f"the local log {self._path} was closed")
+                self._failure = self._failure or LogBrokenError(
+                    f"the local log {self._path} was closed"
+                )
                 self._connection.close()
 
 
-def _scan(connection: sqlite3.Connection, partition_id: int, start: int, end: int, keys: str | None) -> Iterator[tuple[str, bytes]]:
+def _scan(
+    connection: sqlite3.Connection, partition_id: int, start: int, end: int, keys: str | None
+) -> Iterator[tuple[str, bytes]]:
     for low in range(start, end, READ_CHUNK):
         # Read to the end before handing out: a consumer that dawdles must not hold a snapshot open.
-        yield from connection.execute(SCAN, (partition_id, low, min(low + READ_CHUNK, end), keys)).fetchall()
+        yield from connection.execute(
+            SCAN, (partition_id, low, min(low + READ_CHUNK, end), keys)
+        ).fetchall()

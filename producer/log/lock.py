@@ -1,4 +1,7 @@
-"""A file lock that ends with its process, so that a kill -9 leaves nothing locked. Knows nothing of what it guards."""
+"""A file lock that ends with its process, so that a kill -9 leaves nothing locked.
+
+Knows nothing of what it guards.
+"""
 
 import fcntl
 import os
@@ -7,9 +10,12 @@ from types import TracebackType
 
 
 class FileLock:
-    """An exclusive flock. Held by at most one FileLock object on this host; released by the kernel when the process dies.
+    """An exclusive flock. Held by at most one FileLock object on this host.
 
-    Not thread-safe: one owner takes and releases it. The file stays (removing it would let two processes hold two inodes).
+    Released by the kernel when the process dies.
+
+    Not thread-safe: one owner takes and releases it. The file stays (removing it would let two
+    processes hold two inodes).
     """
 
     def __init__(self, path: Path) -> None:
@@ -49,5 +55,10 @@ class FileLock:
         self.take()
         return self
 
-    def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         self.release()

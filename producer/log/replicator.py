@@ -1,4 +1,7 @@
-"""What stands behind the local log: Kafka, a remote blob store, both, or nothing. Decides by the installation's settings alone."""
+"""What stands behind the local log: Kafka, a remote blob store, both, or nothing.
+
+Decides by the installation's settings alone.
+"""
 
 import threading
 import time
@@ -23,12 +26,19 @@ RETRY_S = 1.0
 
 
 def staging_blobs(installation: Installation) -> FolderBlobs:
-    """Where the emitter puts blobs: the store itself when it is a folder, else a folder that they are uploaded from."""
+    """Where the emitter puts blobs.
+
+    The store itself when it is a folder, else a folder that they are uploaded from.
+    """
     return FolderBlobs(local_folder(installation.blobs_url) or installation.home / "blobs")
 
 
 def open_replicator(
-    installation: Installation, log: LocalLog, topics: Collection[str], *, say: Callable[[str], None]
+    installation: Installation,
+    log: LocalLog,
+    topics: Collection[str],
+    *,
+    say: Callable[[str], None],
 ) -> "LogReplicator | None":
     """Start shipping as the installation asks for; None when nothing is to be shipped anywhere."""
     is_remote = local_folder(installation.blobs_url) is None
@@ -44,7 +54,13 @@ class LogReplicator:
     """
 
     def __init__(
-        self, installation: Installation, local: LocalLog, topics: Collection[str], *, is_remote: bool, say: Callable[[str], None]
+        self,
+        installation: Installation,
+        local: LocalLog,
+        topics: Collection[str],
+        *,
+        is_remote: bool,
+        say: Callable[[str], None],
     ) -> None:
         self._installation = installation
         self._local = local
@@ -56,7 +72,9 @@ class LogReplicator:
         self._bounds: dict[TopicPartition, int] = {}
         uploads: BlobUploads | None = None
         if is_remote:
-            uploads = BlobUploads(staging_blobs(installation), RemoteBlobs(installation.blobs_url), say=say)
+            uploads = BlobUploads(
+                staging_blobs(installation), RemoteBlobs(installation.blobs_url), say=say
+            )
         keep = KEEP if self._has_kafka else None
         self._shipper = Shipper(local.path, self._connect, say=say, before=uploads, keep=keep)
 
@@ -74,7 +92,10 @@ class LogReplicator:
         self._shipper.poke()
 
     def log(self, timeout_s: float) -> LogWriter:
-        """The log that others read. Tries for `timeout_s`, once at least, saying so; then UnreachableError."""
+        """The log that others read. Tries for `timeout_s`, once at least, saying so.
+
+        Then UnreachableError.
+        """
         if not self._has_kafka:
             return self._local
         deadline = time.monotonic() + timeout_s
@@ -111,7 +132,10 @@ class LogReplicator:
             while (position := spool.cursor(target)) < end:
                 if time.monotonic() > deadline:
                     why = f": {self._shipper.problem}" if self._shipper.problem else ""
-                    message = f"{end - position} events could not be sent to the log within {timeout_s} s{why}. They stay on this disk"
+                    message = (
+                        f"{end - position} events could not be sent to the log within {timeout_s}"
+                        f" s{why}. They stay on this disk"
+                    )
                     raise UnreachableError(message)
                 time.sleep(LOOK_S)
         finally:
@@ -130,10 +154,15 @@ class LogReplicator:
         """Ship for up to `timeout_s`, then stop; how many records are left."""
         deadline = time.monotonic() + timeout_s
         self._shipper.poke()
-        while (num_left := self.num_left()) and time.monotonic() < deadline and self._shipper.is_alive:
+        while (
+            (num_left := self.num_left()) and time.monotonic() < deadline and self._shipper.is_alive
+        ):
             time.sleep(LOOK_S)
         if num_left:
-            self._say(f"{num_left} events were not sent to the log yet; they stay in {self._local.path} and the next process sends them")
+            self._say(
+                f"{num_left} events were not sent to the log yet; they stay in {self._local.path}"
+                " and the next process sends them"
+            )
         self._shipper.stop(1.0)
         with self._lock:
             kafka, self._kafka = self._kafka, None

@@ -1,7 +1,7 @@
 """Ships the local log's records to another log, in order, one shipper per machine at a time.
 
-Owns the thread, the lock that makes it the only one, retries and what a person is told of them. Knows no Kafka: the target is a
-`Target` that it gets from `connect`.
+Owns the thread, the lock that makes it the only one, retries and what a person is told of them.
+Knows no Kafka: the target is a `Target` that it gets from `connect`.
 """
 
 import threading
@@ -27,7 +27,8 @@ FIRST_RETRY_S, LAST_RETRY_S = 0.2, 3.0
 PRUNE_EVERY_S = 600.0
 KEEP = timedelta(days=7)
 GATHER_RECORDS, GATHER_S = 500, 0.02
-"""After a smaller chunk it waits that long for company: at 1,000 events a second, one request in place of ten."""
+"""After a smaller chunk it waits that long for company: at 1,000 events a second, one request in
+place of ten."""
 
 
 class Target(Protocol):
@@ -48,11 +49,14 @@ class Target(Protocol):
 
 
 class Shipper:
-    """A thread that ships whenever it holds the lock. Thread-safe; nothing here waits for the network but `wait`.
+    """A thread that ships whenever it holds the lock.
 
-    An unreachable target is tried again for ever, in order, from the first record without acknowledgement; that is said once when it
-    goes and once when it is back. A record may reach the target twice, never not at all and never before its predecessor in the
-    stream. `stop` twice is once; what is left stays in the file for the next process.
+    Thread-safe; nothing here waits for the network but `wait`.
+
+    An unreachable target is tried again for ever, in order, from the first record without
+    acknowledgement; that is said once when it goes and once when it is back. A record may reach the
+    target twice, never not at all and never before its predecessor in the stream. `stop` twice is
+    once; what is left stays in the file for the next process.
     """
 
     def __init__(
@@ -64,7 +68,10 @@ class Shipper:
         before: Callable[[list[Record]], None] | None = None,
         keep: timedelta | None = KEEP,
     ) -> None:
-        """Start. `path`: the local log. `before`: called with records about to be shipped, to upload their blobs; UnreachableError too.
+        """Start. `path`: the local log.
+
+        `before`: called with records about to be shipped, to upload their blobs; UnreachableError
+        too.
 
         `keep`: how long shipped records stay in the file; None: for ever.
         """
@@ -131,7 +138,8 @@ class Shipper:
                     self._stopping.wait(self._retry_s)
                     self._retry_s = min(self._retry_s * 2, LAST_RETRY_S)
         except CuaTrainError as error:
-            # The spool itself cannot be used any more; the emitter finds that out by its own commits.
+            # The spool itself cannot be used any more; the emitter finds that out by its own
+            # commits.
             self._report(error)
         finally:
             self._drop_target()
@@ -168,14 +176,21 @@ class Shipper:
     def _prune(self, spool: Spool, target: str) -> None:
         if self._keep is None:
             return
-        while not self._stopping.is_set() and spool.prune(target, self._keep, datetime.now(UTC)) == PRUNE_ROWS:
+        while (
+            not self._stopping.is_set()
+            and spool.prune(target, self._keep, datetime.now(UTC)) == PRUNE_ROWS
+        ):
             self._stopping.wait(0.01)
 
     def _report(self, error: CuaTrainError) -> None:
         is_new = self._problem is None
         self._problem = error
         if is_new:
-            lost = "" if isinstance(error, LogBrokenError) else " Nothing is lost: events are kept on this disk and sent when it is back."
+            lost = (
+                ""
+                if isinstance(error, LogBrokenError)
+                else " Nothing is lost: events are kept on this disk and sent when it is back."
+            )
             self._say(f"{error}{lost}")
 
     def _recover(self) -> None:
@@ -191,4 +206,6 @@ class Shipper:
 
 
 def _unexpected(error: Exception) -> UnreachableError:
-    return UnreachableError(f"shipping to the log failed: {type(error).__name__}: {error}; it is tried again")
+    return UnreachableError(
+        f"shipping to the log failed: {type(error).__name__}: {error}; it is tried again"
+    )

@@ -1,6 +1,9 @@
-"""The local log seen as a spool: what of it lies in another log already, and what is left. Knows no Kafka and starts no thread.
+"""The local log seen as a spool: what of it lies in another log already, and what is left.
 
-A cursor per target log names the next position to ship; it moves only after the target's acknowledgement.
+Knows no Kafka and starts no thread.
+
+A cursor per target log names the next position to ship; it moves only after the target's
+acknowledgement.
 """
 
 import sqlite3
@@ -25,7 +28,9 @@ class SpooledRecords(NamedTuple):
 
 
 class Spool:
-    """One connection to a local log, for reading what is to be shipped and moving cursors. For one thread at a time.
+    """One connection to a local log, for reading what is to be shipped and moving cursors.
+
+    For one thread at a time.
 
     LogBrokenError from everything when the file cannot be used. `close` twice is once.
     """
@@ -33,7 +38,8 @@ class Spool:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._connection = open_for_writing(path)
-        # A cursor that a power cut forgets means records shipped twice, which readers know by their sequence: no sync for it.
+        # A cursor that a power cut forgets means records shipped twice, which readers know by their
+        # sequence: no sync for it.
         self._connection.execute("PRAGMA synchronous = NORMAL")
 
     def end(self) -> int:
@@ -54,8 +60,8 @@ class Spool:
         size = 0
         try:
             rows = self._connection.execute(
-                "SELECT records.position, topic, key, value FROM records JOIN partitions ON partitions.id = partition_id "
-                "WHERE position >= ? ORDER BY position LIMIT ?",
+                "SELECT records.position, topic, key, value FROM records JOIN partitions ON"
+                " partitions.id = partition_id WHERE position >= ? ORDER BY position LIMIT ?",
                 (position, max_records),
             )
             for at, topic, key, value in rows:
@@ -72,14 +78,20 @@ class Spool:
     def move(self, target: str, next_position: int) -> None:
         """Everything before `next_position` lies in the target."""
         self._change(
-            "INSERT INTO cursors VALUES (?, ?) ON CONFLICT DO UPDATE SET next_position = excluded.next_position", target, next_position
+            "INSERT INTO cursors VALUES (?, ?) ON CONFLICT DO UPDATE SET next_position ="
+            " excluded.next_position",
+            target,
+            next_position,
         )
 
     def prune(self, target: str, older_than: timedelta, now: datetime) -> int:
-        """Delete what the target has and is older than that, the oldest first; how many rows (call again while it is PRUNE_ROWS)."""
+        """Delete what the target has and is older than that, the oldest first.
+
+        How many rows (call again while it is PRUNE_ROWS).
+        """
         return self._change(
-            "DELETE FROM records WHERE position IN (SELECT position FROM records WHERE position < ? AND appended_at < ? "
-            "ORDER BY position LIMIT ?)",
+            "DELETE FROM records WHERE position IN (SELECT position FROM records WHERE position < ?"
+            " AND appended_at < ? ORDER BY position LIMIT ?)",
             self.cursor(target),
             to_microseconds(now - older_than),
             PRUNE_ROWS,

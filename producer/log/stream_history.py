@@ -1,6 +1,9 @@
-"""A stream read back from the log: where it stands, the status of its entities, and what was said. What a resuming writer goes by.
+"""A stream read back from the log: where it stands, the status of its entities, and what was said.
 
-Judges every record by the same rule as every reader (`StreamPosition`), so that writer and tables agree on what counts.
+What a resuming writer goes by.
+
+Judges every record by the same rule as every reader (`StreamPosition`), so that writer and tables
+agree on what counts.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -12,12 +15,21 @@ from producer.log.writer import LogWriter, TopicPartition
 from schemas.catalogue import entity_of, topic_of
 from schemas.event import Envelope, Event
 from schemas.streams import RecordOrder, StreamPosition
-from schemas.wire import InvalidPayloadError, UnknownSchemaError, UnreadableError, read_envelope, read_payload
+from schemas.wire import (
+    InvalidPayloadError,
+    UnknownSchemaError,
+    UnreadableError,
+    read_envelope,
+    read_payload,
+)
 
 
 @dataclass(slots=True)
 class StreamHistory:
-    """What counts of one stream, in order. Duplicates, fenced records and what never found its predecessor are counted only."""
+    """What counts of one stream, in order.
+
+    Duplicates, fenced records and what never found its predecessor are counted only.
+    """
 
     subject: str
     position: StreamPosition = field(default_factory=StreamPosition)
@@ -74,25 +86,41 @@ class StreamHistory:
             self.statuses[entity] = payload.STATUS
 
 
-def read_back(log: LogWriter, subject: str, since: Mapping[TopicPartition, int], *, topic_prefix: str = "cua.") -> StreamHistory:
+def read_back(
+    log: LogWriter, subject: str, since: Mapping[TopicPartition, int], *, topic_prefix: str = "cua."
+) -> StreamHistory:
     """One stream, whole, as it is in the log now.
 
-    `since`: offsets that the stream's first record does not lie before (a manifest's lower bounds); places not named: from the
-    beginning. MismatchError when a record cannot be read: the stream cannot be continued by this code.
+    `since`: offsets that the stream's first record does not lie before (a manifest's lower bounds);
+    places not named: from the beginning. MismatchError when a record cannot be read: the stream
+    cannot be continued by this code.
     """
     return read_back_many(log, [subject], since, topic_prefix=topic_prefix)[subject]
 
 
-def read_into(log: LogWriter, history: StreamHistory, since: Mapping[TopicPartition, int], *, topic_prefix: str = "cua.") -> None:
+def read_into(
+    log: LogWriter,
+    history: StreamHistory,
+    since: Mapping[TopicPartition, int],
+    *,
+    topic_prefix: str = "cua.",
+) -> None:
     """Go on with a history: what the log holds from `since` on. MismatchError as `read_back`."""
     topic = topic_of(history.subject, topic_prefix)
     _fold({history.subject: history}, log.read_streams(topic, [history.subject], since))
 
 
 def read_back_many(
-    log: LogWriter, subjects: Collection[str], since: Mapping[TopicPartition, int], *, topic_prefix: str = "cua."
+    log: LogWriter,
+    subjects: Collection[str],
+    since: Mapping[TopicPartition, int],
+    *,
+    topic_prefix: str = "cua.",
 ) -> dict[str, StreamHistory]:
-    """Several streams in one pass over the partitions they lie in; one history each, empty where there is nothing."""
+    """Several streams in one pass over the partitions they lie in.
+
+    One history each, empty where there is nothing.
+    """
     histories = {subject: StreamHistory(subject) for subject in subjects}
     for topic in sorted({topic_of(subject, topic_prefix) for subject in histories}):
         keys = [subject for subject in histories if topic_of(subject, topic_prefix) == topic]
@@ -105,5 +133,8 @@ def _fold(histories: Mapping[str, StreamHistory], records: Iterable[tuple[str, b
         try:
             histories[key].take(read_envelope(value))
         except (UnreadableError, UnknownSchemaError, InvalidPayloadError) as error:
-            message = f"the stream {key} cannot be continued: a record of it cannot be read ({error}). Use the version that wrote it"
+            message = (
+                f"the stream {key} cannot be continued: a record of it cannot be read ({error})."
+                " Use the version that wrote it"
+            )
             raise MismatchError(message) from error

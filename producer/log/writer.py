@@ -41,22 +41,37 @@ class LogWriter(Protocol):
         ...
 
     def append(self, records: Sequence[Record]) -> list[Coordinates]:
-        """Append in the order given; returns once all are durable (fsync, or acks=all). LogBrokenError: none is promised."""
+        """Append in the order given; returns once all are durable (fsync, or acks=all).
+
+        LogBrokenError: none is promised.
+        """
         ...
 
     def ends(self) -> dict[TopicPartition, int]:
         """Offset after the last record of every partition; a lower bound to keep in a manifest."""
         ...
 
-    def read_stream(self, topic: str, key: str, since: Mapping[TopicPartition, int]) -> Iterator[bytes]:
-        """Values of one stream in order, from `since` (places that it does not name: from the beginning) to the end at call."""
+    def read_stream(
+        self, topic: str, key: str, since: Mapping[TopicPartition, int]
+    ) -> Iterator[bytes]:
+        """Values of one stream in order, from `since` (places that it does not name.
+
+        From the beginning) to the end at call.
+        """
         ...
 
-    def read_streams(self, topic: str, keys: Collection[str], since: Mapping[TopicPartition, int]) -> Iterator[tuple[str, bytes]]:
-        """(key, value) of several streams of one topic, each in order; one pass over each partition that they lie in."""
+    def read_streams(
+        self, topic: str, keys: Collection[str], since: Mapping[TopicPartition, int]
+    ) -> Iterator[tuple[str, bytes]]:
+        """(key, value) of several streams of one topic, each in order.
+
+        One pass over each partition that they lie in.
+        """
         ...
 
-    def read_topic(self, topic: str, since: Mapping[TopicPartition, int]) -> Iterator[tuple[str, bytes]]:
+    def read_topic(
+        self, topic: str, since: Mapping[TopicPartition, int]
+    ) -> Iterator[tuple[str, bytes]]:
         """(key, value) of every record of a topic, each partition in order, from `since` to the end at call."""
         ...
 

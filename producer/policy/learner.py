@@ -1,4 +1,7 @@
-"""The interface Learner: a policy that can be updated, saved and restored. This file imports no torch."""
+"""The interface Learner: a policy that can be updated, saved and restored.
+
+This file imports no torch.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,7 +38,8 @@ class UpdateSettings:
     loss: Literal["importance_sampling", "ppo", "cispo"]
     learning_rate: float
     num_substeps: int
-    """Optimiser steps over the batch; trajectories are split among them in order after a seeded shuffle."""
+    """Optimiser steps over the batch; trajectories are split among them in order after a seeded
+    shuffle."""
     temperature: float
     """Log-probs are those of the tempered distribution, as sampled."""
     kl_penalty_coef: float
@@ -53,7 +57,8 @@ class UpdateResult:
     loss: float
     """Sum of the substeps' losses (each a sum over tokens, tinker-cookbook's semantics)."""
     kl_sample_train_v1: float
-    """mean(logp_sampled - logp_trained) over completion tokens before their substep's update, nats."""
+    """mean(logp_sampled - logp_trained) over completion tokens before their substep's update, nats.
+    """
     kl_sample_train_v2: float
     """0.5 * mean((logp_sampled - logp_trained)^2)."""
     entropy: float
@@ -68,11 +73,17 @@ class Learner(Policy, Protocol):
     """A policy with an optimiser. `update` raises `version` by one."""
 
     def update(self, trajectories: Sequence[Trajectory], settings: UpdateSettings) -> UpdateResult:
-        """One batch of policy gradient; an empty batch changes no weight and still raises `version`."""
+        """One batch of policy gradient.
+
+        An empty batch changes no weight and still raises `version`.
+        """
         ...
 
     def save_state(self, folder: Path) -> None:
-        """Adapter, optimiser, RNG and version into an existing folder; files are synced on return."""
+        """Adapter, optimiser, RNG and version into an existing folder.
+
+        Files are synced on return.
+        """
         ...
 
     def load_state(self, folder: Path) -> None:

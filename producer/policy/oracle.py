@@ -11,9 +11,12 @@ from producer.policy.policy import Completion, SampleRequest
 
 
 class NoisyOracle:
-    """A Policy. `device_of` finds the phone of an episode; whoever opens the environment keeps that (a dict's `__getitem__` does).
+    """A Policy. `device_of` finds the phone of an episode.
 
-    With probability `noise` an action is drawn at random. Deterministic per (seed, request.seed) and state of the phone; blocks on nothing.
+    Whoever opens the environment keeps that (a dict's `__getitem__` does).
+
+    With probability `noise` an action is drawn at random. Deterministic per (seed, request.seed)
+    and state of the phone; blocks on nothing.
     """
 
     name = "oracle"

@@ -1,6 +1,9 @@
-"""The interface Policy: screens in, completions out. This file imports no torch; rollouts know nothing else of a policy.
+"""The interface Policy: screens in, completions out.
 
-Implementations: `oracle.NoisyOracle` (scripted, no tokens) and `in_process.InProcessPolicy` (transformers).
+This file imports no torch; rollouts know nothing else of a policy.
+
+Implementations: `oracle.NoisyOracle` (scripted, no tokens) and `in_process.InProcessPolicy`
+(transformers).
 """
 
 from collections.abc import Sequence
@@ -18,10 +21,12 @@ class SampledTokens:
     """The tokens of one completion, as the log records them."""
 
     prompt_extends: int | None
-    """Turn whose prompt + completion these prompt tokens extend; None: `prompt_tokens` is the whole prompt."""
+    """Turn whose prompt + completion these prompt tokens extend; None: `prompt_tokens` is the whole
+    prompt."""
     prompt_tokens: tuple[int, ...]
     num_prompt_images: int
-    """How many of the episode's most recent screenshots the whole prompt holds, this turn's included."""
+    """How many of the episode's most recent screenshots the whole prompt holds, this turn's
+    included."""
     completion_tokens: tuple[int, ...]
     completion_logprobs: tuple[float, ...]
     stop_reason: Literal["stop", "length"]

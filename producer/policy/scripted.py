@@ -1,4 +1,7 @@
-"""The scripted policy as a learner: it acts by an oracle with noise and learns nothing. For runs of the whole system without torch."""
+"""The scripted policy as a learner: it acts by an oracle with noise and learns nothing.
+
+For runs of the whole system without torch.
+"""
 
 import json
 import os

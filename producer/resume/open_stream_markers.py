@@ -34,11 +34,18 @@ class OpenStreamMarker:
 
 @contextmanager
 def mark_open(folder: Path, subject: str, emitter: Emitter) -> Iterator[None]:
-    """While inside, the stream is known to be ours; to be entered before anything is said on it, and left after its end was said."""
+    """While inside, the stream is known to be ours.
+
+    To be entered before anything is said on it, and left after its end was said.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     owner = stream_owner(subject)
     path, hidden = folder / f"{owner}{SUFFIX}", folder / f".{owner}"
-    content = {"subject": subject, "log_id": emitter.log.log_id, "since": bounds_to_json(emitter.lower_bounds())}
+    content = {
+        "subject": subject,
+        "log_id": emitter.log.log_id,
+        "since": bounds_to_json(emitter.lower_bounds()),
+    }
     with hidden.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         file.write(json.dumps(content))
@@ -56,7 +63,10 @@ def mark_open(folder: Path, subject: str, emitter: Emitter) -> Iterator[None]:
 
 
 def markers_of_dead_processes(folder: Path, log_id: str) -> Iterator[OpenStreamMarker]:
-    """Each mark whose owner lives no more, ours alone while it is being looked at; the caller removes its file once its stream is ended."""
+    """Each mark whose owner lives no more, ours alone while it is being looked at.
+
+    The caller removes its file once its stream is ended.
+    """
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         with contextlib.suppress(FileNotFoundError, BlockingIOError), path.open() as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -64,7 +64,9 @@ def bounds_to_json(bounds: Mapping[TopicPartition, int]) -> dict[str, int]:
 def bounds_from_json(bounds: Mapping[str, int]) -> dict[TopicPartition, int]:
     """The inverse."""
     split = ((name.rpartition("/"), offset) for name, offset in bounds.items())
-    return {TopicPartition(topic, int(partition)): offset for (topic, _, partition), offset in split}
+    return {
+        TopicPartition(topic, int(partition)): offset for (topic, _, partition), offset in split
+    }
 
 
 def _folder(run: Path, generation: int, step: int) -> Path:
@@ -110,13 +112,18 @@ def drop_old_states(run: Path, generation: int, step: int) -> None:
 
 
 def find_states(run: Path) -> list[tuple[Manifest, Path]]:
-    """Every whole state, newest first; what cannot be read is passed over (it was being written)."""
+    """Every whole state, newest first.
+
+    What cannot be read is passed over (it was being written).
+    """
     found = []
     for path in (run / "state").glob("generation-*/step-*/manifest.json"):
         try:
             raw = json.loads(path.read_text())
             summaries = tuple(EvaluationSummary(**summary) for summary in raw.pop("evaluations"))
-            manifest = Manifest(**{**raw, "evaluations": summaries, "pending": tuple(raw["pending"])})
+            manifest = Manifest(
+                **{**raw, "evaluations": summaries, "pending": tuple(raw["pending"])}
+            )
         except (ValueError, TypeError, KeyError):
             continue
         if manifest.format == FORMAT:

@@ -1,7 +1,9 @@
-"""What the log says of a training that an earlier process left: enough to go on without doing anything twice.
+"""What the log says of a training that an earlier process left.
 
-Read once, before anything is emitted. Streams that a dead process left open are closed here by their rules: a rollout is cancelled, its
-environment terminated, in a new epoch of each.
+Enough to go on without doing anything twice.
+
+Read once, before anything is emitted. Streams that a dead process left open are closed here by
+their rules: a rollout is cancelled, its environment terminated, in a new epoch of each.
 """
 
 from collections import Counter
@@ -17,7 +19,14 @@ from producer.log.stream_history import StreamHistory
 from producer.log.writer import LogWriter, TopicPartition
 from producer.policy.learner import TrainedTurn
 from producer.policy.policy import SampledTokens
-from producer.rollouts.plan import GroupPlace, GroupPlan, Recalled, RolloutPlan, RolloutResult, RolloutSource
+from producer.rollouts.plan import (
+    GroupPlace,
+    GroupPlan,
+    Recalled,
+    RolloutPlan,
+    RolloutResult,
+    RolloutSource,
+)
 from schemas import ids
 from schemas.arrays import decode_float32, decode_int32
 from schemas.catalogue import TOPIC_NAMES, stream, stream_kind, topic_of
@@ -48,7 +57,9 @@ class TrainingHistory:
         """One stream; None when the log has nothing of it."""
         return self.histories.get(subject)
 
-    def close_orphans(self, emitter: Emitter, training_id: UUID | None, clock: Callable[[], datetime]) -> int:
+    def close_orphans(
+        self, emitter: Emitter, training_id: UUID | None, clock: Callable[[], datetime]
+    ) -> int:
         """End every rollout and environment that is still open; how many rollouts that were."""
         num_rollouts = 0
         for subject, history in self.histories.items():
@@ -63,24 +74,41 @@ class TrainingHistory:
             now = clock()
             if kind == "rollout":
                 num_rollouts += 1
-                emitter.emit(Fact(subject, RolloutCancelled(reason=DEAD_PROCESS, ended_at=now), training_id))
+                emitter.emit(
+                    Fact(subject, RolloutCancelled(reason=DEAD_PROCESS, ended_at=now), training_id)
+                )
             else:
-                emitter.emit(Fact(subject, EnvironmentTerminated(terminated_at=now, status_message=DEAD_PROCESS), training_id))
+                emitter.emit(
+                    Fact(
+                        subject,
+                        EnvironmentTerminated(terminated_at=now, status_message=DEAD_PROCESS),
+                        training_id,
+                    )
+                )
             emitter.forget_stream(subject)
         return num_rollouts
 
     def num_scored_by_group(self) -> Counter[UUID]:
         """Finished rollouts of each group."""
-        ends = [(history.events[0].payload, history.events[-1].payload) for history in self.histories.values() if history.events]
+        ends = [
+            (history.events[0].payload, history.events[-1].payload)
+            for history in self.histories.values()
+            if history.events
+        ]
         return Counter(
-            created.group_id for created, ended in ends if isinstance(created, RolloutCreated) and isinstance(ended, RolloutFinished)
+            created.group_id
+            for created, ended in ends
+            if isinstance(created, RolloutCreated) and isinstance(ended, RolloutFinished)
         )
 
     def evaluation_finished(self, evaluation_id: UUID) -> EvaluationFinished | None:
         """The end of an evaluation, when it has one."""
         history = self.of(stream("evaluation", evaluation_id))
         events = history.events if history else []
-        return next((event.payload for event in events if isinstance(event.payload, EvaluationFinished)), None)
+        return next(
+            (event.payload for event in events if isinstance(event.payload, EvaluationFinished)),
+            None,
+        )
 
     def samples_chosen(self, training_id: UUID, step_id: UUID) -> set[UUID]:
         """Groups of a step whose samples are in the log."""
@@ -93,45 +121,83 @@ class TrainingHistory:
 
     def groups_dropped(self, training_id: UUID) -> set[UUID]:
         """Groups that were said to be dropped."""
-        return {payload.group_id for payload in self._training_payloads(training_id) if isinstance(payload, GroupDropped)}
+        return {
+            payload.group_id
+            for payload in self._training_payloads(training_id)
+            if isinstance(payload, GroupDropped)
+        }
 
     def _training_payloads(self, training_id: UUID) -> Iterable[object]:
         history = self.of(stream("training", training_id))
         return [event.payload for event in history.events] if history else []
 
-    def recall(self, source: RolloutSource, groups: Iterable[GroupPlan], read_blob: Callable[[str], bytes]) -> Recalled:
-        """What is there of a source's groups: finished rollouts as results, the next attempt of every place, statuses of groups."""
+    def recall(
+        self, source: RolloutSource, groups: Iterable[GroupPlan], read_blob: Callable[[str], bytes]
+    ) -> Recalled:
+        """What is there of a source's groups.
+
+        Finished rollouts as results, the next attempt of every place, statuses of groups.
+        """
         history = self.of(source.stream)
-        statuses = {owner: status for (kind, owner), status in history.statuses.items() if kind == "group"} if history else {}
+        statuses = (
+            {owner: status for (kind, owner), status in history.statuses.items() if kind == "group"}
+            if history
+            else {}
+        )
         plans = {group.id: group for group in groups}
         results: dict[GroupPlace, RolloutResult] = {}
         next_attempt: dict[GroupPlace, int] = {}
         for subject, rollout in self.histories.items():
-            created = rollout.events[0].payload if subject.startswith("rollout/") and rollout.events else None
-            if not isinstance(created, RolloutCreated) or created.source_id != source.id or created.group_id not in plans:
+            created = (
+                rollout.events[0].payload
+                if subject.startswith("rollout/") and rollout.events
+                else None
+            )
+            if (
+                not isinstance(created, RolloutCreated)
+                or created.source_id != source.id
+                or created.group_id not in plans
+            ):
                 continue
             place = (created.group_num, created.env_index)
             next_attempt[place] = max(next_attempt.get(place, 0), created.attempt + 1)
             finished = rollout.events[-1].payload
             if isinstance(finished, RolloutFinished):
-                result = _result(_plan(created, plans[created.group_id], source), created, rollout, finished, read_blob)
+                result = _result(
+                    _plan(created, plans[created.group_id], source),
+                    created,
+                    rollout,
+                    finished,
+                    read_blob,
+                )
                 if result is not None:
                     results[place] = result
-        mine: Mapping[UUID, str] = {owner: status for owner, status in statuses.items() if owner in plans}
+        mine: Mapping[UUID, str] = {
+            owner: status for owner, status in statuses.items() if owner in plans
+        }
         return Recalled(results, next_attempt, mine)
 
 
 def read_training_history(
-    log: LogWriter, training_id: UUID, *, topic_prefix: str, start: Mapping[TopicPartition, int], since: Mapping[TopicPartition, int]
+    log: LogWriter,
+    training_id: UUID,
+    *,
+    topic_prefix: str,
+    start: Mapping[TopicPartition, int],
+    since: Mapping[TopicPartition, int],
 ) -> TrainingHistory:
-    """The training's own stream from `start`, everything else of the training from `since`. MismatchError for what cannot be read."""
+    """The training's own stream from `start`, everything else of the training from `since`.
+
+    MismatchError for what cannot be read.
+    """
     training_history = TrainingHistory()
     mine = stream("training", training_id)
     needle = str(training_id).encode()
     for topic in (topic_prefix + name for name in TOPIC_NAMES):
         begin = start if topic == topic_of(mine, topic_prefix) else since
         for key, value in log.read_topic(topic, begin):
-            # Most records of a shared log are of other trainings: looked over before they are parsed.
+            # Most records of a shared log are of other trainings: looked over before they are
+            # parsed.
             if needle not in value:
                 continue
             try:
@@ -139,7 +205,10 @@ def read_training_history(
                 if envelope.subject == key and (key == mine or envelope.training_id == training_id):
                     training_history.take(envelope)
             except (UnreadableError, UnknownSchemaError, InvalidPayloadError) as error:
-                message = f"the training cannot be continued: a record of {key} cannot be read ({error}). Use the version that wrote it"
+                message = (
+                    f"the training cannot be continued: a record of {key} cannot be read ({error})."
+                    " Use the version that wrote it"
+                )
                 raise MismatchError(message) from error
     return training_history
 
@@ -165,12 +234,20 @@ def _plan(created: RolloutCreated, group: GroupPlan, source: RolloutSource) -> R
 
 
 def _result(
-    plan: RolloutPlan, created: RolloutCreated, history: StreamHistory, finished: RolloutFinished, read_blob: Callable[[str], bytes]
+    plan: RolloutPlan,
+    created: RolloutCreated,
+    history: StreamHistory,
+    finished: RolloutFinished,
+    read_blob: Callable[[str], bytes],
 ) -> RolloutResult | None:
     """The result as it was; None when a screenshot it would train on is gone (the place is then run again)."""
     taken = [event.payload for event in history.events if isinstance(event.payload, TurnTaken)]
     try:
-        turns = tuple(_trained_turn(turn, turn.tokens, read_blob) for turn in taken if turn.tokens) if not created.is_eval else ()
+        turns = (
+            tuple(_trained_turn(turn, turn.tokens, read_blob) for turn in taken if turn.tokens)
+            if not created.is_eval
+            else ()
+        )
     except NotFoundError:
         return None
     return RolloutResult(
@@ -182,14 +259,21 @@ def _result(
         num_tokens=finished.num_tokens,
         policy_version=created.policy_version,
         turns=turns,
-        num_parse_errors=finished.parse_errors + finished.tool_name_errors + finished.tool_arg_errors,
+        num_parse_errors=finished.parse_errors
+        + finished.tool_name_errors
+        + finished.tool_arg_errors,
         turn_seconds=sum((turn.ended_at - turn.started_at).total_seconds() for turn in taken),
     )
 
 
-def _trained_turn(turn: TurnTaken, tokens: TokenRecord, read_blob: Callable[[str], bytes]) -> TrainedTurn:
+def _trained_turn(
+    turn: TurnTaken, tokens: TokenRecord, read_blob: Callable[[str], bytes]
+) -> TrainedTurn:
     png = read_blob(turn.screenshot_before)
-    width_px, height_px = int.from_bytes(png[16:20], "big"), int.from_bytes(png[20:24], "big")  # PNG's IHDR
+    width_px, height_px = (
+        int.from_bytes(png[16:20], "big"),
+        int.from_bytes(png[20:24], "big"),
+    )  # PNG's IHDR
     return TrainedTurn(
         Screenshot(png, width_px, height_px),
         SampledTokens(

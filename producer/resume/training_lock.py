@@ -1,4 +1,7 @@
-"""One process trains a training on one host: an exclusive lock on a file in the run's folder, which dies with the process."""
+"""One process trains a training on one host.
+
+An exclusive lock on a file in the run's folder, which dies with the process.
+"""
 
 import fcntl
 import json
@@ -22,7 +25,8 @@ def training_lock(folder: Path, name: str) -> Iterator[None]:
             file.seek(0)
             holder = file.read().strip() or "another process"
             message = (
-                f"training {name!r} is being trained on this host by {holder}; stop that process first, or choose another --training-name"
+                f"training {name!r} is being trained on this host by {holder}; stop that process"
+                " first, or choose another --training-name"
             )
             raise CuaTrainError(message) from None
         file.seek(0)

@@ -1,6 +1,9 @@
-"""Runs many rollouts at once and samples for all that wait as one batch; a place that becomes free is refilled.
+"""Runs many rollouts at once and samples for all that wait as one batch.
 
-It knows nothing of groups: plans go in, results come out in the order in which they end. A retry is a plan that the caller adds.
+A place that becomes free is refilled.
+
+It knows nothing of groups: plans go in, results come out in the order in which they end. A retry is
+a plan that the caller adds.
 """
 
 import math
@@ -19,8 +22,8 @@ from producer.rollouts.episode import Episode, EpisodeSettings
 from producer.rollouts.plan import RolloutPlan, RolloutResult
 
 BATCH_WAIT_S = 0.05
-"""How long the first rollout that is ready waits for others to join its batch: many times a simulated device's answer, little
-beside a real one's."""
+"""How long the first rollout that is ready waits for others to join its batch: many times a
+simulated device's answer, little beside a real one's."""
 
 EnvironmentFactory = Callable[[RolloutPlan], Environment]
 
@@ -28,8 +31,8 @@ EnvironmentFactory = Callable[[RolloutPlan], Environment]
 class RolloutEngine:
     """The rollout engine.
 
-    Guarantees: at most `max_concurrent` environments exist; every plan yields one result; when `run` is closed or interrupted, what is
-    under way is cancelled and said so. Not thread-safe.
+    Guarantees: at most `max_concurrent` environments exist; every plan yields one result; when
+    `run` is closed or interrupted, what is under way is cancelled and said so. Not thread-safe.
     """
 
     def __init__(
@@ -101,11 +104,16 @@ class RolloutEngine:
         while waiting:
             until_s = min(batch_until_s, *(rollout.deadline_s for rollout in waiting))
             try:
-                job = self._done.get(timeout=max(0.0, min(until_s - monotonic(), threading.TIMEOUT_MAX)))
+                job = self._done.get(
+                    timeout=max(0.0, min(until_s - monotonic(), threading.TIMEOUT_MAX))
+                )
             except Empty:
                 now_s = monotonic()
                 for rollout in [rollout for rollout in waiting if rollout.deadline_s <= now_s]:
-                    rollout.fail("environment_timeout", f"the device gave no answer for {self._settings.max_turn_time_s:g} s")
+                    rollout.fail(
+                        "environment_timeout",
+                        f"the device gave no answer for {self._settings.max_turn_time_s:g} s",
+                    )
                     waiting.discard(rollout)
                 if now_s >= batch_until_s or len(waiting) < len(self._active):
                     return
@@ -130,7 +138,13 @@ class RolloutEngine:
         if not deciding:
             return
         # In a fixed order, so that a batch is the same whichever environment answered first.
-        deciding.sort(key=lambda rollout: (rollout.plan.group_num, rollout.plan.env_index, rollout.plan.attempt))
+        deciding.sort(
+            key=lambda rollout: (
+                rollout.plan.group_num,
+                rollout.plan.env_index,
+                rollout.plan.attempt,
+            )
+        )
         completions = self._policy.sample([rollout.request() for rollout in deciding])
         for rollout, completion in zip(deciding, completions, strict=True):
             rollout.on_completion(completion)

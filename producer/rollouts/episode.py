@@ -1,6 +1,9 @@
-"""One attempt at a task, from its plan to its end: which fact follows which. Waits for nothing; the collector feeds it.
+"""One attempt at a task, from its plan to its end: which fact follows which.
 
-The attempt's environment runs on its own worker thread; each `on_…` takes what that thread or the policy brought and submits the next job.
+Waits for nothing; the collector feeds it.
+
+The attempt's environment runs on its own worker thread; each `on_…` takes what that thread or the
+policy brought and submits the next job.
 """
 
 import math
@@ -136,7 +139,11 @@ class Episode:
         self._say(RolloutEnvironmentRequested(env_id=self._environment_id))
         environment = self._environment
         self._say_environment(
-            EnvironmentRequested(env_type=environment.env_type, box_type=environment.box_type, config={"seed": plan.seed})
+            EnvironmentRequested(
+                env_type=environment.env_type,
+                box_type=environment.box_type,
+                config={"seed": plan.seed},
+            )
         )
         self._say_environment(EnvironmentCreationStarted())
         self._submit(lambda: environment.open(plan.task, plan.seed))
@@ -176,11 +183,15 @@ class Episode:
 
     def _on_open(self, screenshot: Screenshot) -> None:
         now = self._clock()
-        self._say_environment(EnvironmentStarted(gbox_id=self._environment.provider_id, started_at=now))
+        self._say_environment(
+            EnvironmentStarted(gbox_id=self._environment.provider_id, started_at=now)
+        )
         self._say(RolloutAgentInitialized(env_creation_time_s=monotonic() - self._begun_s))
         self._task_begun_s = monotonic()
         self._screenshot = screenshot
-        self._say(RolloutStarted(agent_init_time_s=monotonic() - self._task_begun_s, task_started_at=now))
+        self._say(
+            RolloutStarted(agent_init_time_s=monotonic() - self._task_begun_s, task_started_at=now)
+        )
         self.phase = "deciding"
 
     def on_completion(self, completion: Completion) -> None:
@@ -201,7 +212,11 @@ class Episode:
                     try:
                         shown = environment.act(action)
                     except ActionRefusedError as error:
-                        taken.append(call.model_copy(update={"error_type": "runtime", "error_message": str(error)}))
+                        taken.append(
+                            call.model_copy(
+                                update={"error_type": "runtime", "error_message": str(error)}
+                            )
+                        )
                         continue
                 taken.append(call)
                 if action is not None and action.type == "terminate":
@@ -218,7 +233,14 @@ class Episode:
             raise RuntimeError(message)
         turn = len(self._history) + 1
         self._taken.extend(acted.actions)
-        terminate = next((call for call in acted.actions if call.action is not None and call.action.type == "terminate"), None)
+        terminate = next(
+            (
+                call
+                for call in acted.actions
+                if call.action is not None and call.action.type == "terminate"
+            ),
+            None,
+        )
         self._terminate = terminate
         is_over = terminate is not None or turn >= self.plan.max_turns or self._is_out_of_time()
         seconds = monotonic() - self._turn_begun_s
@@ -238,7 +260,10 @@ class Episode:
                 reward=0.0,
                 episode_done=is_over,
                 progress_percent=100.0 if is_over else 100.0 * turn / self.plan.max_turns,
-                metrics={"sample_s": round(self._sampled_s - self._turn_begun_s, 6), "environment_s": round(acted.seconds, 6)},
+                metrics={
+                    "sample_s": round(self._sampled_s - self._turn_begun_s, 6),
+                    "environment_s": round(acted.seconds, 6),
+                },
             )
         )
         self._history.append(PastTurn(screenshot, completion.text, completion.tokens))
@@ -280,13 +305,20 @@ class Episode:
             )
         self._say_environment(EnvironmentTerminated(terminated_at=now))
         success = verdict is not None and verdict.success
-        errors = {kind: sum(call.error_type == kind for call in self._taken) for kind in ("parse", "tool_name", "tool_arg", "runtime")}
+        errors = {
+            kind: sum(call.error_type == kind for call in self._taken)
+            for kind in ("parse", "tool_name", "tool_arg", "runtime")
+        }
         num_parse_errors = errors["parse"] + errors["tool_name"] + errors["tool_arg"]
         num_turns = len(self._history)
         reward = binary_reward(
-            Outcome(success, num_turns, num_parse_errors), turn_cost=settings.turn_cost, parse_error_cost=settings.parse_error_cost
+            Outcome(success, num_turns, num_parse_errors),
+            turn_cost=settings.turn_cost,
+            parse_error_cost=settings.parse_error_cost,
         )
-        num_tokens = sum(len(turn.tokens.completion_tokens) for turn in self._history if turn.tokens)
+        num_tokens = sum(
+            len(turn.tokens.completion_tokens) for turn in self._history if turn.tokens
+        )
         reported = None if self._terminate is None else self._terminate.action.status == "success"  # type: ignore[union-attr]  # set with a terminate action only
         calls = [(call.tool_name, call.tool_args) for call in self._taken]
         self._say(
@@ -315,10 +347,21 @@ class Episode:
                 summary={"task_id": plan.task.task_id, "seed": plan.seed},
             )
         )
-        turns = tuple(TrainedTurn(turn.screenshot, turn.tokens) for turn in self._history if turn.tokens)
+        turns = tuple(
+            TrainedTurn(turn.screenshot, turn.tokens) for turn in self._history if turn.tokens
+        )
         self._end(
             RolloutResult(
-                plan, "completed", success, reward, num_turns, num_tokens, self._policy_version, turns, num_parse_errors, self._turn_seconds
+                plan,
+                "completed",
+                success,
+                reward,
+                num_turns,
+                num_tokens,
+                self._policy_version,
+                turns,
+                num_parse_errors,
+                self._turn_seconds,
             )
         )
 
@@ -327,7 +370,14 @@ class Episode:
         now = self._clock()
         self._worker.submit(self._environment.close)
         self._say_environment(EnvironmentFailed(error_message=message, terminated_at=now))
-        self._say(RolloutFailed(error_type=error_type, error_message=message, num_turns=len(self._history), ended_at=now))
+        self._say(
+            RolloutFailed(
+                error_type=error_type,
+                error_message=message,
+                num_turns=len(self._history),
+                ended_at=now,
+            )
+        )
         result = self._empty_result("failed")
         self._end(replace(result, error_type=error_type, error_message=message))
 
@@ -349,8 +399,13 @@ class Episode:
         self.result = result
         self.phase = "over"
         self.deadline_s = math.inf
-        # A worker that hangs must not bring an outcome later; one that is well still closes its device first.
-        self._worker.abandon() if result.error_type == "environment_timeout" else self._worker.finish()
+        # A worker that hangs must not bring an outcome later; one that is well still closes its
+        # device first.
+        (
+            self._worker.abandon()
+            if result.error_type == "environment_timeout"
+            else self._worker.finish()
+        )
         self._emitter.forget_stream(self._stream)
         self._emitter.forget_stream(self._environment_stream)
 
@@ -365,14 +420,18 @@ class Episode:
         tokens = completion.tokens
         if tokens is None:
             return None
-        shown = [*(turn.screenshot for turn in self._history), screenshot][-tokens.num_prompt_images :]
+        shown = [*(turn.screenshot for turn in self._history), screenshot][
+            -tokens.num_prompt_images :
+        ]
         return TokenRecord(
             prompt_extends=tokens.prompt_extends,
             prompt_tokens=encode_int32(tokens.prompt_tokens),
             prompt_images=tuple(self._emitter.put_blob(image.png) for image in shown),
             completion_tokens=encode_int32(tokens.completion_tokens),
             completion_logprobs=encode_float32(tokens.completion_logprobs),
-            sampling=Sampling(temperature=self.plan.temperature, max_tokens=self._settings.max_tokens),
+            sampling=Sampling(
+                temperature=self.plan.temperature, max_tokens=self._settings.max_tokens
+            ),
             stop_reason=tokens.stop_reason,
         )
 

@@ -1,4 +1,7 @@
-"""What is to be rolled out, and what came of it; frozen data between the loop and the rollout engine."""
+"""What is to be rolled out, and what came of it.
+
+Frozen data between the loop and the rollout engine.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

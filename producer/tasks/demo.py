@@ -13,14 +13,21 @@ from producer.validators.queries import find_query
 
 FILE: Final = "demo_tasks.tsv"
 SETUP_SEPARATOR: Final = "; "
-DIFFICULTIES: Final[dict[str, Literal["easy", "medium", "hard"]]] = {"easy": "easy", "medium": "medium", "hard": "hard"}
+DIFFICULTIES: Final[dict[str, Literal["easy", "medium", "hard"]]] = {
+    "easy": "easy",
+    "medium": "medium",
+    "hard": "hard",
+}
 
 
 @lru_cache(maxsize=1)
 def demo_tasks() -> tuple[Task, ...]:
     """All of them, in the file's order."""
     text = files("producer.tasks").joinpath(FILE).read_text(encoding="utf-8")
-    return tuple(_task(row) for row in csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE))
+    return tuple(
+        _task(row)
+        for row in csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE)
+    )
 
 
 def _task(row: dict[str, str]) -> Task:

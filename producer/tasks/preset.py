@@ -20,8 +20,9 @@ PRESET_TASK_IDS: tuple[str, ...] = (
     "train_25_open_gallery",
     "train_53_open_contacts",
 )
-"""Apps to open and settings within two or three touches: what the small policy is shown before RL, trained on and evaluated with.
+"""Apps to open and settings within two or three touches: what the small policy is shown before RL,
+trained on and evaluated with.
 
-Left out: sliders to a middle, fields and lists that must be scrolled far, which it has no turns for, and what is solved without looking
-(home, recents, shade). docs/decisions/policy.md says how well they are learnt.
-"""
+Left out: sliders to a middle, fields and lists that must be scrolled far, which it has no turns
+for, and what is solved without looking (home, recents, shade). docs/decisions/policy.md says how
+well they are learnt."""

@@ -1,4 +1,6 @@
-"""Task sources: JSON that says which tasks a run uses, turned into tasks. A list of sources is their tasks one after the other.
+"""Task sources: JSON that says which tasks a run uses, turned into tasks.
+
+A list of sources is their tasks one after the other.
 
     {"source_type": "demo_training", "category": "settings", "limit": 8, "seed": 1}
     {"source_type": "ids", "task_ids": ["train_02_enable_wifi"]}
@@ -44,7 +46,8 @@ class CustomTask(BaseModel):
     category: str | None = None
     max_steps: int = Field(DEFAULT_MAX_STEPS, ge=1)
     validation_query: str | None = None
-    """A device query (`wifi_enabled`, `setting_global/wifi_on`); None: the task cannot be judged."""
+    """A device query (`wifi_enabled`, `setting_global/wifi_on`); None: the task cannot be judged.
+    """
     expected: str | int | bool | None = None
     """What it must answer; numbers and true or false are taken as text."""
     validation_config: dict[str, str] = {}
@@ -57,7 +60,10 @@ class CustomTask(BaseModel):
     @model_validator(mode="after")
     def _can_be_asked(self) -> Self:
         if self.validation_query is not None and find_query(self.validation_query) is None:
-            message = f"validation_query: expected one of {', '.join(sorted(QUERIES))}, found {self.validation_query!r}"
+            message = (
+                f"validation_query: expected one of {', '.join(sorted(QUERIES))}, found"
+                f" {self.validation_query!r}"
+            )
             raise ValueError(message)
         if (self.validation_query is None) != (self.expected is None):
             message = "expected: validation_query and expected go together, found only one of them"
@@ -108,7 +114,10 @@ class Source(BaseModel):
     def _has_what_it_needs(self) -> Self:
         for source_type, name in NEEDED.items():
             if (getattr(self, name) is not None) != (self.source_type == source_type):
-                message = f"{name}: a source of type {source_type} needs it, no other takes it; found source_type {self.source_type!r}"
+                message = (
+                    f"{name}: a source of type {source_type} needs it, no other takes it; found"
+                    f" source_type {self.source_type!r}"
+                )
                 raise ValueError(message)
         return self
 
@@ -118,7 +127,10 @@ def parse_sources(text: str) -> JsonValue:
     try:
         parsed: JsonValue = json.loads(text)
     except ValueError as error:
-        message = f'tasks: expected JSON such as {{"source_type": "demo_training"}}, found {text[:80]!r} ({error})'
+        message = (
+            f'tasks: expected JSON such as {{"source_type": "demo_training"}}, found {text[:80]!r}'
+            f" ({error})"
+        )
         raise UsageError(message) from error
     return parsed
 
@@ -126,8 +138,8 @@ def parse_sources(text: str) -> JsonValue:
 def load_tasks(source: JsonValue, *, judged_only: bool = True) -> list[Task]:
     """The tasks of a source or of a list of sources, in order. UsageError.
 
-    With `judged_only`, demo tasks that cannot be judged are left out, and naming one, or a custom task without a validator, is an
-    error: it could only ever fail. Without it they are all there.
+    With `judged_only`, demo tasks that cannot be judged are left out, and naming one, or a custom
+    task without a validator, is an error: it could only ever fail. Without it they are all there.
     """
     sources = source if isinstance(source, list) else [source]
     tasks = []
@@ -142,7 +154,10 @@ def load_tasks(source: JsonValue, *, judged_only: bool = True) -> list[Task]:
 
 def _validated(source: JsonValue, where: str) -> Source:
     if not isinstance(source, dict):
-        message = f'{where}: expected an object such as {{"source_type": "demo_training"}}, found {json.dumps(source)[:80]}'
+        message = (
+            f'{where}: expected an object such as {{"source_type": "demo_training"}}, found'
+            f" {json.dumps(source)[:80]}"
+        )
         raise UsageError(message)
     try:
         return Source.model_validate_json(json.dumps(source))
@@ -152,12 +167,19 @@ def _validated(source: JsonValue, where: str) -> Source:
 
 
 def _reason(error: ValidationError) -> str:
-    """The first thing that is wrong, led by the field's path; a rule over several fields names its field itself."""
+    """The first thing that is wrong, led by the field's path.
+
+    A rule over several fields names its field itself.
+    """
     first = error.errors()[0]
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
     if first["type"] == "value_error":
         return f"{path}.{first['msg'].removeprefix('Value error, ')}"
-    found = "" if first["type"] == "missing" else f", found {json.dumps(first['input'], default=str)[:80]}"
+    found = (
+        ""
+        if first["type"] == "missing"
+        else f", found {json.dumps(first['input'], default=str)[:80]}"
+    )
     return f"{path}: {first['msg']}{found}"
 
 
@@ -167,17 +189,21 @@ def _load_one(source: Source, where: str, *, judged_only: bool) -> list[Task]:
     unjudged = [task.task_id for task in tasks if not task.is_judged]
     if judged_only and named and unjudged:
         message = (
-            f"{where}.{NEEDED[source.source_type]}: expected tasks that can be judged, found {', '.join(unjudged)}; give a validation_query"
+            f"{where}.{NEEDED[source.source_type]}: expected tasks that can be judged, found"
+            f" {', '.join(unjudged)}; give a validation_query"
         )
         raise UsageError(message)
     tasks = [
         task
         for task in tasks
-        if (task.is_judged or not judged_only) and source.category in {None, task.category} and source.difficulty in {None, task.difficulty}
+        if (task.is_judged or not judged_only)
+        and source.category in {None, task.category}
+        and source.difficulty in {None, task.difficulty}
     ]
     if not tasks:
         message = (
-            f"{where}: no task has category {source.category!r} and difficulty {source.difficulty!r}; `cua-train tasks list` shows them"
+            f"{where}: no task has category {source.category!r} and difficulty"
+            f" {source.difficulty!r}; `cua-train tasks list` shows them"
         )
         raise UsageError(message)
     if source.limit is None or source.limit >= len(tasks):
@@ -202,8 +228,8 @@ def _candidates(source: Source, where: str) -> Sequence[Task]:
             return _from_file(source.file_path or Path(), where)
         case "database":
             message = (
-                f"{where}.source_type: tasks cannot be read from the database yet, because `cua-project` has no command that lists them; "
-                "use ids, file or custom"
+                f"{where}.source_type: tasks cannot be read from the database yet, because"
+                " `cua-project` has no command that lists them; use ids, file or custom"
             )
             raise UsageError(message)
 
@@ -212,7 +238,10 @@ def _by_ids(task_ids: Sequence[str], where: str) -> list[Task]:
     known = {task.task_id: task for task in demo_tasks()}
     unknown = [task_id for task_id in task_ids if task_id not in known]
     if unknown:
-        message = f"{where}.task_ids: expected ids of demo tasks (`cua-train tasks list`), found {', '.join(unknown)}"
+        message = (
+            f"{where}.task_ids: expected ids of demo tasks (`cua-train tasks list`), found"
+            f" {', '.join(unknown)}"
+        )
         raise UsageError(message)
     return [known[task_id] for task_id in task_ids]
 
@@ -224,7 +253,11 @@ def _from_file(path: Path, where: str) -> list[Task]:
         message = f"{where}.file_path: expected a readable text file, found {path} ({error})"
         raise UsageError(message) from error
     try:
-        rows = json.loads(text) if text.lstrip().startswith("[") else [json.loads(line) for line in text.splitlines() if line.strip()]
+        rows = (
+            json.loads(text)
+            if text.lstrip().startswith("[")
+            else [json.loads(line) for line in text.splitlines() if line.strip()]
+        )
     except ValueError as error:
         message = f"{where}.file_path: expected a JSON array or JSON lines in {path} ({error})"
         raise UsageError(message) from error

@@ -19,7 +19,10 @@ def definition_hash(task: Task) -> str:
 
 
 def task_facts(task: Task) -> tuple[TaskStated, ValidatorStated | None]:
-    """The task's fact, and its validator's; None for a task that cannot be judged. Same task, same facts."""
+    """The task's fact, and its validator's; None for a task that cannot be judged.
+
+    Same task, same facts.
+    """
     digest = definition_hash(task)
     row_id = task_row_id(task.task_id, digest)
     stated = TaskStated(

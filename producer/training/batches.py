@@ -7,8 +7,13 @@ from producer.seeds import derived_seed
 from producer.task import Task
 
 
-def batch_of_tasks(tasks: Sequence[Task], *, seed: int, batch: int, groups_per_batch: int) -> list[Task]:
-    """The tasks of batch `batch` (from 0): the list is walked in epochs, each in its own seeded order."""
+def batch_of_tasks(
+    tasks: Sequence[Task], *, seed: int, batch: int, groups_per_batch: int
+) -> list[Task]:
+    """The tasks of batch `batch` (from 0).
+
+    The list is walked in epochs, each in its own seeded order.
+    """
     first = batch * groups_per_batch
     return [_task_at(tasks, seed, position) for position in range(first, first + groups_per_batch)]
 
@@ -21,6 +26,11 @@ def _task_at(tasks: Sequence[Task], seed: int, position: int) -> Task:
 
 
 def episodes_of_tasks(tasks: Sequence[Task], num_episodes: int) -> list[tuple[Task, int]]:
-    """Evaluation episodes spread over the tasks as evenly as they go: (task, number of episodes), tasks with none left out."""
+    """Evaluation episodes spread over the tasks as evenly as they go.
+
+    (task, number of episodes), tasks with none left out.
+    """
     each, extra = divmod(num_episodes, len(tasks))
-    return [(task, each + (index < extra)) for index, task in enumerate(tasks) if each + (index < extra)]
+    return [
+        (task, each + (index < extra)) for index, task in enumerate(tasks) if each + (index < extra)
+    ]

@@ -48,7 +48,9 @@ def standard_error(success: float, episodes: int) -> float:
     return math.sqrt(success * (1 - success) / episodes) if episodes else 0.0
 
 
-def plan_groups(stated: Sequence[StatedTask], evaluation_id: UUID, *, episodes: int, seed: int) -> list[GroupPlan]:
+def plan_groups(
+    stated: Sequence[StatedTask], evaluation_id: UUID, *, episodes: int, seed: int
+) -> list[GroupPlan]:
     """A group per task; its seeds depend on the task and the run's seed alone, so that evaluations of one run can be compared."""
     by_id = {one.task.task_id: one for one in stated}
     return [
@@ -56,17 +58,29 @@ def plan_groups(stated: Sequence[StatedTask], evaluation_id: UUID, *, episodes: 
             num=num,
             id=ids.group_id(evaluation_id, num),
             stated=by_id[task.task_id],
-            seeds=tuple(derived_seed(seed, "evaluation", task.task_id, episode) for episode in range(count)),
+            seeds=tuple(
+                derived_seed(seed, "evaluation", task.task_id, episode) for episode in range(count)
+            ),
         )
-        for num, (task, count) in enumerate(episodes_of_tasks([one.task for one in stated], episodes))
+        for num, (task, count) in enumerate(
+            episodes_of_tasks([one.task for one in stated], episodes)
+        )
     ]
 
 
-def run_evaluation(session: Session, plan: EvaluationPlan, stated: Sequence[StatedTask], unit: Unit) -> EvaluationSummary:
-    """Run it to its end, or take what the log has of it. CuaTrainError when no episode could be scored."""
+def run_evaluation(
+    session: Session, plan: EvaluationPlan, stated: Sequence[StatedTask], unit: Unit
+) -> EvaluationSummary:
+    """Run it to its end, or take what the log has of it.
+
+    CuaTrainError when no episode could be scored.
+    """
     finished = session.training_history.evaluation_finished(plan.id)
     if finished is not None:
-        unit.finished_rollouts, unit.finished_turns = finished.completed_tasks, round(finished.avg_turns * finished.completed_tasks)
+        unit.finished_rollouts, unit.finished_turns = (
+            finished.completed_tasks,
+            round(finished.avg_turns * finished.completed_tasks),
+        )
         return _recalled(plan, finished)
     session.phase = "evaluation"
     begun_s, config = monotonic(), session.config
@@ -84,7 +98,12 @@ def run_evaluation(session: Session, plan: EvaluationPlan, stated: Sequence[Stat
     )
     speaker.say(EvaluationStarted(kind=plan.kind, started_at=session.clock()))
     source = RolloutSource(
-        "baseline" if plan.kind == "baseline" else "eval", plan.id, plan.label, session.generation, batch=0, stream=speaker.subject
+        "baseline" if plan.kind == "baseline" else "eval",
+        plan.id,
+        plan.label,
+        session.generation,
+        batch=0,
+        stream=speaker.subject,
     )
 
     def state_progress() -> None:
@@ -116,13 +135,19 @@ def run_evaluation(session: Session, plan: EvaluationPlan, stated: Sequence[Stat
         raise
     except Exception as error:
         if plan.kind == "manual":  # one on schedule goes on when its training does
-            reason = "stopped on request" if isinstance(error, StopRequestedError) else f"{type(error).__name__}: {error}"[:2000]
+            reason = (
+                "stopped on request"
+                if isinstance(error, StopRequestedError)
+                else f"{type(error).__name__}: {error}"[:2000]
+            )
             runner.give_up(reason)
             speaker.say(_end_without_result(plan.kind, error, reason, session.clock()))
         raise
     if not any(outcome.results for outcome in outcomes):
         message = f"no episode of {plan.label} could be brought to its end"
-        speaker.say(EvaluationFailed(kind=plan.kind, error_message=message, ended_at=session.clock()))
+        speaker.say(
+            EvaluationFailed(kind=plan.kind, error_message=message, ended_at=session.clock())
+        )
         raise CuaTrainError(message)
     payload = _finished(session, plan, outcomes, monotonic() - begun_s)
     speaker.say(payload)
@@ -146,12 +171,16 @@ def _open_stream(session: Session, plan: EvaluationPlan) -> StreamSpeaker:
     return speaker
 
 
-def _finished(session: Session, plan: EvaluationPlan, outcomes: Sequence[GroupOutcome], seconds: float) -> EvaluationFinished:
+def _finished(
+    session: Session, plan: EvaluationPlan, outcomes: Sequence[GroupOutcome], seconds: float
+) -> EvaluationFinished:
     results = [result for outcome in outcomes for result in outcome.results]
     successes = sum(result.success for result in results)
     success = successes / len(results)
     by_task = {
-        outcome.plan.stated.task.task_id: statistics.fmean(float(result.success) for result in outcome.results)
+        outcome.plan.stated.task.task_id: statistics.fmean(
+            float(result.success) for result in outcome.results
+        )
         for outcome in outcomes
         if outcome.results
     }
@@ -169,7 +198,9 @@ def _finished(session: Session, plan: EvaluationPlan, outcomes: Sequence[GroupOu
             "standard_error": standard_error(success, len(results)),
             "by_task": by_task,
             "test/env/all/reward/total": statistics.fmean(result.reward for result in results),
-            "test/env/all/turns_per_episode": statistics.fmean(result.num_turns for result in results),
+            "test/env/all/turns_per_episode": statistics.fmean(
+                result.num_turns for result in results
+            ),
             "test/env/all/total_episodes": len(results),
         },
     )
@@ -183,5 +214,9 @@ def _recalled(plan: EvaluationPlan, finished: EvaluationFinished) -> EvaluationS
         success=finished.success_rate,
         standard_error=standard_error(finished.success_rate, finished.completed_tasks),
         episodes=finished.completed_tasks,
-        by_task={str(task): float(str(value)) for task, value in by_task.items()} if isinstance(by_task, dict) else {},
+        by_task=(
+            {str(task): float(str(value)) for task, value in by_task.items()}
+            if isinstance(by_task, dict)
+            else {}
+        ),
     )

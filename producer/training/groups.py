@@ -1,6 +1,9 @@
-"""Brings the groups of one source (a step or an evaluation) to their end: which attempts run, which are tried again, what is said of each.
+"""Brings the groups of one source (a step or an evaluation) to their end.
 
-Facts of groups go to the source's stream. What an earlier process has already brought in (`Recalled`) is kept; only what is missing runs.
+Which attempts run, which are tried again, what is said of each.
+
+Facts of groups go to the source's stream. What an earlier process has already brought in
+(`Recalled`) is kept; only what is missing runs.
 """
 
 import statistics
@@ -11,7 +14,14 @@ from datetime import datetime
 
 from producer.errors import CuaTrainError
 from producer.rollouts.engine import RolloutEngine
-from producer.rollouts.plan import GroupOutcome, GroupPlan, Recalled, RolloutPlan, RolloutResult, RolloutSource
+from producer.rollouts.plan import (
+    GroupOutcome,
+    GroupPlan,
+    Recalled,
+    RolloutPlan,
+    RolloutResult,
+    RolloutSource,
+)
 from producer.seeds import derived_seed
 from producer.training.progress import ProgressTracker, Unit
 from schemas import ids
@@ -90,7 +100,11 @@ class GroupRunner:
                     self._count(recalled)
                     self._settle(group, index, recalled)
                 else:
-                    self._engine.submit(self._plan(group, index, self._recalled.next_attempt.get((group.num, index), 0)))
+                    self._engine.submit(
+                        self._plan(
+                            group, index, self._recalled.next_attempt.get((group.num, index), 0)
+                        )
+                    )
         results = self._engine.run()
         try:
             for result in results:
@@ -105,7 +119,13 @@ class GroupRunner:
             if self._statuses.get(group.id) in {"pending", "running"}:
                 scored = sum(result is not None for result in self._results[group.num].values())
                 self._transition(
-                    group, GroupFailed(group_id=group.id, completed_rollouts=scored, error_message=reason, ended_at=self._clock())
+                    group,
+                    GroupFailed(
+                        group_id=group.id,
+                        completed_rollouts=scored,
+                        error_message=reason,
+                        ended_at=self._clock(),
+                    ),
                 )
 
     def _take(self, result: RolloutResult) -> None:
@@ -115,9 +135,14 @@ class GroupRunner:
             self._count(result)
             self._settle(group, plan.env_index, result)
         elif settings.failure_policy == "fail_fast":
-            message = f"rollout {plan.name} failed ({result.error_type}): {result.error_message}; the failure policy is fail_fast"
+            message = (
+                f"rollout {plan.name} failed ({result.error_type}): {result.error_message}; the"
+                " failure policy is fail_fast"
+            )
             raise CuaTrainError(message)
-        elif settings.failure_policy == "retry" and self._attempts_here(plan) < settings.max_attempts:
+        elif (
+            settings.failure_policy == "retry" and self._attempts_here(plan) < settings.max_attempts
+        ):
             self._engine.submit(self._plan(group, plan.env_index, plan.attempt + 1), first=True)
         else:
             self._settle(group, plan.env_index, None)
@@ -125,7 +150,9 @@ class GroupRunner:
 
     def _attempts_here(self, plan: RolloutPlan) -> int:
         """Attempts of this process: what a dead process cut off is not the device's failure."""
-        return plan.attempt - self._recalled.next_attempt.get((plan.group_num, plan.env_index), 0) + 1
+        return (
+            plan.attempt - self._recalled.next_attempt.get((plan.group_num, plan.env_index), 0) + 1
+        )
 
     def _count(self, result: RolloutResult) -> None:
         self._tracker.turn_taken(result.turn_seconds, result.num_turns)
@@ -134,7 +161,9 @@ class GroupRunner:
 
     def _plan(self, group: GroupPlan, index: int, attempt: int) -> RolloutPlan:
         source, settings, stated = self._source, self._settings, group.stated
-        name = ids.rollout_name(settings.run_name, source.generation, source.label, group.num, index, attempt)
+        name = ids.rollout_name(
+            settings.run_name, source.generation, source.label, group.num, index, attempt
+        )
         return RolloutPlan(
             name=name,
             id=ids.rollout_id(name),
@@ -155,11 +184,14 @@ class GroupRunner:
     def _sampling_seed(self, group: GroupPlan, index: int, attempt: int) -> int:
         """The training's name is no part of it: the same configuration draws the same numbers.
 
-        An episode of an evaluation draws the same in all of them, so that what two evaluations differ by is what the policy learnt.
+        An episode of an evaluation draws the same in all of them, so that what two evaluations
+        differ by is what the policy learnt.
         """
         source, seed = self._source, self._settings.seed
         if source.type == "step":
-            return derived_seed(seed, "sampling", source.generation, source.label, group.num, index, attempt)
+            return derived_seed(
+                seed, "sampling", source.generation, source.label, group.num, index, attempt
+            )
         return derived_seed(seed, "evaluation-sampling", group.seeds[index])
 
     def _on_begin(self, plan: RolloutPlan) -> None:
@@ -182,7 +214,10 @@ class GroupRunner:
                     GroupFailed(
                         group_id=group.id,
                         completed_rollouts=len(scored),
-                        error_message=f"only {len(scored)} of {len(group.seeds)} rollouts could be brought to their end",
+                        error_message=(
+                            f"only {len(scored)} of {len(group.seeds)} rollouts could be brought to"
+                            " their end"
+                        ),
                         ended_at=self._clock(),
                     ),
                 )
@@ -201,21 +236,32 @@ class GroupRunner:
             rollout_ids=tuple(result.plan.id for result in scored),
             ended_at=self._clock(),
             progress=self._tracker.finished(),
-            metrics={"num_turns": sum(result.num_turns for result in scored), "num_tokens": sum(result.num_tokens for result in scored)},
+            metrics={
+                "num_turns": sum(result.num_turns for result in scored),
+                "num_tokens": sum(result.num_tokens for result in scored),
+            },
         )
 
     def _state_progress(self, group: GroupPlan) -> None:
         now = self._clock()
         last = self._progressed_at.get(group.num)
-        if self._statuses.get(group.id) != "running" or (last is not None and (now - last).total_seconds() < PROGRESS_EVERY_S):
+        if self._statuses.get(group.id) != "running" or (
+            last is not None and (now - last).total_seconds() < PROGRESS_EVERY_S
+        ):
             return
         self._progressed_at[group.num] = now
         places = self._results[group.num]
         scored = sum(result is not None for result in places.values())
         unit = Unit(num_rollouts=len(group.seeds), max_turns=self._unit.max_turns, is_step=False)
         unit.finished_rollouts = len(places)
-        unit.finished_turns = sum(result.num_turns for result in places.values() if result is not None)
-        self._say(GroupProgressed(group_id=group.id, completed_rollouts=scored, progress=self._tracker.of(unit)))
+        unit.finished_turns = sum(
+            result.num_turns for result in places.values() if result is not None
+        )
+        self._say(
+            GroupProgressed(
+                group_id=group.id, completed_rollouts=scored, progress=self._tracker.of(unit)
+            )
+        )
 
     def _transition(self, group: GroupPlan, payload: Payload) -> None:
         self._say(payload)

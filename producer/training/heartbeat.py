@@ -1,6 +1,9 @@
-"""Says every few seconds that the training is alive, and looks whether it is still ours; from a thread of its own.
+"""Says every few seconds that the training is alive, and looks whether it is still ours.
 
-A long update is so not taken for a death, and a process that was replaced stops instead of working for nobody.
+From a thread of its own.
+
+A long update is so not taken for a death, and a process that was replaced stops instead of working
+for nobody.
 """
 
 import threading
@@ -21,7 +24,11 @@ HEARTBEAT_S = 10.0
 
 @contextmanager
 def heartbeat(
-    emitter: Emitter, training_id: UUID, watch: OwnershipMonitor, on_lost: Callable[[ClaimLostError], None], every_s: float = HEARTBEAT_S
+    emitter: Emitter,
+    training_id: UUID,
+    watch: OwnershipMonitor,
+    on_lost: Callable[[ClaimLostError], None],
+    every_s: float = HEARTBEAT_S,
 ) -> Iterator[None]:
     """Beat while the block runs; `on_lost` hears, once and from the beating thread, that another writer has the training.
 

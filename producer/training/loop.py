@@ -1,4 +1,7 @@
-"""The training loop: baseline, steps, evaluations, checkpoints. Knows neither how big the policy is nor what kind of device it drives."""
+"""The training loop: baseline, steps, evaluations, checkpoints.
+
+Knows neither how big the policy is nor what kind of device it drives.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,7 +41,9 @@ class TrainingLoop:
         session, config = self.session, self.session.config
         baseline, steps, evaluations = self._units()
         if baseline is not None:
-            plan = EvaluationPlan("baseline", ids.baseline_id(self._training_id, session.generation), "baseline", 0)
+            plan = EvaluationPlan(
+                "baseline", ids.baseline_id(self._training_id, session.generation), "baseline", 0
+            )
             self._evaluate(plan, baseline)
         if config.baseline_only:
             return self.manifest.evaluations
@@ -66,8 +71,12 @@ class TrainingLoop:
     def _units(self) -> tuple[Unit | None, dict[int, Unit], dict[int, Unit]]:
         """Every unit of the generation in the tracker: what is done counts as done."""
         config, tracker, done = self.session.config, self.session.tracker, self.manifest.step
-        max_turns = min(config.max_turns, max(one.task.max_steps for one in (*self.tasks, *self.eval_tasks)))
-        baseline = None if config.skip_baseline else Unit(config.eval_episodes, max_turns, is_step=False)
+        max_turns = min(
+            config.max_turns, max(one.task.max_steps for one in (*self.tasks, *self.eval_tasks))
+        )
+        baseline = (
+            None if config.skip_baseline else Unit(config.eval_episodes, max_turns, is_step=False)
+        )
         if baseline is not None:
             tracker.units.append(baseline)
         steps, evaluations = {}, {}
@@ -80,11 +89,20 @@ class TrainingLoop:
             if step <= done:
                 for unit in (steps[step], evaluations.get(step)):
                     if unit is not None:
-                        unit.finished_rollouts, unit.finished_turns, unit.is_trained = unit.num_rollouts, unit.expected_turns, True
+                        unit.finished_rollouts, unit.finished_turns, unit.is_trained = (
+                            unit.num_rollouts,
+                            unit.expected_turns,
+                            True,
+                        )
         return baseline, steps, evaluations
 
     def _evaluate_step(self, step: int, unit: Unit) -> None:
-        plan = EvaluationPlan("scheduled", ids.eval_id(self._training_id, self.session.generation, step), f"eval-{step}", step)
+        plan = EvaluationPlan(
+            "scheduled",
+            ids.eval_id(self._training_id, self.session.generation, step),
+            f"eval-{step}",
+            step,
+        )
         self._evaluate(plan, unit)
 
     def _evaluate(self, plan: EvaluationPlan, unit: Unit) -> None:
@@ -93,7 +111,8 @@ class TrainingLoop:
         summary = run_evaluation(self.session, plan, self.eval_tasks, unit)
         self.manifest = replace(self.manifest, evaluations=(*self.manifest.evaluations, summary))
         self.session.report(
-            f"{plan.label}: success {summary.success:.3f} ± {summary.standard_error:.3f} over {summary.episodes} episodes on unseen seeds"
+            f"{plan.label}: success {summary.success:.3f} ± {summary.standard_error:.3f} over"
+            f" {summary.episodes} episodes on unseen seeds"
         )
 
     def _save(self, finished: StepFinished) -> None:
@@ -104,7 +123,11 @@ class TrainingLoop:
         session.learner.save_state(folder)
         pending: list[Payload] = []
         if step == config.num_steps or (config.save_every and step % config.save_every == 0):
-            pending.append(save_checkpoint(self.run_folder, session.learner, session.generation, step, finished.step_id))
+            pending.append(
+                save_checkpoint(
+                    self.run_folder, session.learner, session.generation, step, finished.step_id
+                )
+            )
         pending.append(finished)
         self.manifest = replace(
             self.manifest,
@@ -121,20 +144,33 @@ class TrainingLoop:
         resume_state.drop_old_states(self.run_folder, session.generation, step)
 
 
-def save_checkpoint(run_folder: Path, learner: Learner, generation: int, step: int, step_id: UUID | None) -> CheckpointSaved:
+def save_checkpoint(
+    run_folder: Path, learner: Learner, generation: int, step: int, step_id: UUID | None
+) -> CheckpointSaved:
     """Write the adapter where checkpoints are kept; the fact that says so."""
     folder = run_folder / "checkpoints" / f"generation-{generation}" / f"step-{step:06d}"
     digest = learner.save_checkpoint(folder)
     return CheckpointSaved(
-        step_id=step_id, generation=generation, step=step, path=str(folder), policy_version=learner.version, adapter_sha256=digest
+        step_id=step_id,
+        generation=generation,
+        step=step,
+        path=str(folder),
+        policy_version=learner.version,
+        adapter_sha256=digest,
     )
 
 
 def _to_json(payload: Payload) -> dict[str, JsonValue]:
-    return {"type": payload.TYPE, "version": payload.VERSION, "data": payload.model_dump(mode="json")}
+    return {
+        "type": payload.TYPE,
+        "version": payload.VERSION,
+        "data": payload.model_dump(mode="json"),
+    }
 
 
-def success_before_and_after(evaluations: Sequence[EvaluationSummary]) -> Mapping[str, float | int | None]:
+def success_before_and_after(
+    evaluations: Sequence[EvaluationSummary],
+) -> Mapping[str, float | int | None]:
     """The summary's figures: the baseline (or first) evaluation, and the last."""
     before = next((one for one in evaluations if one.step == 0), None)
     after = max(evaluations, key=lambda one: one.step, default=None)
@@ -152,6 +188,7 @@ def success_before_and_after(evaluations: Sequence[EvaluationSummary]) -> Mappin
 def _line(step: int, num_steps: int, finished: StepFinished, seconds: float) -> str:
     success = finished.metrics["env/all/success"]
     return (
-        f"step {step}/{num_steps}: reward {finished.reward_mean:.3f}, success {success:.3f}, loss {finished.loss:.4f}, "
-        f"kl {finished.kl_divergence:.5f}, gradient {finished.policy_gradient_norm:.3f}, {seconds:.1f} s"
+        f"step {step}/{num_steps}: reward {finished.reward_mean:.3f}, success {success:.3f}, loss"
+        f" {finished.loss:.4f}, kl {finished.kl_divergence:.5f}, gradient"
+        f" {finished.policy_gradient_norm:.3f}, {seconds:.1f} s"
     )

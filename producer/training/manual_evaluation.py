@@ -1,4 +1,7 @@
-"""One evaluation by hand: of a training's newest state, or of a policy that no training made. It claims nobody's training."""
+"""One evaluation by hand: of a training's newest state, or of a policy that no training made.
+
+It claims nobody's training.
+"""
 
 import os
 import threading
@@ -39,7 +42,10 @@ def evaluate(
     stop: threading.Event | None = None,
     report: Callable[[str], None] = lambda line: None,  # noqa: ARG005  # silence is the default
 ) -> EvaluationSummary:
-    """Run it and return what came out. NotFoundError when the training has no state on this host."""
+    """Run it and return what came out.
+
+    NotFoundError when the training has no state on this host.
+    """
     installation = installation or read_installation(os.environ)
     stop = stop or threading.Event()
     manifest, folder, config = None, None, None
@@ -47,19 +53,29 @@ def evaluate(
         run_folder = installation.runs_dir / training_name
         states = resume_state.find_states(run_folder)
         if not states:
-            message = f"training {training_name!r} has no state in {run_folder}; expected one that was trained here"
+            message = (
+                f"training {training_name!r} has no state in {run_folder}; expected one that was"
+                " trained here"
+            )
             raise NotFoundError(message)
         manifest, folder = states[0]
         recorded = resume_state.read_config_of(run_folder)
-        config = read_config({**recorded, **{name: value for name, value in given.items() if value is not None}})
+        config = read_config(
+            {**recorded, **{name: value for name, value in given.items() if value is not None}}
+        )
     else:
         config = config_of_policy(given)
     with Emitter.open(installation, clock=clock, say=report) as emitter:
-        return _evaluate(config, training_name, manifest, folder, installation, emitter, clock, stop, report)
+        return _evaluate(
+            config, training_name, manifest, folder, installation, emitter, clock, stop, report
+        )
 
 
 def config_of_policy(given: dict[str, Any]) -> RunConfig:
-    """The configuration for a policy that no training made; one that has no tasks of its own is judged by all training tasks."""
+    """The configuration for a policy that no training made.
+
+    One that has no tasks of its own is judged by all training tasks.
+    """
     own_tasks = given.get("model_name") in {None, DEMO_POLICY, ORACLE_POLICY}
     return read_config(given if own_tasks else {"tasks": {"source_type": "demo_training"}, **given})
 
@@ -81,7 +97,9 @@ def _evaluate(
         raise UsageError(message)
     end_abandoned(installation, emitter, clock)
     with WarmUpFacts(emitter, clock, config, installation.open_dir, stop, report) as warm_up:
-        learner, make_environment = open_policy(config, installation.policies_dir, warm_up.on_progress)
+        learner, make_environment = open_policy(
+            config, installation.policies_dir, warm_up.on_progress
+        )
     if folder is not None:
         learner.load_state(folder)
     evaluation_id = ids.manual_eval_id(ids.uuid7(clock()))

@@ -1,7 +1,10 @@
-"""How far a training is and how long it will take: the one progress function. Pure; fed with turns, asked for `Progress`.
+"""How far a training is and how long it will take: the one progress function.
 
-Work is counted in turns. A finished rollout counts its real turns on both sides, an unfinished one budgets `max_turns`, so does one that
-does not exist yet. A step is half rollouts, half training: its update counts as many turns as its rollouts. Progress never falls.
+Pure; fed with turns, asked for `Progress`.
+
+Work is counted in turns. A finished rollout counts its real turns on both sides, an unfinished one
+budgets `max_turns`, so does one that does not exist yet. A step is half rollouts, half training:
+its update counts as many turns as its rollouts. Progress never falls.
 """
 
 from dataclasses import dataclass, field
@@ -29,7 +32,10 @@ class Unit:
     @property
     def expected_turns(self) -> int:
         """Turns of its rollouts, as known now."""
-        return self.finished_turns + max(0, self.num_rollouts - self.finished_rollouts) * self.max_turns
+        return (
+            self.finished_turns
+            + max(0, self.num_rollouts - self.finished_rollouts) * self.max_turns
+        )
 
     @property
     def total(self) -> float:
@@ -48,7 +54,9 @@ class Unit:
         return (
             100.0
             if not self.expected_turns
-            else 100.0 * min(self.finished_turns + self.running_turns, self.expected_turns) / self.expected_turns
+            else 100.0
+            * min(self.finished_turns + self.running_turns, self.expected_turns)
+            / self.expected_turns
         )
 
 

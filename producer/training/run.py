@@ -78,10 +78,13 @@ def run(
     takeover: bool = False,
     heartbeat_s: float = HEARTBEAT_S,
 ) -> Summary:
-    """Train to the end of `config`, or continue the training of its name. Blocks. Errors are `producer.errors`.
+    """Train to the end of `config`, or continue the training of its name. Blocks.
 
-    `stop` set: the run stops in order, its training is cancelled and can be continued; StopRequestedError.
-    `on_open` gets the training's name and folder once this process holds its lock.
+    Errors are `producer.errors`.
+
+    `stop` set: the run stops in order, its training is cancelled and can be continued;
+    StopRequestedError. `on_open` gets the training's name and folder once this process holds its
+    lock.
     """
     config = config or RunConfig()
     installation = installation or read_installation(os.environ)
@@ -91,12 +94,18 @@ def run(
     behavior = config.behavior_if_log_dir_exists
     if behavior in {"raise", "skip"} and resume_state.find_states(folder):
         if behavior == "raise":
-            message = f"training {name!r} exists in {folder}; choose another --training-name or another --behavior-if-log-dir-exists"
+            message = (
+                f"training {name!r} exists in {folder}; choose another --training-name or another"
+                " --behavior-if-log-dir-exists"
+            )
             raise UsageError(message)
         manifest = resume_state.find_states(folder)[0][0]
         return _summary(name, "skipped", manifest, 0.0, folder)
     begun_s = monotonic()
-    with training_lock(folder, name), Emitter.open(installation, clock=clock, say=report) as emitter:
+    with (
+        training_lock(folder, name),
+        Emitter.open(installation, clock=clock, say=report) as emitter,
+    ):
         on_open(name, folder)
         opened = open_training(
             emitter,
@@ -110,7 +119,10 @@ def run(
             topic_prefix=installation.topic_prefix,
         )
         if isinstance(opened, AlreadyComplete):
-            report(f"training {name!r} is complete after step {opened.manifest.step}; ask for more with --num-steps")
+            report(
+                f"training {name!r} is complete after step {opened.manifest.step}; ask for more"
+                " with --num-steps"
+            )
             return _summary(name, "completed", opened.manifest, 0.0, folder)
         resume_state.write_config(folder, opened.config.recorded())
         stop = stop or threading.Event()
@@ -121,7 +133,9 @@ def run(
             stop.set()
 
         with heartbeat(emitter, ids.training_id(name), opened.watch, on_lost, heartbeat_s):
-            manifest = _train(opened, emitter, name, folder, installation, clock, stop, report, lost)
+            manifest = _train(
+                opened, emitter, name, folder, installation, clock, stop, report, lost
+            )
         return _summary(name, "completed", manifest, monotonic() - begun_s, folder)
 
 
@@ -143,18 +157,32 @@ def _train(
         loop.run()
         session = loop.session
         session.tracker.elapsed_s = monotonic() - session.begun_s
-        speaker.say(TrainingCompleted(current_step=loop.manifest.step, progress=session.tracker.finished(), ended_at=clock()))
+        speaker.say(
+            TrainingCompleted(
+                current_step=loop.manifest.step,
+                progress=session.tracker.finished(),
+                ended_at=clock(),
+            )
+        )
         emitter.flush()
     except StopRequestedError:
         if lost:
             # Whatever this process said of the training now would be refused by every reader.
             raise lost[0] from None
-        speaker.say(TrainingCancelled(status_message="stopped on request; the same command continues it", ended_at=clock()))
+        speaker.say(
+            TrainingCancelled(
+                status_message="stopped on request; the same command continues it", ended_at=clock()
+            )
+        )
         raise
     except LogBrokenError:
         raise
     except Exception as error:
-        speaker.say(TrainingFailed(error_message=f"{type(error).__name__}: {error}"[:2000], ended_at=clock()))
+        speaker.say(
+            TrainingFailed(
+                error_message=f"{type(error).__name__}: {error}"[:2000], ended_at=clock()
+            )
+        )
         raise
     return loop.manifest
 
@@ -171,21 +199,35 @@ def _prepare(
 ) -> TrainingLoop:
     config = opened.config
     tasks = _judged(load_tasks(config.tasks), "tasks", config.max_turns)
-    eval_tasks = _judged(load_tasks(config.eval_tasks), "eval_tasks", config.max_turns) if config.eval_tasks is not None else tasks
+    eval_tasks = (
+        _judged(load_tasks(config.eval_tasks), "eval_tasks", config.max_turns)
+        if config.eval_tasks is not None
+        else tasks
+    )
     end_abandoned(installation, emitter, clock)
     with WarmUpFacts(emitter, clock, config, installation.open_dir, stop, report) as warm_up:
-        learner, make_environment = open_policy(config, installation.policies_dir, warm_up.on_progress)
+        learner, make_environment = open_policy(
+            config, installation.policies_dir, warm_up.on_progress
+        )
     if opened.state_folder is not None:
         learner.load_state(opened.state_folder)
     speaker = opened.speaker
     stated = {task.task_id: state_task(speaker.say, task) for task in (*tasks, *eval_tasks)}
     manifest = replace(opened.manifest, generation=opened.generation)
-    if opened.state_folder is None or opened.manifest.generation != opened.generation or manifest.step == 0:
+    if (
+        opened.state_folder is None
+        or opened.manifest.generation != opened.generation
+        or manifest.step == 0
+    ):
         state_folder = resume_state.begin_state(folder, opened.generation, manifest.step)
         learner.save_state(state_folder)
         manifest = replace(manifest, policy_version=learner.version, pending=())
         resume_state.commit_state(state_folder, manifest)
-        if config.save_every and manifest.step == 0 and opened.generation not in _checkpointed(opened):
+        if (
+            config.save_every
+            and manifest.step == 0
+            and opened.generation not in _checkpointed(opened)
+        ):
             speaker.say(save_checkpoint(folder, learner, opened.generation, 0, None))
     speaker.say(TrainingStarted(current_step=manifest.step))
     session = Session(
@@ -205,21 +247,34 @@ def _prepare(
         tracker=ProgressTracker(config.max_concurrent_rollouts),
         current_step=manifest.step,
     )
-    return TrainingLoop(session, folder, [stated[task.task_id] for task in tasks], [stated[task.task_id] for task in eval_tasks], manifest)
+    return TrainingLoop(
+        session,
+        folder,
+        [stated[task.task_id] for task in tasks],
+        [stated[task.task_id] for task in eval_tasks],
+        manifest,
+    )
 
 
 def _checkpointed(opened: OpenedTraining) -> set[int]:
     """Generations whose beginning was kept as a checkpoint already."""
     history = opened.training_history.of(opened.speaker.subject)
     payloads = [event.payload for event in history.events] if history else []
-    return {payload.generation for payload in payloads if isinstance(payload, CheckpointSaved) and payload.step == 0}
+    return {
+        payload.generation
+        for payload in payloads
+        if isinstance(payload, CheckpointSaved) and payload.step == 0
+    }
 
 
 def _judged(tasks: Sequence[Task], field: str, max_turns: int) -> list[Task]:
     """The tasks that can be judged; UsageError when none can."""
     judged = [task for task in tasks if task.is_judged]
     if not judged:
-        message = f"{field}: none of the {len(tasks)} tasks can be judged; see cua-train tasks list (at most {max_turns} turns each)"
+        message = (
+            f"{field}: none of the {len(tasks)} tasks can be judged; see cua-train tasks list (at"
+            f" most {max_turns} turns each)"
+        )
         raise UsageError(message)
     return judged
 

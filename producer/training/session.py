@@ -1,4 +1,7 @@
-"""What every part of one training process shares: who we are, where facts go, how far we are. No decisions are made here."""
+"""What every part of one training process shares: who we are, where facts go, how far we are.
+
+No decisions are made here.
+"""
 
 import threading
 from collections.abc import Callable
@@ -102,6 +105,15 @@ class Session:
         self.state_progress()
 
     def state_progress(self) -> None:
-        """State how far the training is; nothing from an evaluation by hand, which speaks on its own stream alone."""
+        """State how far the training is.
+
+        Nothing from an evaluation by hand, which speaks on its own stream alone.
+        """
         if stream_kind(self.speaker.subject) == "training":
-            self.speaker.say(TrainingProgressed(current_phase=self.phase, current_step=self.current_step, progress=self.tracker.of_all()))
+            self.speaker.say(
+                TrainingProgressed(
+                    current_phase=self.phase,
+                    current_step=self.current_step,
+                    progress=self.tracker.of_all(),
+                )
+            )

@@ -47,8 +47,13 @@ class _Chosen:
     drop_reason: str | None
 
 
-def run_step(session: Session, step: int, stated: Sequence[StatedTask], unit: Unit, save_state: SaveState) -> StepFinished:
-    """Run step `step` (from 1) to its end; what an earlier process brought in is kept. CuaTrainError when no group is left."""
+def run_step(
+    session: Session, step: int, stated: Sequence[StatedTask], unit: Unit, save_state: SaveState
+) -> StepFinished:
+    """Run step `step` (from 1) to its end; what an earlier process brought in is kept.
+
+    CuaTrainError when no group is left.
+    """
     config, training_id = session.config, session.training_id
     if training_id is None:
         message = "a step belongs to a training"
@@ -56,7 +61,14 @@ def run_step(session: Session, step: int, stated: Sequence[StatedTask], unit: Un
     say, begun_s = session.speaker.say, monotonic()
     session.phase = "rollout"
     step_id = ids.step_id(training_id, session.generation, step)
-    source = RolloutSource("step", step_id, f"step-{step}", session.generation, batch=step - 1, stream=session.speaker.subject)
+    source = RolloutSource(
+        "step",
+        step_id,
+        f"step-{step}",
+        session.generation,
+        batch=step - 1,
+        stream=session.speaker.subject,
+    )
     groups = _plan_groups(session, step_id, step, stated)
     say(
         StepCreated(
@@ -80,14 +92,18 @@ def run_step(session: Session, step: int, stated: Sequence[StatedTask], unit: Un
         make_engine=session.make_engine,
         tracker=session.tracker,
         unit=unit,
-        on_progress=lambda: session.progressed(lambda: _state_progress(session, step_id, unit, "rollout_execution")),
+        on_progress=lambda: session.progressed(
+            lambda: _state_progress(session, step_id, unit, "rollout_execution")
+        ),
         clock=session.clock,
     ).run()
     # Nothing is trained on that is not on disk.
     session.emitter.flush()
     rollouts_s = monotonic() - begun_s
     if all(outcome.is_failed for outcome in outcomes):
-        message = f"step {step}: no group could be brought to its end; see the rollouts' error_message"
+        message = (
+            f"step {step}: no group could be brought to its end; see the rollouts' error_message"
+        )
         say(StepFailed(step_id=step_id, error_message=message, ended_at=session.clock()))
         raise CuaTrainError(message)
     chosen = _choose(session, training_id, step_id, outcomes)
@@ -118,7 +134,8 @@ def run_step(session: Session, step: int, stated: Sequence[StatedTask], unit: Un
         step_id=step_id,
         training_ended_at=session.clock(),
         loss=update.loss,
-        # Without a trained token there is no mean; nothing was sampled that training saw differently.
+        # Without a trained token there is no mean; nothing was sampled that training saw
+        # differently.
         kl_divergence=update.kl_sample_train_v1 if update.num_tokens else 0.0,
         policy_gradient_norm=update.gradient_norm,
         reward_mean=statistics.fmean(result.reward for result in results),
@@ -133,32 +150,54 @@ def run_step(session: Session, step: int, stated: Sequence[StatedTask], unit: Un
     return finished
 
 
-def _plan_groups(session: Session, step_id: UUID, step: int, stated: Sequence[StatedTask]) -> list[GroupPlan]:
+def _plan_groups(
+    session: Session, step_id: UUID, step: int, stated: Sequence[StatedTask]
+) -> list[GroupPlan]:
     config = session.config
     by_id = {one.task.task_id: one for one in stated}
-    tasks = batch_of_tasks([one.task for one in stated], seed=config.seed, batch=step - 1, groups_per_batch=config.groups_per_batch)
+    tasks = batch_of_tasks(
+        [one.task for one in stated],
+        seed=config.seed,
+        batch=step - 1,
+        groups_per_batch=config.groups_per_batch,
+    )
     return [
         GroupPlan(
             num=num,
             id=ids.group_id(step_id, num),
             stated=by_id[task.task_id],
             # One seed for the whole group: its rollouts are compared, so they begin alike.
-            seeds=(derived_seed(config.seed, "training", session.generation, step, num),) * config.group_size,
+            seeds=(derived_seed(config.seed, "training", session.generation, step, num),)
+            * config.group_size,
         )
         for num, task in enumerate(tasks)
     ]
 
 
-def _choose(session: Session, training_id: UUID, step_id: UUID, outcomes: Sequence[GroupOutcome]) -> list[_Chosen]:
-    """Advantages within each group; groups of one reward teach nothing and are dropped. States it where it was not yet."""
+def _choose(
+    session: Session, training_id: UUID, step_id: UUID, outcomes: Sequence[GroupOutcome]
+) -> list[_Chosen]:
+    """Advantages within each group; groups of one reward teach nothing and are dropped.
+
+    States it where it was not yet.
+    """
     stated = session.training_history.samples_chosen(training_id, step_id)
     dropped = session.training_history.groups_dropped(training_id)
     chosen: list[_Chosen] = []
     for outcome in outcomes:
         rewards = [result.reward for result in outcome.results]
-        reason = "group_failed" if outcome.is_failed else None if has_signal(rewards) else "zero_variance"
+        reason = (
+            "group_failed"
+            if outcome.is_failed
+            else None
+            if has_signal(rewards)
+            else "zero_variance"
+        )
         advantages = group_advantages(rewards, divide_by_std=session.config.advantage_by_std)
-        group = [_Chosen(result, advantage, reason) for result, advantage in zip(outcome.results, advantages, strict=True)]
+        group = [
+            _Chosen(result, advantage, reason)
+            for result, advantage in zip(outcome.results, advantages, strict=True)
+        ]
         chosen += group
         if group and outcome.plan.id not in stated:
             session.speaker.say(_samples(session, step_id, group))
@@ -187,7 +226,12 @@ def _samples(session: Session, step_id: UUID, group: Sequence[_Chosen]) -> Paylo
     )
 
 
-def _state_progress(session: Session, step_id: UUID, unit: Unit, phase: Literal["rollout_execution", "checkpointing"]) -> None:
+def _state_progress(
+    session: Session,
+    step_id: UUID,
+    unit: Unit,
+    phase: Literal["rollout_execution", "checkpointing"],
+) -> None:
     session.speaker.say(
         StepProgressed(
             step_id=step_id,

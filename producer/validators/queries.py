@@ -1,13 +1,18 @@
-"""Device queries by name: the shell commands that ask, and how their answer is read. One table; no state, no device.
+"""Device queries by name: the shell commands that ask, and how their answer is read.
 
-An answer is text (`True`, `255`, `com.android.chrome`), so that tasks in files can say what they expect.
+One table; no state, no device.
+
+An answer is text (`True`, `255`, `com.android.chrome`), so that tasks in files can say what they
+expect.
 """
 
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qs, urlsplit
-from xml.etree import ElementTree  # the device under test prints it; a hostile one could only spoil its own verdict
+from xml.etree import (
+    ElementTree,
+)  # the device under test prints it; a hostile one could only spoil its own verdict
 
 LAUNCHER_WORDS = ("launcher", "nexuslauncher", "trebuchet")
 Config = dict[str, str]
@@ -40,7 +45,10 @@ class Query:
 
 
 def find_query(name: str) -> Query | None:
-    """The query of this name; None when there is none. Some names carry a parameter: `app_running_com.android.chrome`."""
+    """The query of this name; None when there is none.
+
+    Some names carry a parameter: `app_running_com.android.chrome`.
+    """
     if name in QUERIES:
         return QUERIES[name]
     for prefix, make in PARAMETRIC.items():
@@ -58,11 +66,20 @@ def _setting(namespace: str, key: str, read: Callable[[str], str]) -> Query:
 
 
 def _flag(namespace: str, key: str) -> Query:
-    return _setting(namespace, key, lambda value: str(value not in {"0", "null"}) if value == "null" or value.isdigit() else value)
+    return _setting(
+        namespace,
+        key,
+        lambda value: (
+            str(value not in {"0", "null"}) if value == "null" or value.isdigit() else value
+        ),
+    )
 
 
 def _one_of(true: str, false: str) -> Reader:
-    """True or False by which pattern the answer holds; neither, as when the command failed, is no answer and matches no expectation."""
+    """True or False by which pattern the answer holds.
+
+    Neither, as when the command failed, is no answer and matches no expectation.
+    """
 
     def read(printed: Sequence[str]) -> str:
         if re.search(true, printed[0], re.MULTILINE):
@@ -82,7 +99,9 @@ def _focus(printed: str) -> str:
 
 
 def _resumed(printed: str) -> str:
-    return _found(r"(?:mResumedActivity: |topResumedActivity=)ActivityRecord\{\S+ \S+ (\S+)", printed)
+    return _found(
+        r"(?:mResumedActivity: |topResumedActivity=)ActivityRecord\{\S+ \S+ (\S+)", printed
+    )
 
 
 def _activity(printed: Sequence[str]) -> str:
@@ -90,7 +109,9 @@ def _activity(printed: Sequence[str]) -> str:
     about = _found(r"dat=package:(\S+)", printed[0])
     if about:
         return f"app_info_{about}"
-    return next((name for pattern, name in ACTIVITY_NAMES if re.search(pattern, component)), component)
+    return next(
+        (name for pattern, name in ACTIVITY_NAMES if re.search(pattern, component)), component
+    )
 
 
 def _is_home(printed: Sequence[str]) -> str:
@@ -115,21 +136,32 @@ def _has_view(identifier: str) -> Query:
 
 
 def _view_text(views: list[ElementTree.Element], identifier: str) -> str:
-    return next((view.get("text", "") for view in views if view.get("resource-id") == identifier), "")
+    return next(
+        (view.get("text", "") for view in views if view.get("resource-id") == identifier), ""
+    )
 
 
 def _is_primary_home(views: list[ElementTree.Element]) -> str:
-    return str(any(re.match(r"Home screen 1 of \d", view.get("content-desc", "")) for view in views))
+    return str(
+        any(re.match(r"Home screen 1 of \d", view.get("content-desc", "")) for view in views)
+    )
 
 
 def _icon_in_drawer(views: list[ElementTree.Element]) -> str:
     """The settings icon, when the drawer shows it."""
     is_drawer = any(view.get("resource-id", "").endswith(":id/apps_list_view") for view in views)
-    return "com.android.settings" if is_drawer and any(view.get("text") == "Settings" for view in views) else ""
+    return (
+        "com.android.settings"
+        if is_drawer and any(view.get("text") == "Settings" for view in views)
+        else ""
+    )
 
 
 def _url(views: list[ElementTree.Element]) -> str:
-    is_typing = any(view.get("resource-id") == "com.android.chrome:id/url_bar" and view.get("focused") == "true" for view in views)
+    is_typing = any(
+        view.get("resource-id") == "com.android.chrome:id/url_bar" and view.get("focused") == "true"
+        for view in views
+    )
     return "" if is_typing else _view_text(views, "com.android.chrome:id/url_bar")
 
 
@@ -149,21 +181,31 @@ def _volume(stream: str) -> Reader:
     def read(printed: Sequence[str]) -> str:
         block = printed[0].partition(f"- {stream}:")[2]
         index, highest = _found(r"streamVolume:(\d+)", block), _found(r"Max: (\d+)", block)
-        return str(round(100 * int(index) / int(highest))) if index and highest and int(highest) else ""
+        return (
+            str(round(100 * int(index) / int(highest)))
+            if index and highest and int(highest)
+            else ""
+        )
 
     return read
 
 
 def _media_type(printed: Sequence[str]) -> str:
     name = _found(r"dat=\S*?([^/\s]+) typ=image", printed[0])
-    return "" if not name else "image_screenshot" if name.lower().startswith("screenshot") else "image"
+    return (
+        "" if not name else "image_screenshot" if name.lower().startswith("screenshot") else "image"
+    )
 
 
 QUERIES: dict[str, Query] = {
-    "current_app": Query(_ask("dumpsys window"), lambda printed: _focus(printed[0]).partition("/")[0]),
+    "current_app": Query(
+        _ask("dumpsys window"), lambda printed: _focus(printed[0]).partition("/")[0]
+    ),
     "current_activity": Query(_ask("dumpsys activity activities"), _activity),
     "is_home_screen": Query(_ask("dumpsys window"), _is_home),
-    "is_recents_screen": Query(_ask("dumpsys window"), lambda printed: str("recents" in _focus(printed[0]).lower())),
+    "is_recents_screen": Query(
+        _ask("dumpsys window"), lambda printed: str("recents" in _focus(printed[0]).lower())
+    ),
     "is_primary_home": _tree(_is_primary_home),
     "is_quick_settings_open": _has_view("com.android.systemui:id/quick_settings_panel"),
     "is_notifications_open": _has_view("com.android.systemui:id/notification_stack_scroller"),
@@ -178,16 +220,28 @@ QUERIES: dict[str, Query] = {
     "auto_rotate_enabled": _flag("system", "accelerometer_rotation"),
     "call_vibration_enabled": _flag("system", "vibrate_when_ringing"),
     "location_enabled": _flag("secure", "location_mode"),
-    "dark_theme_enabled": Query(_ask("settings get secure ui_night_mode"), _one_of(r"^2$", r"^([01]|null)$")),
+    "dark_theme_enabled": Query(
+        _ask("settings get secure ui_night_mode"), _one_of(r"^2$", r"^([01]|null)$")
+    ),
     "brightness_level": _setting("system", "screen_brightness", str),
     "screen_timeout": _setting("system", "screen_off_timeout", str),
-    "system_language": _setting("system", "system_locales", lambda value: re.split("[-_,]", value)[0]),
+    "system_language": _setting(
+        "system", "system_locales", lambda value: re.split("[-_,]", value)[0]
+    ),
     "media_volume": Query(_ask("dumpsys audio"), _volume("STREAM_MUSIC")),
     "notification_count": Query(
-        _ask("dumpsys notification"), lambda printed: str(printed[0].count("NotificationRecord(")) if "Notification" in printed[0] else ""
+        _ask("dumpsys notification"),
+        lambda printed: (
+            str(printed[0].count("NotificationRecord(")) if "Notification" in printed[0] else ""
+        ),
     ),
-    "wifi_connected": Query(_ask("cmd wifi status"), _one_of(r"Wifi is connected to", r"Wifi is (not connected|disabled)")),
-    "wifi_network_forgotten": Query(_ask("cmd wifi list-networks"), _one_of(r"^No networks", r"^\d+\s")),
+    "wifi_connected": Query(
+        _ask("cmd wifi status"),
+        _one_of(r"Wifi is connected to", r"Wifi is (not connected|disabled)"),
+    ),
+    "wifi_network_forgotten": Query(
+        _ask("cmd wifi list-networks"), _one_of(r"^No networks", r"^\d+\s")
+    ),
     "chrome_cache_cleared": Query(
         _ask("du -sk /data/data/com.android.chrome/cache"),
         lambda printed: str(0 <= int(_found(r"^(\d+)", printed[0]) or "-1") <= 16),  # noqa: PLR2004
@@ -195,27 +249,45 @@ QUERIES: dict[str, Query] = {
     "current_url_domain": _tree(_domain),
     "search_query": _tree(_search),
     "is_composing_message": Query(
-        _ask("dumpsys activity activities"), lambda printed: str("LaunchConversationActivity" in _resumed(printed[0]))
+        _ask("dumpsys activity activities"),
+        lambda printed: str("LaunchConversationActivity" in _resumed(printed[0])),
     ),
-    "has_message_draft": _tree(lambda views: str(bool(_view_text(views, "com.android.messaging:id/compose_message_text")))),
+    "has_message_draft": _tree(
+        lambda views: str(bool(_view_text(views, "com.android.messaging:id/compose_message_text")))
+    ),
     "last_created_contact": Query(
-        _ask("content query --uri content://com.android.contacts/contacts --projection display_name"),
+        _ask(
+            "content query --uri content://com.android.contacts/contacts --projection display_name"
+        ),
         lambda printed: (re.findall(r"display_name=(.*)", printed[0]) or [""])[-1].strip(),
     ),
-    "last_contact_search_query": _tree(lambda views: _view_text(views, "com.android.contacts:id/search_view")),
-    "last_screenshot_taken": Query(_ask("ls /sdcard/Pictures/Screenshots"), lambda printed: str(".png" in printed[0])),
+    "last_contact_search_query": _tree(
+        lambda views: _view_text(views, "com.android.contacts:id/search_view")
+    ),
+    "last_screenshot_taken": Query(
+        _ask("ls /sdcard/Pictures/Screenshots"), lambda printed: str(".png" in printed[0])
+    ),
     "current_media_type": Query(_ask("dumpsys activity activities"), _media_type),
     "test_app_notifications_enabled": Query(
-        _ask("cmd appops get com.example.testapp POST_NOTIFICATION"), _one_of(r": allow", r": (ignore|deny)")
+        _ask("cmd appops get com.example.testapp POST_NOTIFICATION"),
+        _one_of(r": allow", r": (ignore|deny)"),
     ),
 }
 
 PARAMETRIC: dict[str, Callable[[str], Query]] = {
-    "app_running_": lambda package: Query(_ask(f"pidof {package}"), lambda printed: str(bool(printed[0].strip()))),
+    "app_running_": lambda package: Query(
+        _ask(f"pidof {package}"), lambda printed: str(bool(printed[0].strip()))
+    ),
     "app_installed_": lambda package: Query(
         _ask("pm list packages"),
-        _one_of(rf"^package:{re.escape('com.example.testapp' if package == 'test_app' else package)}$", r"^package:"),
+        _one_of(
+            rf"^package:{re.escape('com.example.testapp' if package == 'test_app' else package)}$",
+            r"^package:",
+        ),
     ),
-    "setting_": lambda path: Query(_ask(f"settings get {path.replace('/', ' ', 1)}"), lambda printed: printed[0].strip()),
+    "setting_": lambda path: Query(
+        _ask(f"settings get {path.replace('/', ' ', 1)}"), lambda printed: printed[0].strip()
+    ),
 }
-"""Queries whose name ends in a parameter: a package, or `setting_global/wifi_on` for any stored setting."""
+"""Queries whose name ends in a parameter: a package, or `setting_global/wifi_on` for any stored
+setting."""

@@ -1,6 +1,9 @@
-"""What emitting costs the caller: CPU per fact in a row, and time per fact at a steady pace. Run: `python -m tests.bench.emit`.
+"""What emitting costs the caller: CPU per fact in a row, and time per fact at a steady pace.
 
-The caller's CPU is its thread's own (`time.thread_time`); the whole process's, background commits included, stands beside it.
+Run: `python -m tests.bench.emit`.
+
+The caller's CPU is its thread's own (`time.thread_time`); the whole process's, background commits
+included, stands beside it.
 """
 
 import json
@@ -73,20 +76,35 @@ def turn_fact() -> Fact:
 
 
 def measure(fact: Fact, num_in_row: int, num_paced: int, *, kafka: str | None = None) -> Cost:
-    """Emit this fact again and again into a log of its own; `kafka`: bootstrap servers, up or down."""
+    """Emit this fact again and again into a log of its own; `kafka`.
+
+    Bootstrap servers, up or down.
+    """
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         installation = Installation(
-            home=home, topic_prefix="bench.", kafka_bootstrap_servers=kafka, kafka_options=(), blobs_url=str(home / "blobs")
+            home=home,
+            topic_prefix="bench.",
+            kafka_bootstrap_servers=kafka,
+            kafka_options=(),
+            blobs_url=str(home / "blobs"),
         )
         emitter = Emitter.open(installation, say=lambda _: None)
         kind, _, owner = fact.subject.partition("/")
-        emitter.resume_stream(fact.subject, position=StreamPosition(), statuses={(kind, UUID(owner)): "running"})
+        emitter.resume_stream(
+            fact.subject, position=StreamPosition(), statuses={(kind, UUID(owner)): "running"}
+        )
         caller_us, process_us = _in_row(emitter, fact, num_in_row)
         times_us = sorted(_paced(emitter, fact, num_paced))
         emitter.close(timeout_s=0.0 if kafka else 30.0)
         num_bytes = _event_bytes(installation)
-    return Cost(num_bytes, caller_us, process_us, times_us[len(times_us) // 2], times_us[len(times_us) * 99 // 100])
+    return Cost(
+        num_bytes,
+        caller_us,
+        process_us,
+        times_us[len(times_us) // 2],
+        times_us[len(times_us) * 99 // 100],
+    )
 
 
 def _in_row(emitter: Emitter, fact: Fact, count: int) -> tuple[float, float]:

@@ -1,4 +1,7 @@
-"""The cost of `emit` on the caller's thread: back to back in CPU time, and paced in wall time as a trainer would call it."""
+"""The cost of `emit` on the caller's thread.
+
+Back to back in CPU time, and paced in wall time as a trainer would call it.
+"""
 
 import time
 from collections.abc import Callable, Iterator
@@ -41,9 +44,17 @@ class EmitCost(NamedTuple):
 def _progress_facts() -> Iterator[Callable[[str], Fact]]:
     for number in count():
         progress = Progress(
-            percent=number % 100, avg_turn_time_s=0.25, estimated_total_time_s=1234.5, estimated_remaining_time_s=617.25 + number
+            percent=number % 100,
+            avg_turn_time_s=0.25,
+            estimated_total_time_s=1234.5,
+            estimated_remaining_time_s=617.25 + number,
         )
-        payload = TrainingProgressed(current_phase="rollout", current_step=number, progress=progress, status_message="step in rollouts")
+        payload = TrainingProgressed(
+            current_phase="rollout",
+            current_step=number,
+            progress=progress,
+            status_message="step in rollouts",
+        )
         yield lambda subject, payload=payload: Fact(subject, payload)  # type: ignore[misc]  # binds the loop's value
 
 
@@ -80,11 +91,22 @@ def _turn_facts() -> Iterator[Callable[[str], Fact]]:
         yield lambda subject, payload=payload: Fact(subject, payload)  # type: ignore[misc]  # binds the loop's value
 
 
-def _measure(emitter: Emitter, what: str, kind: str, facts: Iterator[Callable[[str], Fact]], number: int, per_second: int) -> EmitCost:
+def _measure(
+    emitter: Emitter,
+    what: str,
+    kind: str,
+    facts: Iterator[Callable[[str], Fact]],
+    number: int,
+    per_second: int,
+) -> EmitCost:
     owner = uuid4()
     subject = f"{kind}/{owner}"
     # As a resumed writer has it, so that the fact measured may follow at once.
-    emitter.resume_stream(subject, position=StreamPosition(epoch=1, sequence=1, source="//bench"), statuses={(kind, owner): "running"})
+    emitter.resume_stream(
+        subject,
+        position=StreamPosition(epoch=1, sequence=1, source="//bench"),
+        statuses={(kind, owner): "running"},
+    )
     ready = [next(facts)(subject) for _ in range(number)]
     began = time.thread_time()
     for fact in ready:
@@ -110,13 +132,32 @@ def measure_emit(home: Path) -> list[EmitCost]:
         _measure(emitter, "warm-up", "training", _progress_facts(), 2_000, 2_000)
         return [
             _measure(emitter, "a progress fact", "training", _progress_facts(), 20_000, 1_000),
-            _measure(emitter, f"a turn with {PROMPT_TOKENS:,} + {COMPLETION_TOKENS} tokens", "rollout", _turn_facts(), 1_000, 200),
+            _measure(
+                emitter,
+                f"a turn with {PROMPT_TOKENS:,} + {COMPLETION_TOKENS} tokens",
+                "rollout",
+                _turn_facts(),
+                1_000,
+                200,
+            ),
         ]
 
 
 def recorded(events: int) -> list[tuple[str, bytes]]:
-    """(stream, value) of trainings as the default run writes them, until there are `events`; always the same for a number."""
-    shape = Shape(steps=4, groups=16, group_size=8, turns=5, response_chars=40, prompt_tokens=60, completion_tokens=6, has_trouble=False)
+    """(stream, value) of trainings as the default run writes them, until there are `events`.
+
+    Always the same for a number.
+    """
+    shape = Shape(
+        steps=4,
+        groups=16,
+        group_size=8,
+        turns=5,
+        response_chars=40,
+        prompt_tokens=60,
+        completion_tokens=6,
+        has_trouble=False,
+    )
     said: list[tuple[str, bytes]] = []
     for seed in count():
         said += [(one.subject, one.value) for one in history(f"bench-{seed}", seed, shape)]

@@ -1,6 +1,9 @@
-"""How old a fact is when the tables show it: a projector in its own process, 1,000 events a second into a local log.
+"""How old a fact is when the tables show it.
 
-Run: `python -m tests.bench.freshness [--json]`. Age is from the return of the append to the first look at the tables that shows it.
+A projector in its own process, 1,000 events a second into a local log.
+
+Run: `python -m tests.bench.freshness [--json]`. Age is from the return of the append to the first
+look at the tables that shows it.
 """
 
 import json
@@ -38,12 +41,18 @@ def run() -> dict[str, float]:
         path = Path(read_installation(environment).local_log_path)
         appended: list[float] = []
         shown: list[tuple[float, int]] = []
-        projector = subprocess.Popen([sys.executable, "-c", "from consumers.cli import main; main()", "run"], env=environment)
+        projector = subprocess.Popen(
+            [sys.executable, "-c", "from consumers.cli import main; main()", "run"], env=environment
+        )
         watcher = threading.Thread(target=_watch, args=(url, len(said), shown))
         watcher.start()
         try:
             with closing(LocalLog(path)) as log:
-                _append(log, [Record(topic_of(one.subject, "cua."), one.subject, one.value) for one in said], appended)
+                _append(
+                    log,
+                    [Record(topic_of(one.subject, "cua."), one.subject, one.value) for one in said],
+                    appended,
+                )
             watcher.join(DEADLINE_S)
         finally:
             projector.terminate()
@@ -84,7 +93,12 @@ def _ages(appended: list[float], shown: list[tuple[float, int]]) -> dict[str, fl
             at, number = next(looks)
         ages.append((at - when) * 1e3)
     ages.sort()
-    return {"events": len(ages), "p50_ms": ages[len(ages) // 2], "p95_ms": ages[len(ages) * 95 // 100], "max_ms": ages[-1]}
+    return {
+        "events": len(ages),
+        "p50_ms": ages[len(ages) // 2],
+        "p95_ms": ages[len(ages) * 95 // 100],
+        "max_ms": ages[-1],
+    }
 
 
 def main() -> None:

@@ -1,9 +1,13 @@
-"""What a second core brings a small policy: a step's sampling and its update on one core and on all, in turns, the same work each time.
+"""What a second core brings a small policy.
+
+A step's sampling and its update on one core and on all, in turns, the same work each time.
 
     python -m tests.bench.lanes FOLDER [--rounds 3] [--keep-freed-memory] [--unmerged]
 
-Without --keep-freed-memory the C library gives freed memory back to the kernel, as it does by default (producer.policy.torch_policy.memory). With
---unmerged the adapter stays beside the weights while sampling (producer.policy.torch_policy.merged).
+Without --keep-freed-memory the C library gives freed memory back to the kernel, as it does by
+default (producer.policy.torch_policy.memory). With
+--unmerged the adapter stays beside the weights while sampling
+(producer.policy.torch_policy.merged).
 """
 
 import argparse
@@ -49,7 +53,9 @@ class Episode:
     def request(self) -> SampleRequest:
         """For its next turn."""
         seed = self.id.int * MAX_TURNS + len(self.past)
-        return SampleRequest(self.id, self.task, tuple(self.past), self.screenshot, 1.0, MAX_TOKENS, seed)
+        return SampleRequest(
+            self.id, self.task, tuple(self.past), self.screenshot, 1.0, MAX_TOKENS, seed
+        )
 
     def is_over_after(self, completion: Completion) -> bool:
         """Take the turn."""
@@ -64,7 +70,9 @@ class Episode:
 
     def trajectory(self) -> Trajectory:
         """With an advantage, so that there is something to do."""
-        turns = tuple(TrainedTurn(one.screenshot, one.tokens) for one in self.past if one.tokens is not None)
+        turns = tuple(
+            TrainedTurn(one.screenshot, one.tokens) for one in self.past if one.tokens is not None
+        )
         return Trajectory(self.task, turns, 1.0 if self.id.int % 2 else -1.0)
 
 
@@ -85,14 +93,25 @@ def measure(policy: Learner, seed: int) -> dict[str, float]:
     episodes = []
     for number in range(NUM_GROUPS * GROUP_SIZE):
         task, phone = known[PRESET_TASK_IDS[number // GROUP_SIZE]], AndroidSim()
-        episodes.append(Episode(UUID(int=seed * 1000 + number), task, phone, phone.open(task, seed * 1000 + number // GROUP_SIZE)))
+        episodes.append(
+            Episode(
+                UUID(int=seed * 1000 + number),
+                task,
+                phone,
+                phone.open(task, seed * 1000 + number // GROUP_SIZE),
+            )
+        )
     running, sampling_s, num_turns = episodes, 0.0, 0
     for _ in range(MAX_TURNS):
         began_s = time.perf_counter()
         said = policy.sample([episode.request() for episode in running])
         sampling_s += time.perf_counter() - began_s
         num_turns += len(running)
-        running = [episode for episode, completion in zip(running, said, strict=True) if not episode.is_over_after(completion)]
+        running = [
+            episode
+            for episode, completion in zip(running, said, strict=True)
+            if not episode.is_over_after(completion)
+        ]
         if not running:
             break
     updated = policy.update([episode.trajectory() for episode in episodes], SETTINGS)
@@ -101,7 +120,9 @@ def measure(policy: Learner, seed: int) -> dict[str, float]:
 
 def main() -> int:
     """The command line: a JSON object per number of cores, then one of the process."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path, help="of a policy, as below CUA_HOME/policies")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--keep-freed-memory", action="store_true")
@@ -116,7 +137,9 @@ def main() -> int:
     rows: dict[int, list[dict[str, float]]] = {}
     for seed in range(arguments.rounds + 1):
         for num_cores in (1, len(available)):
-            policy = open_in_process(str(arguments.folder), lora_rank=16, renderer_name="auto", seed=0, adapter=None)
+            policy = open_in_process(
+                str(arguments.folder), lora_rank=16, renderer_name="auto", seed=0, adapter=None
+            )
             with cores(set(available[:num_cores])):
                 measured = measure(policy, seed)
             if seed:  # the first warms caches
@@ -125,7 +148,12 @@ def main() -> int:
         medians = {name: round(statistics.median(one[name] for one in row), 2) for name in row[0]}
         sys.stdout.write(json.dumps({"cores": num_cores, **medians}) + "\n")
     used = resource.getrusage(resource.RUSAGE_SELF)
-    sys.stdout.write(json.dumps({"user_s": used.ru_utime, "system_s": used.ru_stime, "peak_mib": used.ru_maxrss // 1024}) + "\n")
+    sys.stdout.write(
+        json.dumps(
+            {"user_s": used.ru_utime, "system_s": used.ru_stime, "peak_mib": used.ru_maxrss // 1024}
+        )
+        + "\n"
+    )
     return 0
 
 

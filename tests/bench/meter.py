@@ -1,4 +1,7 @@
-"""Wall and CPU time of a stretch of work: this process's (children that ended included) and a PostgreSQL server's."""
+"""Wall and CPU time of a stretch of work.
+
+This process's (children that ended included) and a PostgreSQL server's.
+"""
 
 import os
 import time
@@ -15,9 +18,14 @@ def _stat(pid: int) -> list[str]:
 
 
 def server_cpu_s(postmaster: int) -> float:
-    """CPU of a server since its start: the postmaster, its living processes, and those that ended (10 ms steps)."""
+    """CPU of a server since its start.
+
+    The postmaster, its living processes, and those that ended (10 ms steps).
+    """
     fields = _stat(postmaster)
-    ticks = sum(int(value) for value in fields[11:15])  # utime, stime, and those of children that ended
+    ticks = sum(
+        int(value) for value in fields[11:15]
+    )  # utime, stime, and those of children that ended
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             try:
@@ -46,14 +54,25 @@ class Meter:
     server_s: float = 0.0
 
     def _read(self) -> tuple[float, float, float]:
-        return time.perf_counter(), own_cpu_s(), 0.0 if self.postmaster is None else server_cpu_s(self.postmaster)
+        return (
+            time.perf_counter(),
+            own_cpu_s(),
+            0.0 if self.postmaster is None else server_cpu_s(self.postmaster),
+        )
 
     def __enter__(self) -> Self:
         self._began = self._read()
         return self
 
-    def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None) -> None:
-        self.seconds, self.own_s, self.server_s = (end - begin for end, begin in zip(self._read(), self._began, strict=True))
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.seconds, self.own_s, self.server_s = (
+            end - begin for end, begin in zip(self._read(), self._began, strict=True)
+        )
 
 
 def percentile(values: list[float], share: float) -> float:

@@ -41,27 +41,45 @@ def measure(folder: Path, num_phones: int) -> dict[str, float]:
     """Shares of icons whose x and y come out within the icon's cell."""
     network, processor = load_base(str(folder))
     examples = encode_episodes(
-        encode_demonstrations((home_screen(phone) for phone in range(num_phones)), processor.image_processor),
+        encode_demonstrations(
+            (home_screen(phone) for phone in range(num_phones)), processor.image_processor
+        ),
         processor,
         processor.image_token_id,
     )
     pointer, rng = Pointer(processor, processor.image_token_id), random.Random(0)
-    digits = {token: int(piece) for piece, token in processor.tokenizer.get_vocab().items() if piece.isdecimal()}
+    digits = {
+        token: int(piece)
+        for piece, token in processor.tokenizer.get_vocab().items()
+        if piece.isdecimal()
+    }
     right_x = right_y = right = total = 0
     for example in examples:
         with torch.no_grad():
-            features = encode_screens(network.model.visual, example.patches_INC, example.grid.rows, example.grid.columns)
+            features = encode_screens(
+                network.model.visual, example.patches_INC, example.grid.rows, example.grid.columns
+            )
             logits, targets = imitated_logits(network, [pointer.row(example, features, rng)])
         said = [digits.get(int(token), 1000) for token in logits.argmax(-1)]
-        off = [abs(one - digits[int(token)]) for one, token in zip(said, targets, strict=True) if int(token) in digits]
-        for x, y in zip((one <= HALF_WIDTH for one in off[::2]), (one <= HALF_HEIGHT for one in off[1::2]), strict=True):
+        off = [
+            abs(one - digits[int(token)])
+            for one, token in zip(said, targets, strict=True)
+            if int(token) in digits
+        ]
+        for x, y in zip(
+            (one <= HALF_WIDTH for one in off[::2]),
+            (one <= HALF_HEIGHT for one in off[1::2]),
+            strict=True,
+        ):
             right_x, right_y, right, total = right_x + x, right_y + y, right + (x and y), total + 1
     return {"icons": total, "x": right_x / total, "y": right_y / total, "both": right / total}
 
 
 def main() -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path, help="of a policy, as below CUA_HOME/policies")
     parser.add_argument("--phones", type=int, default=100)
     arguments = parser.parse_args()

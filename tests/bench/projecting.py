@@ -1,4 +1,7 @@
-"""The cost of turning a recorded log into tables (live, from each log; rebuilt), beside COPY of the very same rows."""
+"""The cost of turning a recorded log into tables (live, from each log.
+
+Rebuilt), beside COPY of the very same rows.
+"""
 
 import contextlib
 from collections.abc import Iterator
@@ -62,8 +65,15 @@ def fill_log(installation: Installation, said: list[tuple[str, bytes]]) -> None:
     """Append the recorded events to the installation's log."""
     topics = [installation.topic_prefix + name for name in TOPIC_NAMES]
     log: LogWriter
-    log = KafkaLog(installation, topics) if installation.kafka_bootstrap_servers else LocalLog(installation.local_log_path, topics=topics)
-    records = [Record(topic_of(subject, installation.topic_prefix), subject, value) for subject, value in said]
+    log = (
+        KafkaLog(installation, topics)
+        if installation.kafka_bootstrap_servers
+        else LocalLog(installation.local_log_path, topics=topics)
+    )
+    records = [
+        Record(topic_of(subject, installation.topic_prefix), subject, value)
+        for subject, value in said
+    ]
     for first in range(0, len(records), APPEND_RECORDS):
         log.append(records[first : first + APPEND_RECORDS])
     log.close()
@@ -75,7 +85,9 @@ def _migrated(bench: BenchServer) -> str:
     return url
 
 
-def measure_projection(bench: BenchServer, installation: Installation, what: str) -> tuple[ProjectionCost, str]:
+def measure_projection(
+    bench: BenchServer, installation: Installation, what: str
+) -> tuple[ProjectionCost, str]:
     """`cua-project run --once` into fresh tables; the cost, and the tables' URL."""
     url = _migrated(bench)
     reader = open_reader(installation)
@@ -84,11 +96,19 @@ def measure_projection(bench: BenchServer, installation: Installation, what: str
             report = ProjectionLoop(reader, url).run_once()
     finally:
         reader.close()
-    return ProjectionCost(what, report.events, sum(rows for rows, _ in _dump(url).values()), meter), url
+    return (
+        ProjectionCost(what, report.events, sum(rows for rows, _ in _dump(url).values()), meter),
+        url,
+    )
 
 
-def measure_rebuild(bench: BenchServer, installation: Installation, url: str, rows: int) -> ProjectionCost:
-    """`cua-project rebuild` of those tables: replay beside the live ones, comparison of every row, swap."""
+def measure_rebuild(
+    bench: BenchServer, installation: Installation, url: str, rows: int
+) -> ProjectionCost:
+    """`cua-project rebuild` of those tables.
+
+    Replay beside the live ones, comparison of every row, swap.
+    """
     reader = open_reader(installation)
     try:
         with Meter(bench.postmaster) as meter:
@@ -110,13 +130,18 @@ def measure_copy(bench: BenchServer, url: str, events: int) -> ProjectionCost:
         for name, (_, content) in dumps.items():
             cursor.copy_expert(f'COPY cua."{name}" FROM STDIN', BytesIO(content), 1 << 16)
     connection.close()
-    return ProjectionCost("plain COPY of the same rows", events, sum(count for count, _ in dumps.values()), meter)
+    return ProjectionCost(
+        "plain COPY of the same rows", events, sum(count for count, _ in dumps.values()), meter
+    )
 
 
 def _dump(url: str) -> dict[str, tuple[int, bytes]]:
     """Table -> number of rows and their text."""
     dumps: dict[str, tuple[int, bytes]] = {}
-    with contextlib.closing(psycopg2.connect(libpq_url(url))) as connection, connection.cursor() as cursor:
+    with (
+        contextlib.closing(psycopg2.connect(libpq_url(url))) as connection,
+        connection.cursor() as cursor,
+    ):
         for table in ROW_TABLES:
             text = BytesIO()
             cursor.copy_expert(f'COPY cua."{table.__tablename__}" TO STDOUT', text)

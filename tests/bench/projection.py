@@ -41,7 +41,16 @@ from schemas.installation import Installation
 from tests.reference_fold.histories import Said, Shape, history, interleaved
 from tests.support.kafka import KafkaService
 
-SHAPE = Shape(steps=25, groups=5, group_size=8, turns=6, response_chars=150, prompt_tokens=300, completion_tokens=40, has_trouble=False)
+SHAPE = Shape(
+    steps=25,
+    groups=5,
+    group_size=8,
+    turns=6,
+    response_chars=150,
+    prompt_tokens=300,
+    completion_tokens=40,
+    has_trouble=False,
+)
 NUM_TRAININGS = 3
 NUM_TRAININGS_LARGE = 15
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -118,7 +127,12 @@ def cost(rows: int, figures: list[float]) -> Cost:
 
 def recorded_run(num_trainings: int) -> list[Said]:
     """Several trainings at once, 23,000 events of 1.4 kB each."""
-    return list(interleaved([history(f"bench-{number}", number, SHAPE) for number in range(num_trainings)], Random(1)))
+    return list(
+        interleaved(
+            [history(f"bench-{number}", number, SHAPE) for number in range(num_trainings)],
+            Random(1),
+        )
+    )
 
 
 def read_rows(url: str) -> tuple[dict[str, str], int]:
@@ -158,7 +172,9 @@ def read_and_parse(reader: LogReader, count: int) -> None:
         count -= len(records)
 
 
-def project(reader: LogReader, url: str, server: int, expected: int, parallel: Parallel | None = None) -> Cost:
+def project(
+    reader: LogReader, url: str, server: int, expected: int, parallel: Parallel | None = None
+) -> Cost:
     """Into empty tables."""
     migrate(url, "base")
     migrate(url)
@@ -184,7 +200,9 @@ def run(*, with_kafka: bool, large: bool) -> dict[str, Cost]:
         with closing(LocalLogReader(path, topic_prefix="cua.")) as reader:
             costs["live, local log"] = project(reader, url, server, len(said))
             if parallel is not None:
-                costs["live, local log, 2 processes"] = project(reader, url, server, len(said), parallel)
+                costs["live, local log, 2 processes"] = project(
+                    reader, url, server, len(said), parallel
+                )
             texts, rows = read_rows(url)
             make_plain_tables(url)
             with measured(server) as figures:
@@ -233,10 +251,15 @@ def main() -> None:
     """One line per way on stdout; --json: one object."""
     costs = run(with_kafka="--kafka" in sys.argv, large="--large" in sys.argv)
     if "--json" in sys.argv:
-        report = {name: one._asdict() | {"cpu_s_per_1000": one.cpu_s_per_1000} for name, one in costs.items()}
+        report = {
+            name: one._asdict() | {"cpu_s_per_1000": one.cpu_s_per_1000}
+            for name, one in costs.items()
+        }
         sys.stdout.write(json.dumps(report) + "\n")
         return
-    lines = [f"{'projection':<32}{'rows':>9}{'rows/s':>9}{'client us':>11}{'server us':>11}{'CPU-s per 1,000':>17}"]
+    lines = [
+        f"{'projection':<32}{'rows':>9}{'rows/s':>9}{'client us':>11}{'server us':>11}{'CPU-s per 1,000':>17}"
+    ]
     lines += [
         f"{name:<32}{one.rows:>9}{one.rows_per_s:>9.0f}{one.client_cpu_us:>11.1f}{one.server_cpu_us:>11.1f}{one.cpu_s_per_1000:>17.4f}"
         for name, one in costs.items()

@@ -1,4 +1,6 @@
-"""What a second thread costs a policy this small: CPU-seconds of preprocessing and encoding screens, with one thread and with two.
+"""What a second thread costs a policy this small.
+
+CPU-seconds of preprocessing and encoding screens, with one thread and with two.
 
 python -m tests.bench.threads FOLDER [--phones 100]
 """
@@ -19,7 +21,9 @@ from tests.bench.pointing import home_screen
 
 def main() -> int:
     """The command line: a JSON object per number of threads."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path, help="of a policy, as below CUA_HOME/policies")
     parser.add_argument("--phones", type=int, default=100)
     arguments = parser.parse_args()
@@ -32,7 +36,9 @@ def main() -> int:
         seen_s = time.process_time()
         with torch.no_grad():
             for one in seen:
-                encode_screens(network.model.visual, one.patches_INC, one.grid.rows, one.grid.columns)
+                encode_screens(
+                    network.model.visual, one.patches_INC, one.grid.rows, one.grid.columns
+                )
         ended_s = time.process_time()
         report = {
             "threads": num_threads,

@@ -43,7 +43,17 @@ def command(name: str, model: str, steps: int) -> list[str]:
 def tail(environment: dict[str, str], name: str) -> list[dict[str, Any]]:
     """Everything of the training, as `cua-project tail` tells it."""
     output = subprocess.run(
-        [sys.executable, "-m", "consumers", "tail", "--json", "--offset", "start", "--training", name],
+        [
+            sys.executable,
+            "-m",
+            "consumers",
+            "tail",
+            "--json",
+            "--offset",
+            "start",
+            "--training",
+            name,
+        ],
         env=environment,
         capture_output=True,
         text=True,
@@ -53,20 +63,34 @@ def tail(environment: dict[str, str], name: str) -> list[dict[str, Any]]:
 
 
 def projected(environment: dict[str, str]) -> dict[str, Any]:
-    """What `cua-project` makes of the log: parked records, gaps, refused records, and whether the tables equal a replay."""
+    """What `cua-project` makes of the log.
+
+    Parked records, gaps, refused records, and whether the tables equal a replay.
+    """
     for arguments in (["run", "--once"], ["status", "--json"], ["verify", "--json"]):
-        done = subprocess.run([sys.executable, "-m", "consumers", *arguments], env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [sys.executable, "-m", "consumers", *arguments],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if done.returncode:
             return {"failed": arguments, "stderr": done.stderr[-2000:]}
         if arguments[0] == "status":
             status = json.loads(done.stdout)
-    return {**{name: status[name] for name in ("parked", "gaps", "fenced", "duplicates")}, "equal": json.loads(done.stdout)["equal"]}
+    return {
+        **{name: status[name] for name in ("parked", "gaps", "fenced", "duplicates")},
+        "equal": json.loads(done.stdout)["equal"],
+    }
 
 
 def measure(environment: dict[str, str], run: list[str]) -> tuple[float, float]:
     """(seconds to the end of the baseline, seconds in all) of an undisturbed run."""
     begun, started_s = time.monotonic(), 0.0
-    with subprocess.Popen(run, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        run, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stderr is not None
         for line in process.stderr:
             if line.startswith("baseline:"):
@@ -88,11 +112,17 @@ def kill_until_done(
     for _ in range(kills):
         with (
             tempfile.TemporaryFile("w+") as said,
-            subprocess.Popen(run, env=environment, stdout=subprocess.DEVNULL, stderr=said) as process,
+            subprocess.Popen(
+                run, env=environment, stdout=subprocess.DEVNULL, stderr=said
+            ) as process,
         ):
-            # A third falls into the start-up, which is lived through every time; the others share a part of the work.
+            # A third falls into the start-up, which is lived through every time; the others share a
+            # part of the work.
             share_s = SHARE * (whole_s - started_s) / kills
-            in_startup, at_work = rng.uniform(0.3, started_s), started_s + rng.uniform(0, 3 * share_s)
+            in_startup, at_work = (
+                rng.uniform(0.3, started_s),
+                started_s + rng.uniform(0, 3 * share_s),
+            )
             try:
                 process.wait(in_startup if rng.random() < 1 / 3 else at_work)
             except subprocess.TimeoutExpired:
@@ -103,7 +133,9 @@ def kill_until_done(
     last = subprocess.run(run, env=environment, capture_output=True, text=True, check=False)
     if last.returncode:
         return hit, [f"the last run exited {last.returncode}: {last.stderr[-2000:]}"], {}
-    found = violations(tail(environment, name), num_steps=steps, groups=GROUPS, group_size=GROUP_SIZE)
+    found = violations(
+        tail(environment, name), num_steps=steps, groups=GROUPS, group_size=GROUP_SIZE
+    )
     return hit, found, json.loads(last.stdout.splitlines()[-1])
 
 
@@ -114,17 +146,38 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--model-name", default="oracle")
-    parser.add_argument("--home", type=Path, help="a CUA_HOME whose policy is warm; default: a fresh one")
+    parser.add_argument(
+        "--home", type=Path, help="a CUA_HOME whose policy is warm; default: a fresh one"
+    )
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as home:
         environment = {**os.environ, "CUA_HOME": str(arguments.home or home)}
         hit, found, summary = kill_until_done(
-            environment, kills=arguments.kills, seed=arguments.seed, model=arguments.model_name, steps=arguments.steps
+            environment,
+            kills=arguments.kills,
+            seed=arguments.seed,
+            model=arguments.model_name,
+            steps=arguments.steps,
         )
         tables = projected(environment)
-        subprocess.run([sys.executable, "-m", "consumers", "database", "stop"], env=environment, capture_output=True, check=False)
+        subprocess.run(
+            [sys.executable, "-m", "consumers", "database", "stop"],
+            env=environment,
+            capture_output=True,
+            check=False,
+        )
     sys.stdout.write(
-        json.dumps({"kills": len(hit), "after": hit, "violations": found, "tables": tables, "summary": summary}, indent=1) + "\n"
+        json.dumps(
+            {
+                "kills": len(hit),
+                "after": hit,
+                "violations": found,
+                "tables": tables,
+                "summary": summary,
+            },
+            indent=1,
+        )
+        + "\n"
     )
     return 4 if found or not tables.get("equal") or tables["parked"] or tables["gaps"] else 0
 

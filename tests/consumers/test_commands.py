@@ -1,4 +1,7 @@
-"""The commands as scripts use them: their JSON, their exit codes, and that a killed projector leaves nothing half done."""
+"""The commands as scripts use them.
+
+Their JSON, their exit codes, and that a killed projector leaves nothing half done.
+"""
 
 import json
 import os
@@ -28,8 +31,13 @@ Call = Callable[..., tuple[int, Any, str]]
 
 
 @pytest.fixture
-def call(migrated_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Call]:
-    """The command line, in this process: exit code, what stdout says as JSON (None: nothing), stderr."""
+def call(
+    migrated_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Call]:
+    """The command line, in this process: exit code, what stdout says as JSON (None.
+
+    Nothing), stderr.
+    """
     monkeypatch.setenv("DATABASE_URL", migrated_url)
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
@@ -56,7 +64,12 @@ def test_run_status_verify_and_rebuild_report_what_scripts_rely_on(call: Call) -
     write_local_log(log_path(), said)
 
     code, status, _ = call("status", "--json")
-    assert (code, status["log"]["kind"], status["lag_events"], status["trainings"]) == (0, "local", len(said), [])
+    assert (code, status["log"]["kind"], status["lag_events"], status["trainings"]) == (
+        0,
+        "local",
+        len(said),
+        [],
+    )
     assert all(partition["lag_seconds"] >= 0 for partition in status["log"]["partitions"])
 
     code, report, _ = call("run", "--once", "--json")
@@ -64,26 +77,62 @@ def test_run_status_verify_and_rebuild_report_what_scripts_rely_on(call: Call) -
     assert sum(position["position"] for position in report["positions"]) == len(said)
 
     code, status, _ = call("status", "--json")
-    assert [status[name] for name in ("lag_events", "parked", "duplicates", "fenced", "gaps")] == [0, 0, 0, 0, 0]
+    assert [status[name] for name in ("lag_events", "parked", "duplicates", "fenced", "gaps")] == [
+        0,
+        0,
+        0,
+        0,
+        0,
+    ]
     (training,) = status["trainings"]
     assert training.pop("heartbeat_age_s") > 0
-    assert training == {"run_name": "a", "status": "completed", "progress_percent": 100.0, "parked_since": None}
-    assert set(status["log"]["partitions"][0]) == {"topic", "partition", "position", "end", "lag_events", "lag_seconds"}
+    assert training == {
+        "run_name": "a",
+        "status": "completed",
+        "progress_percent": 100.0,
+        "parked_since": None,
+    }
+    assert set(status["log"]["partitions"][0]) == {
+        "topic",
+        "partition",
+        "position",
+        "end",
+        "lag_events",
+        "lag_seconds",
+    }
 
     code, report, _ = call("verify", "--json")
-    assert (code, report["equal"], report["events"], report["differences"]) == (0, True, len(said), [])
+    assert (code, report["equal"], report["events"], report["differences"]) == (
+        0,
+        True,
+        len(said),
+        [],
+    )
     assert set(report["tables"]["turn"]) == {"rows", "hash"}
 
-    with connected(os.environ["DATABASE_URL"], "test") as connection, connection, connection.cursor() as cursor:
+    with (
+        connected(os.environ["DATABASE_URL"], "test") as connection,
+        connection,
+        connection.cursor() as cursor,
+    ):
         cursor.execute("UPDATE cua.turn SET reward = 1 WHERE turn = 1")
     code, report, error = call("verify", "--json")
-    assert (code, report["equal"], {difference["column"] for difference in report["differences"]}) == (4, False, {"reward"})
+    assert (
+        code,
+        report["equal"],
+        {difference["column"] for difference in report["differences"]},
+    ) == (4, False, {"reward"})
     assert set(report["differences"][0]) == {"table", "key", "column", "live", "replayed"}
     assert "cua-project rebuild" in error
 
     assert call("rebuild", "--check", "--json")[0] == 4
     code, report, _ = call("rebuild", "--json")
-    assert (code, report["events"], report["equal"], report["swapped"]) == (0, len(said), False, True)
+    assert (code, report["events"], report["equal"], report["swapped"]) == (
+        0,
+        len(said),
+        False,
+        True,
+    )
     assert report["tables"]["training"] == 1
     assert call("verify", "--json")[0] == 0
     assert call("rebuild", "--rollback", "--json")[0] == 0
@@ -113,7 +162,9 @@ def test_parked_records_are_listed_shown_dropped_and_tried_again(call: Call) -> 
     assert call("verify", "--json")[0] == 0
 
 
-def test_the_database_being_away_is_exit_5_and_a_usage_error_exit_2(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_database_being_away_is_exit_5_and_a_usage_error_exit_2(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert call("rebuild", "--check", "--rollback")[0] == 2
     monkeypatch.setenv("DATABASE_URL", "postgresql://nobody@127.0.0.1:1/nothing")
     code, output, error = call("verify")
@@ -144,7 +195,10 @@ def test_a_projector_killed_again_and_again_applies_everything_exactly_once(call
     assert call("run", "--once", "--json")[0] == 0
 
     reference = fold((one.subject, one.value) for one in said)
-    assert differences(plain_tables(reference.tables), database_tables(os.environ["DATABASE_URL"])) == []
+    assert (
+        differences(plain_tables(reference.tables), database_tables(os.environ["DATABASE_URL"]))
+        == []
+    )
     code, report, _ = call("verify", "--json")
     assert (code, report["equal"]) == (0, True)
     assert call("status", "--json")[1]["duplicates"] == 0

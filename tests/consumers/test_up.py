@@ -25,7 +25,15 @@ from schemas.installation import Installation, read_installation
 pytestmark = pytest.mark.services
 
 DEADLINE_S = 60
-PROGRAM = (sys.executable, "-c", "from consumers.cli import main; main()", "up", "--port", "0", "--json")
+PROGRAM = (
+    sys.executable,
+    "-c",
+    "from consumers.cli import main; main()",
+    "up",
+    "--port",
+    "0",
+    "--json",
+)
 
 
 @pytest.fixture
@@ -55,7 +63,12 @@ def emit_environments(installation: Installation, number: int) -> set[UUID]:
     owners = {uuid4() for _ in range(number)}
     with Emitter.open(installation) as emitter:
         for owner in owners:
-            emitter.emit(Fact(f"environment/{owner}", EnvironmentRequested(env_type="android_sim", box_type="android", config={})))
+            emitter.emit(
+                Fact(
+                    f"environment/{owner}",
+                    EnvironmentRequested(env_type="android_sim", box_type="android", config={}),
+                )
+            )
         emitter.flush(30)
     return owners
 
@@ -87,7 +100,9 @@ def test_on_sigterm_the_tables_get_everything_that_the_log_has(installation: Ins
     assert projected(addresses["database"]) == owners
 
 
-def test_an_embedded_database_that_is_stopped_beside_it_comes_back(installation: Installation) -> None:
+def test_an_embedded_database_that_is_stopped_beside_it_comes_back(
+    installation: Installation,
+) -> None:
     with up() as (process, addresses):
         owners = emit_environments(installation, 2)
         assert stop_running(installation.database_dir)
@@ -105,11 +120,13 @@ def test_an_embedded_database_that_is_stopped_beside_it_comes_back(installation:
 
 def test_it_ends_when_the_process_that_wants_it_is_gone(installation: Installation) -> None:
     wanting = (
-        "import os, subprocess, sys; "
-        f"child = subprocess.Popen([*{PROGRAM!r}, '--while-pid', str(os.getpid())], stdout=subprocess.PIPE, text=True); "
-        "print(child.pid, child.stdout.readline(), end='', flush=True); sys.stdin.read()"
+        f"import os, subprocess, sys; child = subprocess.Popen([*{PROGRAM!r}, '--while-pid',"
+        " str(os.getpid())], stdout=subprocess.PIPE, text=True); print(child.pid,"
+        " child.stdout.readline(), end='', flush=True); sys.stdin.read()"
     )
-    parent = subprocess.Popen([sys.executable, "-c", wanting], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    parent = subprocess.Popen(
+        [sys.executable, "-c", wanting], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     assert parent.stdout is not None
     pid, _, addresses = parent.stdout.readline().partition(" ")
     owners = emit_environments(installation, 5)
@@ -126,7 +143,13 @@ def test_it_ends_when_the_process_that_wants_it_is_gone(installation: Installati
 def test_a_port_that_is_taken_is_a_usage_error(installation: Installation) -> None:
     with up() as (_, addresses):
         port = addresses["monitor"].rstrip("/").rpartition(":")[2]
-        done = subprocess.run([*PROGRAM, "--port", port], capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+        done = subprocess.run(
+            [*PROGRAM, "--port", port],
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE_S,
+            check=False,
+        )
     assert done.returncode == 2
     assert f"expected port {port} to be free" in done.stderr
     assert installation.home.exists()

@@ -37,8 +37,16 @@ def numbers(text: str, kind: str) -> list[Any]:
 
 def check_groups(events: list[dict[str, Any]]) -> dict[str, Any]:
     """Every finished group's mean, sd and success, and every sample's advantage, from the rollouts' own facts."""
-    config = next(event["data"]["config"] for event in events if event["type"] == "cua.training.created" and event["data"]["kind"] == "rl")
-    rewards = {event["subject"].partition("/")[2]: event["data"] for event in events if event["type"] == "cua.rollout.finished"}
+    config = next(
+        event["data"]["config"]
+        for event in events
+        if event["type"] == "cua.training.created" and event["data"]["kind"] == "rl"
+    )
+    rewards = {
+        event["subject"].partition("/")[2]: event["data"]
+        for event in events
+        if event["type"] == "cua.rollout.finished"
+    }
     worst, num_groups, num_samples = 0.0, 0, 0
     for event in events:
         data = event["data"]
@@ -47,17 +55,31 @@ def check_groups(events: list[dict[str, Any]]) -> dict[str, Any]:
             mean = sum(own) / len(own)
             sd = math.sqrt(sum((reward - mean) ** 2 for reward in own) / len(own))
             solved = sum(rewards[rollout]["task_success"] for rollout in data["rollout_ids"])
-            worst = max(worst, abs(mean - data["reward_mean"]), abs(sd - data["reward_std"]), abs(solved - data["success_count"]))
+            worst = max(
+                worst,
+                abs(mean - data["reward_mean"]),
+                abs(sd - data["reward_std"]),
+                abs(solved - data["success_count"]),
+            )
             num_groups += 1
         elif event["type"] == "cua.step.samples_chosen":
             own = [rewards[sample["rollout_id"]]["reward"] for sample in data["samples"]]
             mean = sum(own) / len(own)
             sd = math.sqrt(sum((reward - mean) ** 2 for reward in own) / len(own))
             for sample, reward in zip(data["samples"], own, strict=True):
-                expected = (reward - mean) / (sd + STD_EPSILON) if config["advantage_by_std"] else reward - mean
+                expected = (
+                    (reward - mean) / (sd + STD_EPSILON)
+                    if config["advantage_by_std"]
+                    else reward - mean
+                )
                 worst = max(worst, abs(sample["advantage"] - expected))
                 num_samples += 1
-    return {"groups": num_groups, "samples": num_samples, "largest_difference": worst, "equal": worst < TOLERANCE}
+    return {
+        "groups": num_groups,
+        "samples": num_samples,
+        "largest_difference": worst,
+        "equal": worst < TOLERANCE,
+    }
 
 
 def sequence(turns: list[dict[str, Any]]) -> tuple[list[int], list[int], list[float], list[str]]:
@@ -67,7 +89,9 @@ def sequence(turns: list[dict[str, Any]]) -> tuple[list[int], list[int], list[fl
     logprobs: list[float] = []
     for turn in turns:
         record = turn["tokens"]
-        assert (record["prompt_extends"] is None) == (not tokens), "a prompt that does not extend the turn before is another sequence"
+        assert (record["prompt_extends"] is None) == (not tokens), (
+            "a prompt that does not extend the turn before is another sequence"
+        )
         tokens += numbers(record["prompt_tokens"], "i")
         completion = numbers(record["completion_tokens"], "i")
         places += range(len(tokens), len(tokens) + len(completion))
@@ -83,12 +107,26 @@ def check_loss(events: list[dict[str, Any]], blobs: Path, number: int) -> dict[s
     from PIL import Image
     from transformers import AutoProcessor, Qwen3VLForConditionalGeneration
 
-    created = {event["data"]["step_id"]: event["data"] for event in events if event["type"] == "cua.step.created"}
+    created = {
+        event["data"]["step_id"]: event["data"]
+        for event in events
+        if event["type"] == "cua.step.created"
+    }
     step = next(data for data in created.values() if data["step"] == number)
-    stated = next(event["data"] for event in events if event["type"] == "cua.step.finished" and event["data"]["step_id"] == step["step_id"])
-    config = next(event["data"]["config"] for event in events if event["type"] == "cua.training.created" and event["data"]["kind"] == "rl")
+    stated = next(
+        event["data"]
+        for event in events
+        if event["type"] == "cua.step.finished" and event["data"]["step_id"] == step["step_id"]
+    )
+    config = next(
+        event["data"]["config"]
+        for event in events
+        if event["type"] == "cua.training.created" and event["data"]["kind"] == "rl"
+    )
     adapter = next(
-        event["data"]["path"] for event in events if event["type"] == "cua.checkpoint.saved" and event["data"]["step"] == number - 1
+        event["data"]["path"]
+        for event in events
+        if event["type"] == "cua.checkpoint.saved" and event["data"]["step"] == number - 1
     )
     turns = defaultdict(list)
     for event in events:
@@ -97,7 +135,8 @@ def check_loss(events: list[dict[str, Any]], blobs: Path, number: int) -> dict[s
     samples = [
         sample
         for event in events
-        if event["type"] == "cua.step.samples_chosen" and event["data"]["step_id"] == step["step_id"]
+        if event["type"] == "cua.step.samples_chosen"
+        and event["data"]["step_id"] == step["step_id"]
         for sample in event["data"]["samples"]
         if sample["used"]
     ]
@@ -121,8 +160,11 @@ def check_loss(events: list[dict[str, Any]], blobs: Path, number: int) -> dict[s
             num_tokens += 1
             weight += abs(sample["advantage"])
             largest = max(largest, abs(now))
-    # Two float32 passes differ by about sqrt(terms) eps of a log-prob's size (four standard deviations each), and the loss sums such.
-    terms = sum(module.in_features for module in network.modules() if isinstance(module, torch.nn.Linear))
+    # Two float32 passes differ by about sqrt(terms) eps of a log-prob's size (four standard
+    # deviations each), and the loss sums such.
+    terms = sum(
+        module.in_features for module in network.modules() if isinstance(module, torch.nn.Linear)
+    )
     tolerance = weight * 4 * math.sqrt(terms) * torch.finfo(torch.float32).eps * largest
     return {
         "step": number,
@@ -144,14 +186,20 @@ def blob(folder: Path, ref: str) -> bytes:
 
 def main() -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("events", type=Path)
     parser.add_argument("--loss", action="store_true")
     parser.add_argument("--blobs", type=Path)
     parser.add_argument("--step", type=int, default=2)
     arguments = parser.parse_args()
     events = read(arguments.events)
-    result = check_loss(events, arguments.blobs, arguments.step) if arguments.loss else check_groups(events)
+    result = (
+        check_loss(events, arguments.blobs, arguments.step)
+        if arguments.loss
+        else check_groups(events)
+    )
     sys.stdout.write(json.dumps(result) + "\n")
     return 0 if result["equal"] else 1
 

@@ -19,11 +19,19 @@ SOME_ACTION: st.SearchStrategy[Action] = st.one_of(
     st.builds(actions.DoubleClick, x=X, y=Y),
     st.builds(actions.LongPress, x=X, y=Y),
     st.builds(actions.Swipe, x=X, y=Y, to_x=X, to_y=Y),
-    st.builds(actions.Scroll, x=X, y=Y, scroll_x=st.integers(-99, 99), scroll_y=st.integers(-99, 99)),
+    st.builds(
+        actions.Scroll, x=X, y=Y, scroll_x=st.integers(-99, 99), scroll_y=st.integers(-99, 99)
+    ),
     st.builds(actions.Move, x=X, y=Y),
-    st.builds(actions.KeyPress, keys=st.lists(st.sampled_from(["enter", "ctrl", "a"]), min_size=1, max_size=2).map(tuple)),
+    st.builds(
+        actions.KeyPress,
+        keys=st.lists(st.sampled_from(["enter", "ctrl", "a"]), min_size=1, max_size=2).map(tuple),
+    ),
     st.builds(actions.Type, text=WORDS),
-    st.builds(actions.SystemButton, button=st.sampled_from(["home", "back", "recents", "power", "volume_up", "volume_down"])),
+    st.builds(
+        actions.SystemButton,
+        button=st.sampled_from(["home", "back", "recents", "power", "volume_up", "volume_down"]),
+    ),
     st.builds(actions.OpenApp, package=WORDS),
     st.builds(actions.Wait),
     st.builds(actions.Screenshot),
@@ -34,7 +42,9 @@ SOME_ACTION: st.SearchStrategy[Action] = st.one_of(
 
 @pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.name)
 @given(action=SOME_ACTION)
-def test_what_a_codec_writes_it_reads_back_within_its_resolution(codec: Codec, action: Action) -> None:
+def test_what_a_codec_writes_it_reads_back_within_its_resolution(
+    codec: Codec, action: Action
+) -> None:
     try:
         text = codec.encode(action, WIDTH, HEIGHT)
     except CannotEncodeError:
@@ -53,9 +63,15 @@ def test_what_a_codec_writes_it_reads_back_within_its_resolution(codec: Codec, a
 
 @pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.name)
 @given(
-    text=st.one_of(WORDS, st.from_regex(r"[a-z_]{1,12}\([0-9a-z, ]{0,12}\)"), WORDS.map(lambda words: f"<tool_call>{words}</tool_call>"))
+    text=st.one_of(
+        WORDS,
+        st.from_regex(r"[a-z_]{1,12}\([0-9a-z, ]{0,12}\)"),
+        WORDS.map(lambda words: f"<tool_call>{words}</tool_call>"),
+    )
 )
-def test_no_text_makes_a_codec_raise_and_what_is_not_understood_says_why(codec: Codec, text: str) -> None:
+def test_no_text_makes_a_codec_raise_and_what_is_not_understood_says_why(
+    codec: Codec, text: str
+) -> None:
     taken = codec.parse(text, WIDTH, HEIGHT)
     assert taken
     for one in taken:
@@ -113,13 +129,25 @@ def call(name: str = "mobile_use", **arguments: Any) -> str:
     ("text", "action"),
     [
         (call(action="click", coordinate=[500, 500]), actions.Click(x=180, y=320)),
-        (call("computer_use", action="left_click", coordinate=[0, 1000]), actions.Click(x=0, y=639)),
-        (call(action="swipe", coordinate=[500, 700], coordinate2=[500, 300]), actions.Swipe(x=180, y=448, to_x=180, to_y=192)),
-        (call("computer_use", action="scroll", coordinate=[500, 500], pixels=-120), actions.Scroll(x=180, y=320, scroll_y=120)),
+        (
+            call("computer_use", action="left_click", coordinate=[0, 1000]),
+            actions.Click(x=0, y=639),
+        ),
+        (
+            call(action="swipe", coordinate=[500, 700], coordinate2=[500, 300]),
+            actions.Swipe(x=180, y=448, to_x=180, to_y=192),
+        ),
+        (
+            call("computer_use", action="scroll", coordinate=[500, 500], pixels=-120),
+            actions.Scroll(x=180, y=320, scroll_y=120),
+        ),
         (call(action="system_button", button="Menu"), actions.SystemButton(button="recents")),
         (call(action="system_button", button="Enter"), actions.KeyPress(keys=("enter",))),
         (call(action="key", text="volume_up"), actions.SystemButton(button="volume_up")),
-        (call(action="open", text="com.android.chrome"), actions.OpenApp(package="com.android.chrome")),
+        (
+            call(action="open", text="com.android.chrome"),
+            actions.OpenApp(package="com.android.chrome"),
+        ),
         (call(action="terminate", status="failure"), actions.Terminate(status="failure")),
     ],
 )
@@ -133,7 +161,13 @@ def test_qwen_calls_scale_thousandths_to_pixels(text: str, action: Action) -> No
         ("click there", "parse"),
         ("<tool_call>{</tool_call>", "parse"),
         ("<tool_call>[1]</tool_call>", "parse"),
-        ('<tool_call>{"name": "mobile_use", "arguments": {"action": "type", "text": "\\ud800"}}</tool_call>', "parse"),
+        (
+            (
+                '<tool_call>{"name": "mobile_use", "arguments": {"action": "type", "text":'
+                ' "\\ud800"}}</tool_call>'
+            ),
+            "parse",
+        ),
         (f"<tool_call>{'[' * 100_000}</tool_call>", "parse"),
         (call("phone_use", action="click", coordinate=[1, 1]), "tool_name"),
         (call(action="teleport"), "tool_name"),
@@ -152,5 +186,10 @@ def test_qwen_mistakes_are_told_apart(text: str, error: str) -> None:
 
 
 def test_qwen_reads_several_calls_in_order_and_one_that_was_cut_off() -> None:
-    text = call(action="click", coordinate=[500, 500]) + call(action="wait", time=2).removesuffix("\n</tool_call>")
-    assert [taken.action for taken in QwenCodec().parse(text, WIDTH, HEIGHT)] == [actions.Click(x=180, y=320), actions.Wait(duration_s=2.0)]
+    text = call(action="click", coordinate=[500, 500]) + call(action="wait", time=2).removesuffix(
+        "\n</tool_call>"
+    )
+    assert [taken.action for taken in QwenCodec().parse(text, WIDTH, HEIGHT)] == [
+        actions.Click(x=180, y=320),
+        actions.Wait(duration_s=2.0),
+    ]

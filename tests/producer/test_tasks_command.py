@@ -19,8 +19,15 @@ def invoke(*words: str) -> str:
 def test_list_has_the_fields_that_scripts_rely_on() -> None:
     rows = json.loads(invoke("list", "--json"))
     assert len(rows) == 100
-    assert {"task_id", "name", "difficulty", "category", "max_steps", "split", "judged"} <= set(rows[0])
-    assert (rows[0]["task_id"], rows[0]["max_steps"], rows[0]["split"], rows[0]["judged"]) == ("train_01_open_settings", 5, "train", True)
+    assert {"task_id", "name", "difficulty", "category", "max_steps", "split", "judged"} <= set(
+        rows[0]
+    )
+    assert (rows[0]["task_id"], rows[0]["max_steps"], rows[0]["split"], rows[0]["judged"]) == (
+        "train_01_open_settings",
+        5,
+        "train",
+        True,
+    )
     leaking = [row["task_id"] for row in rows if row["same_goal_as"]]
     assert "eval_05_enable_dark_theme" in leaking
     assert all(row["split"] == "eval" for row in rows if row["same_goal_as"])
@@ -29,7 +36,10 @@ def test_list_has_the_fields_that_scripts_rely_on() -> None:
 def test_list_and_show_speak_to_people_too() -> None:
     assert "train_68_create_app_folder" in invoke("list")
     assert "settings put global wifi_on 0" in invoke("show", "train_02_enable_wifi")
-    assert json.loads(invoke("show", "train_02_enable_wifi", "--json"))["validation_query"] == "wifi_enabled"
+    assert (
+        json.loads(invoke("show", "train_02_enable_wifi", "--json"))["validation_query"]
+        == "wifi_enabled"
+    )
 
 
 def test_check_reports_a_sound_task() -> None:
@@ -37,7 +47,9 @@ def test_check_reports_a_sound_task() -> None:
     (row,) = found["tasks"]
     assert found["sound"] is True
     assert (row["oracle_successes"], row["idle_successes"], row["num_seeds"]) == (2, 0, 2)
-    assert "train_02_enable_wifi" in invoke("check", "--seeds", "1", "--task", "train_02_enable_wifi")
+    assert "train_02_enable_wifi" in invoke(
+        "check", "--seeds", "1", "--task", "train_02_enable_wifi"
+    )
 
 
 def test_an_unknown_task_is_not_found_and_one_without_a_validator_fails_the_check() -> None:
@@ -51,9 +63,9 @@ def test_an_unknown_task_is_not_found_and_one_without_a_validator_fails_the_chec
 
 def test_the_command_works_from_outside_and_needs_neither_torch_nor_numpy() -> None:
     code = (
-        "import sys; from producer.cli import cli;"
-        "cli.main(['tasks', 'check', '--seeds', '1', '--task', 'train_01_open_settings'], standalone_mode=False);"
-        "assert not {'torch', 'transformers', 'numpy', 'sqlalchemy'} & set(sys.modules)"
+        "import sys; from producer.cli import cli;cli.main(['tasks', 'check', '--seeds', '1',"
+        " '--task', 'train_01_open_settings'], standalone_mode=False);assert not {'torch',"
+        " 'transformers', 'numpy', 'sqlalchemy'} & set(sys.modules)"
     )
     done = run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

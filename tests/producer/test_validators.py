@@ -16,14 +16,36 @@ BY_ID = {task.task_id: task for task in demo_tasks()}
     ("task_id", "solving", "undoing"),
     [
         ("train_02_enable_wifi", "settings put global wifi_on 1", "settings put global wifi_on 0"),
-        ("train_03_max_brightness", "settings put system screen_brightness 255", "settings put system screen_brightness 254"),
-        ("train_35_timeout_30s", "settings put system screen_off_timeout 30000", "settings put system screen_off_timeout 300000"),
-        ("train_61_enable_dark_theme", "settings put secure ui_night_mode 2", "settings put secure ui_night_mode 1"),
-        ("train_57_disable_location", "settings put secure location_mode 0", "settings put secure location_mode 3"),
-        ("train_60_change_system_language", "settings put system system_locales en-GB", "settings put system system_locales fr-FR"),
+        (
+            "train_03_max_brightness",
+            "settings put system screen_brightness 255",
+            "settings put system screen_brightness 254",
+        ),
+        (
+            "train_35_timeout_30s",
+            "settings put system screen_off_timeout 30000",
+            "settings put system screen_off_timeout 300000",
+        ),
+        (
+            "train_61_enable_dark_theme",
+            "settings put secure ui_night_mode 2",
+            "settings put secure ui_night_mode 1",
+        ),
+        (
+            "train_57_disable_location",
+            "settings put secure location_mode 0",
+            "settings put secure location_mode 3",
+        ),
+        (
+            "train_60_change_system_language",
+            "settings put system system_locales en-GB",
+            "settings put system system_locales fr-FR",
+        ),
     ],
 )
-def test_settings_put_turns_the_verdict_and_turns_it_back(task_id: str, solving: str, undoing: str) -> None:
+def test_settings_put_turns_the_verdict_and_turns_it_back(
+    task_id: str, solving: str, undoing: str
+) -> None:
     sim = AndroidSim()
     sim.open(BY_ID[task_id], 0)
     verdicts = []
@@ -35,8 +57,16 @@ def test_settings_put_turns_the_verdict_and_turns_it_back(task_id: str, solving:
 
 def test_a_verdict_says_what_was_asked_expected_and_found() -> None:
     verdict = judge(BY_ID["train_03_max_brightness"], lambda _command: "128\n")
-    assert (verdict.success, verdict.query, verdict.expected, verdict.actual) == (False, "brightness_level", "255", "128")
-    assert (verdict.method, verdict.details) == ("equals", {"commands": ["settings get system screen_brightness"]})
+    assert (verdict.success, verdict.query, verdict.expected, verdict.actual) == (
+        False,
+        "brightness_level",
+        "255",
+        "128",
+    )
+    assert (verdict.method, verdict.details) == (
+        "equals",
+        {"commands": ["settings get system screen_brightness"]},
+    )
 
 
 PIXEL_WINDOW = """WINDOW MANAGER DISPLAY CONTENTS (dumpsys window displays)
@@ -44,7 +74,8 @@ PIXEL_WINDOW = """WINDOW MANAGER DISPLAY CONTENTS (dumpsys window displays)
   mFocusedApp=ActivityRecord{6f2a u0 com.android.chrome/com.google.android.apps.chrome.Main t118}
 """
 PIXEL_HOME = (
-    "  mCurrentFocus=Window{1 u0 com.google.android.apps.nexuslauncher/com.google.android.apps.nexuslauncher.NexusLauncherActivity}\n"
+    "  mCurrentFocus=Window{1 u0"
+    " com.google.android.apps.nexuslauncher/com.google.android.apps.nexuslauncher.NexusLauncherActivity}\n"
 )
 PIXEL_AUDIO = """- STREAM_RING:
    Muted: false
@@ -70,10 +101,18 @@ PIXEL_AUDIO = """- STREAM_RING:
         ("media_volume", PIXEL_AUDIO, "100"),
         ("wifi_enabled", "1\n", "True"),
         ("wifi_enabled", "null\n", "False"),
-        ("notification_count", "  NotificationRecord(0x0a: pkg=a)\n  NotificationRecord(0x0b: pkg=b)\n", "2"),
+        (
+            "notification_count",
+            "  NotificationRecord(0x0a: pkg=a)\n  NotificationRecord(0x0b: pkg=b)\n",
+            "2",
+        ),
         ("system_language", "es-ES,en-US\n", "es"),
         ("wifi_network_forgotten", "No networks\n", "True"),
-        ("wifi_network_forgotten", "Network Id      SSID\n0            Home                 wpa2-psk\n", "False"),
+        (
+            "wifi_network_forgotten",
+            "Network Id      SSID\n0            Home                 wpa2-psk\n",
+            "False",
+        ),
         ("last_created_contact", "No result found.\n", ""),
         ("last_created_contact", "Row: 0 display_name=Ada\nRow: 1 display_name=Bo Li\n", "Bo Li"),
         ("is_quick_settings_open", "ERROR: could not get idle state.\n", "False"),
@@ -83,7 +122,11 @@ PIXEL_AUDIO = """- STREAM_RING:
         ("app_installed_com.foo", "Error: Could not access the Package Manager\n", ""),
         ("test_app_notifications_enabled", "Error: No UID for com.example.testapp\n", ""),
         ("wifi_network_forgotten", "cmd: Can't find service: wifi\n", ""),
-        ("wifi_enabled", "cmd: Failure calling service settings\n", "cmd: Failure calling service settings"),
+        (
+            "wifi_enabled",
+            "cmd: Failure calling service settings\n",
+            "cmd: Failure calling service settings",
+        ),
         ("chrome_cache_cleared", "du: no such file\n", "False"),
     ],
 )

@@ -33,7 +33,10 @@ def plain(value: object) -> object:  # noqa: PLR0911  # one case per kind of val
 def plain_tables(tables: Tables) -> dict[str, dict[str, dict[str, Any]]]:
     """Every row with the columns that are not NULL."""
     return {
-        table: {key: {name: plain(value) for name, value in row.items() if value is not None} for key, row in rows.items()}
+        table: {
+            key: {name: plain(value) for name, value in row.items() if value is not None}
+            for key, row in rows.items()
+        }
         for table, rows in tables.items()
     }
 
@@ -52,17 +55,23 @@ def database_tables(url: str, schema: str = "cua") -> dict[str, dict[str, dict[s
     return plain_tables(found)
 
 
-def differences(expected: dict[str, dict[str, dict[str, Any]]], found: dict[str, dict[str, dict[str, Any]]]) -> list[str]:
+def differences(
+    expected: dict[str, dict[str, dict[str, Any]]], found: dict[str, dict[str, dict[str, Any]]]
+) -> list[str]:
     """What differs, a line per column, for a test that fails."""
     lines = []
     for table, rows in expected.items():
         for key in sorted(rows.keys() | found[table].keys()):
             left, right = rows.get(key), found[table].get(key)
             if left is None or right is None:
-                lines.append(f"{table} {key}: expected {'no row' if left is None else 'a row'}, found the opposite")
+                lines.append(
+                    f"{table} {key}: expected {'no row' if left is None else 'a row'}, found the"
+                    " opposite"
+                )
                 continue
             lines += [
-                f"{table}.{name} {key}: expected {json.dumps(left.get(name))}, found {json.dumps(right.get(name))}"
+                f"{table}.{name} {key}: expected {json.dumps(left.get(name))}, found"
+                f" {json.dumps(right.get(name))}"
                 for name in sorted(left.keys() | right.keys())
                 if left.get(name) != right.get(name)
             ]

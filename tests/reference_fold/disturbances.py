@@ -1,4 +1,7 @@
-"""What nobody wanted in a log: retries, records out of order, forged and wrong claims, garbage, news from later code."""
+"""What nobody wanted in a log.
+
+Retries, records out of order, forged and wrong claims, garbage, news from later code.
+"""
 
 import json
 from collections.abc import Callable
@@ -43,7 +46,15 @@ def claim_wrongly(said: list[Said], random: Random) -> None:
     index = random.randrange(len(said))
     event = json.loads(said[index].value)
     claim = {"source": "//claimant/1", "epoch": event["epoch"] + 1}
-    said.insert(index + 1, _edited(said[index], **claim, sequence=1, continues=f"{event['epoch']}/{max(0, event['sequence'] - 1)}"))
+    said.insert(
+        index + 1,
+        _edited(
+            said[index],
+            **claim,
+            sequence=1,
+            continues=f"{event['epoch']}/{max(0, event['sequence'] - 1)}",
+        ),
+    )
     said.insert(index + 2, _edited(said[index], **claim, sequence=2))
 
 
@@ -56,20 +67,26 @@ def garble(said: list[Said], random: Random) -> None:
 def come_from_later_code(said: list[Said], random: Random) -> None:
     """A type that this code does not know."""
     index = random.randrange(len(said))
-    said[index] = _edited(said[index], type="cua.rollout.dreamt", dataschema="urn:cua:cua.rollout.dreamt:1")
+    said[index] = _edited(
+        said[index], type="cua.rollout.dreamt", dataschema="urn:cua:cua.rollout.dreamt:1"
+    )
 
 
 def come_in_another_version(said: list[Said], random: Random) -> None:
     """A known type in a version that this code does not know."""
     index = random.randrange(len(said))
-    said[index] = _edited(said[index], dataschema=json.loads(said[index].value)["dataschema"][:-1] + "9")
+    said[index] = _edited(
+        said[index], dataschema=json.loads(said[index].value)["dataschema"][:-1] + "9"
+    )
 
 
 def contradict(said: list[Said], random: Random) -> None:
     """A fact in the place of another: mostly a transition that the entity's machine refuses."""
     index, other = random.randrange(len(said)), random.randrange(len(said))
     event = json.loads(said[other].value)
-    said[index] = _edited(said[index], type=event["type"], dataschema=event["dataschema"], data=event["data"])
+    said[index] = _edited(
+        said[index], type=event["type"], dataschema=event["dataschema"], data=event["data"]
+    )
 
 
 DISTURBANCES: tuple[Disturbance, ...] = (

@@ -1,4 +1,6 @@
-"""Histories of trainings for tests and benchmarks: what writers would say, stream by stream, as the bytes of the log.
+"""Histories of trainings for tests and benchmarks.
+
+What writers would say, stream by stream, as the bytes of the log.
 
 A seed decides everything. Nothing here knows what a projector does with it.
 """
@@ -9,7 +11,14 @@ from uuid import UUID
 
 from schemas import ids
 from schemas.checkpoint import CheckpointSaved
-from schemas.evaluation import EvaluationCreated, EvaluationFinished, EvaluationProgressed, EvaluationStarted, EvaluationSuperseded, Kind
+from schemas.evaluation import (
+    EvaluationCreated,
+    EvaluationFinished,
+    EvaluationProgressed,
+    EvaluationStarted,
+    EvaluationSuperseded,
+    Kind,
+)
 from schemas.group import GroupDropped, SourceType
 from schemas.step import (
     Sample,
@@ -58,7 +67,12 @@ class History(RolloutTelling):
                 self._evaluate("scheduled", step)
             step += 1
         self.trainer.say(
-            TrainingCompleted(current_step=self.shape.steps, progress=self.progress(100.0), ended_at=self.now, status_message="done")
+            TrainingCompleted(
+                current_step=self.shape.steps,
+                progress=self.progress(100.0),
+                ended_at=self.now,
+                status_message="done",
+            )
         )
         return self
 
@@ -83,7 +97,14 @@ class History(RolloutTelling):
     def _begin(self) -> None:
         say = self.trainer.say
         config = {"tasks": [{"source_type": "demo_training"}], "odd": "tab\there\\ nul\x00 ü€😀"}
-        say(TrainingCreated(run_name=self.run_name, recipe=self._recipe(), total_steps=self.shape.steps, config=config))
+        say(
+            TrainingCreated(
+                run_name=self.run_name,
+                recipe=self._recipe(),
+                total_steps=self.shape.steps,
+                config=config,
+            )
+        )
         say(TrainingInitializing(status_message="loading"))
         for number in range(2):
             name, text = f"task_{number}", f"Turn\non {number}"
@@ -133,7 +154,11 @@ class History(RolloutTelling):
         self.generation += again
         self.trainer.say(
             TrainingResumed(
-                generation=self.generation, current_step=step, total_steps=self.shape.steps, recipe=self._recipe(), config={"resumed": True}
+                generation=self.generation,
+                current_step=step,
+                total_steps=self.shape.steps,
+                recipe=self._recipe(),
+                config={"resumed": True},
             )
         )
         if again:
@@ -147,16 +172,30 @@ class History(RolloutTelling):
         step = ids.step_id(self.training, self.generation, number)
         say(
             StepCreated(
-                step_id=step, generation=self.generation, step=number, batch=number - 1, learning_rate=1e-3, model_path=f"v{self.version}"
+                step_id=step,
+                generation=self.generation,
+                step=number,
+                batch=number - 1,
+                learning_rate=1e-3,
+                model_path=f"v{self.version}",
             )
         )
         say(StepCollectionStarted(step_id=step))
-        groups = [self.create_group(self.trainer, "step", step, group) for group in range(self.shape.groups)]
+        groups = [
+            self.create_group(self.trainer, "step", step, group)
+            for group in range(self.shape.groups)
+        ]
         say(StepRolloutsStarted(step_id=step, rollout_started_at=self.now))
-        say(TrainingProgressed(current_phase="rollout", current_step=number - 1, progress=self.progress(10.0)))
+        say(
+            TrainingProgressed(
+                current_phase="rollout", current_step=number - 1, progress=self.progress(10.0)
+            )
+        )
         scored = []
         for index, group in enumerate(groups):
-            scored.append((group, self.run_group(self.trainer, "step", step, group, index, f"step-{number}")))
+            scored.append(
+                (group, self.run_group(self.trainer, "step", step, group, index, f"step-{number}"))
+            )
             percent = 50.0 * (index + 1) / len(groups)
             progressed = StepProgressed(
                 step_id=step,
@@ -172,7 +211,11 @@ class History(RolloutTelling):
         if self.happens(0.1):
             say(TrainingPaused(status_message="waiting for disk"))
             say(TrainingStarted(current_step=number - 1))
-        say(StepTrainingStarted(step_id=step, rollout_ended_at=self.now, training_started_at=self.now))
+        say(
+            StepTrainingStarted(
+                step_id=step, rollout_ended_at=self.now, training_started_at=self.now
+            )
+        )
         for group, rollouts in scored:
             self._choose(step, group, rollouts)
         self.version += 1
@@ -232,18 +275,33 @@ class History(RolloutTelling):
 
     def _evaluate(self, kind: Kind, step: int) -> None:
         is_baseline = kind == "baseline"
-        owner = ids.baseline_id(self.training, self.generation) if is_baseline else ids.eval_id(self.training, self.generation, step)
+        owner = (
+            ids.baseline_id(self.training, self.generation)
+            if is_baseline
+            else ids.eval_id(self.training, self.generation, step)
+        )
         table: SourceType = "baseline" if is_baseline else "eval"
         evaluator = self.writer("evaluation", owner)
         evaluator.say(
-            EvaluationCreated(kind=kind, training_id=self.training, generation=self.generation, step=step, model_path="m", total_tasks=1)
+            EvaluationCreated(
+                kind=kind,
+                training_id=self.training,
+                generation=self.generation,
+                step=step,
+                model_path="m",
+                total_tasks=1,
+            )
         )
         group = self.create_group(evaluator, table, owner, 0)
         evaluator.say(EvaluationStarted(kind=kind, started_at=self.now))
         rollouts = self.run_group(evaluator, table, owner, group, 0, f"{table}-{step}")
         evaluator.say(
             EvaluationProgressed(
-                kind=kind, current_phase="rollout", current_task_index=1, completed_tasks=len(rollouts), progress=self.progress(50.0)
+                kind=kind,
+                current_phase="rollout",
+                current_task_index=1,
+                completed_tasks=len(rollouts),
+                progress=self.progress(50.0),
             )
         )
         evaluator.say(

@@ -17,9 +17,23 @@ from tests.reference_fold.reference_states import entity_of, transition
 Row = dict[str, Any]
 Tables = dict[str, dict[str, Row]]
 
-TABLES = (
-    "training baseline eval task validator step group rollout turn action obs validation environment sample status_history".split()  # noqa: SIM905  # easier to compare with tables.md
-)
+TABLES = [
+    "training",
+    "baseline",
+    "eval",
+    "task",
+    "validator",
+    "step",
+    "group",
+    "rollout",
+    "turn",
+    "action",
+    "obs",
+    "validation",
+    "environment",
+    "sample",
+    "status_history",
+]  # easier to compare with tables.md
 
 
 class ParkedError(Exception):
@@ -56,7 +70,9 @@ class StreamFold:
         moved = True
         while moved and not self.is_parked:
             moved = False
-            for event in sorted(self.waiting, key=lambda waiting: (waiting["epoch"], waiting["sequence"])):
+            for event in sorted(
+                self.waiting, key=lambda waiting: (waiting["epoch"], waiting["sequence"])
+            ):
                 if self._place(event) != "gap":
                     self.waiting.remove(event)
                     self._consider(event, tables)
@@ -76,7 +92,13 @@ class StreamFold:
         if epoch == self.epoch:
             if source != self.source:
                 return "fenced"
-            return "duplicate" if sequence <= self.sequence else "next" if sequence == self.sequence + 1 else "gap"
+            return (
+                "duplicate"
+                if sequence <= self.sequence
+                else "next"
+                if sequence == self.sequence + 1
+                else "gap"
+            )
         if sequence > 1:
             return "gap"
         continues = event.get("continues")
@@ -119,7 +141,13 @@ class StreamFold:
             raise ParkedError(type_)
         entity, new = entity_of(type_, data, owner)
         old = self.statuses.get(entity) if entity else None
-        if entity and entity[1] == owner and old is None and not type_.endswith(".created") and type_ != "cua.environment.requested":
+        if (
+            entity
+            and entity[1] == owner
+            and old is None
+            and not type_.endswith(".created")
+            and type_ != "cua.environment.requested"
+        ):
             raise ParkedError(type_)
         moved = False
         if entity and new:
@@ -127,7 +155,9 @@ class StreamFold:
             if allowed is None:
                 raise ParkedError(type_)
             moved = allowed
-        if self.subject.split("/")[0] not in HOMES[type_.split(".")[1]].split() or not ids_agree(type_, data, owner, self.subject):
+        if self.subject.split("/")[0] not in HOMES[type_.split(".")[1]].split() or not ids_agree(
+            type_, data, owner, self.subject
+        ):
             raise ParkedError(type_)
         tables["news"] = {}
         try:
@@ -139,7 +169,14 @@ class StreamFold:
         if entity:
             self._move(tables, event, entity, old, new if moved else None)
 
-    def _move(self, tables: Tables, event: dict[str, Any], entity: tuple[str, str], old: str | None, new: str | None) -> None:
+    def _move(
+        self,
+        tables: Tables,
+        event: dict[str, Any],
+        entity: tuple[str, str],
+        old: str | None,
+        new: str | None,
+    ) -> None:
         table, key = entity
         row = tables[table].get(key)
         if row is not None:
@@ -149,10 +186,18 @@ class StreamFold:
         self.statuses[entity] = new
         assert row is not None
         row["status"] = new
-        if table != "environment" and old == "pending" and new not in {"completed", "failed", "cancelled", "terminated", "error"}:
+        if (
+            table != "environment"
+            and old == "pending"
+            and new not in {"completed", "failed", "cancelled", "terminated", "error"}
+        ):
             row["start_time"] = moment(event["data"].get("started_at") or event["time"])
         data = event["data"]
-        percent = data["progress"]["percent"] if "progress" in data else data.get("progress_percent", 0.0 if old is None else None)
+        percent = (
+            data["progress"]["percent"]
+            if "progress" in data
+            else data.get("progress_percent", 0.0 if old is None else None)
+        )
         key_of_row = str(ids.history_id(table, UUID(key), event["epoch"], event["sequence"]))
         tables["status_history"][key_of_row] = {
             "id": key_of_row,
@@ -161,7 +206,9 @@ class StreamFold:
             "old_status": old,
             "new_status": new,
             "progress_percent": percent,
-            "status_message": data.get("status_message") or data.get("error_message") or data.get("reason"),
+            "status_message": (
+                data.get("status_message") or data.get("error_message") or data.get("reason")
+            ),
             "metadata_json": {"type": event["type"]},
             "changed_at": moment(event["time"]),
             "created_at": moment(event["time"]),

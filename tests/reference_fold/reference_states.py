@@ -1,4 +1,7 @@
-"""The state machines as the documentation has them, for the reference fold: written out, not derived from the code."""
+"""The state machines as the documentation has them, for the reference fold.
+
+Written out, not derived from the code.
+"""
 
 from typing import Any
 
@@ -61,7 +64,9 @@ STATUSES: dict[str, str | None] = {
 """Facts about an entity -> its status from then on; None: it stays."""
 
 
-def entity_of(type_: str, data: dict[str, Any], owner: str) -> tuple[tuple[str, str] | None, str | None]:
+def entity_of(
+    type_: str, data: dict[str, Any], owner: str
+) -> tuple[tuple[str, str] | None, str | None]:
     """((table, id), new status) of a fact; None for a fact without an entity."""
     if type_ not in STATUSES:
         return None, None

@@ -14,7 +14,14 @@ from schemas.environment import (
     EnvironmentStarted,
     EnvironmentTerminated,
 )
-from schemas.group import GroupCreated, GroupFailed, GroupFinished, GroupProgressed, GroupStarted, SourceType
+from schemas.group import (
+    GroupCreated,
+    GroupFailed,
+    GroupFinished,
+    GroupProgressed,
+    GroupStarted,
+    SourceType,
+)
 from schemas.rollout import (
     RolloutAgentInitialized,
     RolloutCancelled,
@@ -33,32 +40,62 @@ from tests.reference_fold.telling import StreamWriter, Telling
 class RolloutTelling(Telling):
     """Groups with their rollouts."""
 
-    def create_group(self, writer: StreamWriter, source_type: SourceType, source: UUID, number: int) -> UUID:
+    def create_group(
+        self, writer: StreamWriter, source_type: SourceType, source: UUID, number: int
+    ) -> UUID:
         """It is planned."""
         group = ids.group_id(source, number)
         writer.say(
             GroupCreated(
-                group_id=group, source_type=source_type, source_id=source, group_num=number, batch=0, num_rollouts=self.shape.group_size
+                group_id=group,
+                source_type=source_type,
+                source_id=source,
+                group_num=number,
+                batch=0,
+                num_rollouts=self.shape.group_size,
             )
         )
         return group
 
     def run_group(
-        self, writer: StreamWriter, source_type: SourceType, source: UUID, group: UUID, number: int, label: str
+        self,
+        writer: StreamWriter,
+        source_type: SourceType,
+        source: UUID,
+        group: UUID,
+        number: int,
+        label: str,
     ) -> list[tuple[UUID, float]]:
         """From its first rollout to its end; the rollouts that were scored."""
         writer.say(GroupStarted(group_id=group, started_at=self.now))
         done: list[tuple[UUID, float]] = []
         for index in range(self.shape.group_size):
             attempt = 0
-            while (reward := self._rollout(source_type, source, group, number, index, attempt, label)) is None and attempt < 2:
+            while (
+                reward := self._rollout(source_type, source, group, number, index, attempt, label)
+            ) is None and attempt < 2:
                 attempt += 1
             if reward is not None:
-                name = ids.rollout_name(self.run_name, self.generation, label, number, index, attempt)
+                name = ids.rollout_name(
+                    self.run_name, self.generation, label, number, index, attempt
+                )
                 done.append((ids.rollout_id(name), reward))
-            writer.say(GroupProgressed(group_id=group, completed_rollouts=len(done), progress=self.progress(10.0 * index)))
+            writer.say(
+                GroupProgressed(
+                    group_id=group,
+                    completed_rollouts=len(done),
+                    progress=self.progress(10.0 * index),
+                )
+            )
         if not done:
-            writer.say(GroupFailed(group_id=group, completed_rollouts=0, error_message="no rollout ended", ended_at=self.now))
+            writer.say(
+                GroupFailed(
+                    group_id=group,
+                    completed_rollouts=0,
+                    error_message="no rollout ended",
+                    ended_at=self.now,
+                )
+            )
             return done
         rewards = [reward for _, reward in done]
         writer.say(
@@ -77,7 +114,14 @@ class RolloutTelling(Telling):
         return done
 
     def _rollout(
-        self, source_type: SourceType, source: UUID, group: UUID, number: int, index: int, attempt: int, label: str
+        self,
+        source_type: SourceType,
+        source: UUID,
+        group: UUID,
+        number: int,
+        index: int,
+        attempt: int,
+        label: str,
     ) -> float | None:
         name = ids.rollout_name(self.run_name, self.generation, label, number, index, attempt)
         owner = ids.rollout_id(name)
@@ -103,12 +147,21 @@ class RolloutTelling(Telling):
                 seed=self.random.randrange(2**53),
             )
         )
-        maker.say(EnvironmentRequested(env_type="android_sim", box_type="android", config={"seed": index}))
+        maker.say(
+            EnvironmentRequested(env_type="android_sim", box_type="android", config={"seed": index})
+        )
         writer.say(RolloutEnvironmentRequested(env_id=device))
         maker.say(EnvironmentCreationStarted())
         if self.happens(0.08):
             maker.say(EnvironmentFailed(error_message="no device", terminated_at=self.now))
-            writer.say(RolloutFailed(error_type="environment", error_message="no device", num_turns=0, ended_at=self.now))
+            writer.say(
+                RolloutFailed(
+                    error_type="environment",
+                    error_message="no device",
+                    num_turns=0,
+                    ended_at=self.now,
+                )
+            )
             return None
         maker.say(EnvironmentStarted(gbox_id=f"sim-{index}", started_at=self.now))
         writer.say(RolloutAgentInitialized(env_creation_time_s=0.125))
@@ -120,7 +173,9 @@ class RolloutTelling(Telling):
                 for stream_writer in (writer, maker):
                     stream_writer.take_over()
                 writer.say(RolloutCancelled(reason="its process died", ended_at=self.now))
-                maker.say(EnvironmentTerminated(terminated_at=self.now, status_message="its process died"))
+                maker.say(
+                    EnvironmentTerminated(terminated_at=self.now, status_message="its process died")
+                )
                 return None
             writer.say(self._turn(turn))
         reward = float(self.random.random() < 0.5)
@@ -146,7 +201,9 @@ class RolloutTelling(Telling):
         shape = self.shape
         done = number == shape.turns
         picture = blob_ref(f"{self.run_name}{number}{self.random.random()}".encode())
-        response = f'<tool_call>{{"name": "tap", "x": {number}}}\\n</tool_call>'.ljust(shape.response_chars, "x")
+        response = f'<tool_call>{{"name": "tap", "x": {number}}}\\n</tool_call>'.ljust(
+            shape.response_chars, "x"
+        )
         tokens = TokenRecord(
             prompt_extends=None if number == 1 else number - 1,
             prompt_tokens=encode_int32(range(shape.prompt_tokens)),
@@ -159,7 +216,15 @@ class RolloutTelling(Telling):
         action = Terminate() if done else Click(x=10 * number, y=20)
         actions = [TakenAction(tool_name="tap", tool_args={"x": number, "y": 20.5}, action=action)]
         if self.random.random() < 0.1:
-            actions.append(TakenAction(tool_name="fly", tool_args={}, action=None, error_type="tool_name", error_message="no such tool"))
+            actions.append(
+                TakenAction(
+                    tool_name="fly",
+                    tool_args={},
+                    action=None,
+                    error_type="tool_name",
+                    error_message="no such tool",
+                )
+            )
         began = self.now
         return TurnTaken(
             turn=number,

@@ -1,4 +1,7 @@
-"""How a test's writers speak: one clock, one seed, streams with their sequence numbers, values as the log has them."""
+"""How a test's writers speak.
+
+One clock, one seed, streams with their sequence numbers, values as the log has them.
+"""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -68,7 +71,8 @@ class Shape:
     prompt_tokens: int = 12
     completion_tokens: int = 4
     has_trouble: bool = True
-    """Failed and cancelled rollouts, failed groups and steps, pauses, resumes, older generations."""
+    """Failed and cancelled rollouts, failed groups and steps, pauses, resumes, older generations.
+    """
 
 
 @dataclass
@@ -108,4 +112,9 @@ class Telling:
         if self.random.random() < 0.2:
             return Progress(percent=percent)
         left = self.random.random() * 100
-        return Progress(percent=percent, avg_turn_time_s=0.5, estimated_total_time_s=left + 10, estimated_remaining_time_s=left)
+        return Progress(
+            percent=percent,
+            avg_turn_time_s=0.5,
+            estimated_total_time_s=left + 10,
+            estimated_remaining_time_s=left,
+        )

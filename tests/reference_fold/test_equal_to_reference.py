@@ -39,7 +39,12 @@ def connection(migrated_url: str) -> Iterator[Connection]:
 
 def empty(connection: Connection) -> None:
     with connection, connection.cursor() as cursor:
-        cursor.execute("".join(f'DELETE FROM cua."{table.__tablename__}";' for table in (*ROW_TABLES, *STATE_TABLES)))
+        cursor.execute(
+            "".join(
+                f'DELETE FROM cua."{table.__tablename__}";'
+                for table in (*ROW_TABLES, *STATE_TABLES)
+            )
+        )
 
 
 def project_in_pieces(connection: Connection, log: MemoryLog, random: Random) -> None:
@@ -56,7 +61,10 @@ def project_in_pieces(connection: Connection, log: MemoryLog, random: Random) ->
             schema.load()
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=40,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(
     seeds=st.lists(st.integers(0, 2**32), min_size=1, max_size=2, unique=True),
     shape=SHAPES,
@@ -88,14 +96,24 @@ def test_the_tables_equal_the_reference_fold(
     assert differences(plain_tables(reference.tables), database_tables(migrated_url)) == []
     with connection, connection.cursor() as cursor:
         held = count_held(cursor)
-    assert (held.parked, held.duplicates, held.fenced) == tuple(reference.count(name) for name in ("parked", "duplicates", "fenced"))
+    assert (held.parked, held.duplicates, held.fenced) == tuple(
+        reference.count(name) for name in ("parked", "duplicates", "fenced")
+    )
     assert held.gaps == sum(bool(stream.waiting) for stream in reference.streams.values())
 
 
-def test_a_change_from_a_foreign_stream_before_the_row_is_there_is_lost_in_any_batching(migrated_url: str, connection: Connection) -> None:
-    # Found by the property above: a training's stream speaks of an evaluation's group before that is created.
+def test_a_change_from_a_foreign_stream_before_the_row_is_there_is_lost_in_any_batching(
+    migrated_url: str, connection: Connection
+) -> None:
+    # Found by the property above: a training's stream speaks of an evaluation's group before that
+    # is created.
     random = Random(553)
-    said = list(interleaved([history("run-27006726", 27006726, Shape(steps=2, groups=1, group_size=1, turns=1))], random))
+    said = list(
+        interleaved(
+            [history("run-27006726", 27006726, Shape(steps=2, groups=1, group_size=1, turns=1))],
+            random,
+        )
+    )
     for disturb in (repeat, contradict, contradict, repeat):
         disturb(said, random)
     log = MemoryLog(num_partitions=1)
@@ -108,13 +126,18 @@ def test_a_change_from_a_foreign_stream_before_the_row_is_there_is_lost_in_any_b
     assert differences(plain_tables(reference.tables), database_tables(migrated_url)) == []
 
 
-def test_the_comparison_finds_a_single_changed_value(migrated_url: str, connection: Connection) -> None:
+def test_the_comparison_finds_a_single_changed_value(
+    migrated_url: str, connection: Connection
+) -> None:
     log = MemoryLog()
     for one in history("run", 1):
         log.append(one.subject, one.value)
     project_in_pieces(connection, log, Random(1))
     with connection, connection.cursor() as cursor:
-        cursor.execute("UPDATE cua.turn SET reward = 0.25 WHERE id = (SELECT min(id::text)::uuid FROM cua.turn)")
+        cursor.execute(
+            "UPDATE cua.turn SET reward = 0.25 WHERE id = (SELECT min(id::text)::uuid FROM"
+            " cua.turn)"
+        )
 
     reference = fold((record.key, record.value) for record in log.records)
 

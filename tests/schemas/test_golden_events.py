@@ -1,4 +1,7 @@
-"""Every event that was ever written replays for ever: one file per type and version in tests/data/events."""
+"""Every event that was ever written replays for ever.
+
+One file per type and version in tests/data/events.
+"""
 
 import json
 from pathlib import Path
@@ -8,13 +11,16 @@ import pytest
 from schemas.catalogue import BY_TYPE, PAYLOADS, entity_of, stream_kind
 from schemas.status import MACHINES
 from schemas.wire import decode, encode
+from tests.support.paths import GOLDEN_EVENTS
 
-FOLDER = Path(__file__).parent.parent / "data" / "events"
+FOLDER = GOLDEN_EVENTS
 FILES = sorted(FOLDER.glob("*.json"))
 
 
 def test_every_type_and_version_has_a_golden_file() -> None:
-    assert {path.name for path in FILES} >= {f"{type_}.v{version}.json" for type_, version in BY_TYPE}
+    assert {path.name for path in FILES} >= {
+        f"{type_}.v{version}.json" for type_, version in BY_TYPE
+    }
 
 
 def test_no_two_payloads_share_a_type_and_version() -> None:

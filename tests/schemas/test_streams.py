@@ -11,7 +11,9 @@ from schemas.streams import RecordOrder, StreamPosition
 from tests.schemas.test_wire import EVENT_ID, NOW, SUBJECT
 
 
-def record(epoch: int, sequence: int, source: str = "a", continues: StreamPoint | None = None) -> Envelope:
+def record(
+    epoch: int, sequence: int, source: str = "a", continues: StreamPoint | None = None
+) -> Envelope:
     return Envelope(EVENT_ID, source, "t", 1, NOW, SUBJECT, epoch, sequence, None, continues, {})
 
 
@@ -28,40 +30,73 @@ def read(position: StreamPosition, *records: Envelope) -> list[str]:
 
 
 def test_records_in_order_are_applied_and_repetitions_ignored() -> None:
-    verdicts = read(StreamPosition(), record(1, 1), record(1, 2), record(1, 1), record(1, 2), record(1, 3))
+    verdicts = read(
+        StreamPosition(), record(1, 1), record(1, 2), record(1, 1), record(1, 2), record(1, 3)
+    )
     assert verdicts == ["next", "next", "duplicate", "duplicate", "next"]
 
 
 def test_a_record_that_skips_waits() -> None:
-    assert read(StreamPosition(), record(1, 1), record(1, 3), record(1, 2), record(1, 3)) == ["next", "gap", "next", "next"]
+    assert read(StreamPosition(), record(1, 1), record(1, 3), record(1, 2), record(1, 3)) == [
+        "next",
+        "gap",
+        "next",
+        "next",
+    ]
 
 
 def test_a_second_writer_of_the_same_epoch_is_fenced() -> None:
-    assert read(StreamPosition(), record(1, 1), record(1, 1, "b"), record(1, 2, "b"), record(1, 2)) == ["next", "fenced", "fenced", "next"]
+    assert read(
+        StreamPosition(), record(1, 1), record(1, 1, "b"), record(1, 2, "b"), record(1, 2)
+    ) == ["next", "fenced", "fenced", "next"]
 
 
 def test_a_new_epoch_continues_exactly_where_the_old_one_ended() -> None:
     claim = record(2, 1, "b", StreamPoint(1, 2))
-    assert read(StreamPosition(), record(1, 1), claim, record(1, 2), claim, record(2, 2, "b")) == ["next", "gap", "next", "next", "next"]
+    assert read(StreamPosition(), record(1, 1), claim, record(1, 2), claim, record(2, 2, "b")) == [
+        "next",
+        "gap",
+        "next",
+        "next",
+        "next",
+    ]
 
 
 def test_a_claim_that_missed_a_record_is_refused_whole() -> None:
     position = StreamPosition()
     stale = record(2, 1, "b", StreamPoint(1, 1))
-    assert read(position, record(1, 1), record(1, 2), stale, record(2, 2, "b")) == ["next", "next", "fenced", "fenced"]
-    assert read(position, record(2, 1, "c", StreamPoint(1, 2)), record(2, 2, "b"), record(2, 2, "c")) == ["next", "fenced", "next"]
+    assert read(position, record(1, 1), record(1, 2), stale, record(2, 2, "b")) == [
+        "next",
+        "next",
+        "fenced",
+        "fenced",
+    ]
+    assert read(
+        position, record(2, 1, "c", StreamPoint(1, 2)), record(2, 2, "b"), record(2, 2, "c")
+    ) == ["next", "fenced", "next"]
 
 
 def test_only_the_first_claim_of_an_epoch_counts() -> None:
     position = StreamPosition()
     point = StreamPoint(1, 1)
-    verdicts = read(position, record(1, 1), record(2, 1, "b", point), record(2, 1, "c", point), record(2, 2, "c"), record(2, 2, "b"))
+    verdicts = read(
+        position,
+        record(1, 1),
+        record(2, 1, "b", point),
+        record(2, 1, "c", point),
+        record(2, 2, "c"),
+        record(2, 2, "b"),
+    )
     assert verdicts == ["next", "next", "fenced", "fenced", "next"]
 
 
-def test_what_a_replaced_writer_still_says_is_fenced_and_what_it_said_before_is_a_repetition() -> None:
+def test_what_a_replaced_writer_still_says_is_fenced_and_what_it_said_before_is_a_repetition() -> (
+    None
+):
     position = StreamPosition()
-    assert read(position, record(1, 1), record(2, 1, "b", StreamPoint(1, 1)), record(1, 2), record(1, 1)) == [
+    assert read(
+        position, record(1, 1), record(2, 1, "b", StreamPoint(1, 1)), record(1, 2), record(1, 1)
+    ) == [
         "next",
         "next",
         "fenced",
@@ -70,9 +105,16 @@ def test_what_a_replaced_writer_still_says_is_fenced_and_what_it_said_before_is_
 
 
 @given(st.integers(1, 4), st.integers(1, 6), st.randoms(use_true_random=False))
-def test_any_redelivery_applies_every_record_once_and_in_order(epochs: int, length: int, rng: random.Random) -> None:
+def test_any_redelivery_applies_every_record_once_and_in_order(
+    epochs: int, length: int, rng: random.Random
+) -> None:
     history = [
-        record(epoch, sequence, f"writer-{epoch}", StreamPoint(epoch - 1, length) if epoch > 1 and sequence == 1 else None)
+        record(
+            epoch,
+            sequence,
+            f"writer-{epoch}",
+            StreamPoint(epoch - 1, length) if epoch > 1 and sequence == 1 else None,
+        )
         for epoch in range(1, epochs + 1)
         for sequence in range(1, length + 1)
     ]

@@ -15,7 +15,15 @@ from schemas.base import Payload, Progress
 from schemas.event import StreamPoint
 from schemas.step import StepFinished
 from schemas.training import HeartbeatSent, TrainingFailed
-from schemas.wire import InvalidPayloadError, UnknownSchemaError, UnreadableError, decode, encode, read_envelope, read_payload
+from schemas.wire import (
+    InvalidPayloadError,
+    UnknownSchemaError,
+    UnreadableError,
+    decode,
+    encode,
+    read_envelope,
+    read_payload,
+)
 
 NOW = datetime(2026, 11, 21, 3, 14, 15, 926535, tzinfo=UTC)
 EVENT_ID = UUID("01a1fc33-4830-7d5d-ae4e-285be08117e3")
@@ -25,7 +33,15 @@ SUBJECT = "training/6f1d7f0a-6b0c-5d0e-9d57-3c1f0a2e4b61"
 
 def written(payload: Payload, continues: StreamPoint | None = None) -> bytes:
     return encode(
-        payload, id=EVENT_ID, source="//h/1/x", time=NOW, subject=SUBJECT, epoch=2, sequence=3, training_id=STEP, continues=continues
+        payload,
+        id=EVENT_ID,
+        source="//h/1/x",
+        time=NOW,
+        subject=SUBJECT,
+        epoch=2,
+        sequence=3,
+        training_id=STEP,
+        continues=continues,
     )
 
 
@@ -116,7 +132,9 @@ def test_a_reader_ignores_what_a_newer_writer_adds() -> None:
 
 def test_an_unknown_type_is_told_from_a_broken_payload() -> None:
     raw = json.loads(written(TrainingFailed(error_message="x", ended_at=NOW)))
-    unknown = read_envelope(json.dumps({**raw, "dataschema": "urn:cua:cua.training.failed:9"}).encode())
+    unknown = read_envelope(
+        json.dumps({**raw, "dataschema": "urn:cua:cua.training.failed:9"}).encode()
+    )
     with pytest.raises(UnknownSchemaError, match="version 9"):
         read_payload(unknown)
     broken = read_envelope(json.dumps({**raw, "data": {}}).encode())

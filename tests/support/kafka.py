@@ -1,6 +1,9 @@
-"""A real Apache Kafka (KRaft, one node) for tests: from its jars, without Docker, on a free port, in a folder of its own.
+"""A real Apache Kafka (KRaft, one node) for tests.
 
-Start, stop, kill -9 and restart on the same port and data. The jars come from Maven once, into CUA_TEST_CACHE.
+From its jars, without Docker, on a free port, in a folder of its own.
+
+Start, stop, kill -9 and restart on the same port and data. The jars come from Maven once, into
+CUA_TEST_CACHE.
 """
 
 import base64
@@ -45,7 +48,8 @@ group.initial.rebalance.delay.ms=0
 auto.create.topics.enable=true
 num.partitions=1
 """
-# auto.create with one partition is what a careless broker does; our topics must come out right all the same.
+# auto.create with one partition is what a careless broker does; our topics must come out right all
+# the same.
 
 
 def kafka_jars() -> Path:
@@ -63,7 +67,8 @@ def kafka_jars() -> Path:
             check=True,
             stdin=subprocess.DEVNULL,
         )
-        # Renamed whole: a download that was interrupted leaves nothing that looks complete. Another process may have been first.
+        # Renamed whole: a download that was interrupted leaves nothing that looks complete. Another
+        # process may have been first.
         with contextlib.suppress(OSError):
             (Path(work) / "jars").rename(jars)
     return jars
@@ -85,12 +90,23 @@ class KafkaService:
         self._process: subprocess.Popen[bytes] | None = None
         self.port = free_port()
         """Stays the same over restarts."""
-        properties = PROPERTIES.format(port=self.port, controller_port=free_port(), data=self._folder / "data")
+        properties = PROPERTIES.format(
+            port=self.port, controller_port=free_port(), data=self._folder / "data"
+        )
         self._properties = self._folder / "server.properties"
         self._properties.write_text(properties)
-        # Its own, so that no log of one service is taken for another's; a leading dash would read as an option.
+        # Its own, so that no log of one service is taken for another's; a leading dash would read
+        # as an option.
         cluster_id = "c" + base64.urlsafe_b64encode(uuid4().bytes).decode()[1:22]
-        self._java("kafka.tools.StorageTool", "format", "--standalone", "-t", cluster_id, "-c", str(self._properties))
+        self._java(
+            "kafka.tools.StorageTool",
+            "format",
+            "--standalone",
+            "-t",
+            cluster_id,
+            "-c",
+            str(self._properties),
+        )
 
     @property
     def bootstrap_servers(self) -> str:
@@ -101,7 +117,15 @@ class KafkaService:
         """Start on the same data; returns once it answers."""
         with (self._folder / "kafka.log").open("ab") as log:
             self._process = subprocess.Popen(
-                ["java", "-Xmx512m", "-XX:+UseSerialGC", "-cp", self._classpath, "kafka.Kafka", str(self._properties)],
+                [
+                    "java",
+                    "-Xmx512m",
+                    "-XX:+UseSerialGC",
+                    "-cp",
+                    self._classpath,
+                    "kafka.Kafka",
+                    str(self._properties),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -111,7 +135,10 @@ class KafkaService:
         while time.monotonic() < deadline:
             if self._process.poll() is not None:
                 break
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
+            with (
+                contextlib.suppress(OSError),
+                socket.create_connection(("127.0.0.1", self.port), timeout=1),
+            ):
                 return
             time.sleep(0.1)
         tail = (self._folder / "kafka.log").read_text(errors="replace")[-2000:]
@@ -157,5 +184,10 @@ class KafkaService:
         self.start()
         return self
 
-    def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         self.close()

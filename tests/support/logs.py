@@ -12,7 +12,12 @@ from tests.support.memory_log import MemoryLog
 
 def said_by(*run_names: str, seed: int = 1, shape: Shape | None = None) -> list[Said]:
     """Several trainings at once."""
-    return list(interleaved([history(name, seed + number, shape) for number, name in enumerate(run_names)], Random(seed)))
+    return list(
+        interleaved(
+            [history(name, seed + number, shape) for number, name in enumerate(run_names)],
+            Random(seed),
+        )
+    )
 
 
 def memory_log(said: list[Said], log: MemoryLog | None = None) -> MemoryLog:

@@ -1,4 +1,7 @@
-"""A log in memory, as strict as a real one: a test double of LogReader whose records the test arranges itself."""
+"""A log in memory, as strict as a real one.
+
+A test double of LogReader whose records the test arranges itself.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -21,13 +24,28 @@ class MemoryLog:
         self.first_kept: dict[TopicPartition, int] = {}
         """Where a partition begins, when its beginning was deleted."""
 
-    def append(self, key: str | None, value: bytes, topic: str = "cua.rollouts", partition: int | None = None) -> LogRecord:
+    def append(
+        self,
+        key: str | None,
+        value: bytes,
+        topic: str = "cua.rollouts",
+        partition: int | None = None,
+    ) -> LogRecord:
         """One record; its partition follows from the key."""
         if partition is None:
             partition = crc32((key or "").encode()) % self.num_partitions
-        last = next((r.offset for r in reversed(self.records) if (r.topic, r.partition) == (topic, partition)), -1)
+        last = next(
+            (
+                r.offset
+                for r in reversed(self.records)
+                if (r.topic, r.partition) == (topic, partition)
+            ),
+            -1,
+        )
         offset = last + 1
-        record = LogRecord(topic, partition, offset, key, value, BEGAN + timedelta(milliseconds=len(self.records)))
+        record = LogRecord(
+            topic, partition, offset, key, value, BEGAN + timedelta(milliseconds=len(self.records))
+        )
         self.records.append(record)
         return record
 
@@ -53,7 +71,9 @@ class MemoryReader:
 
     def places(self) -> list[TopicPartition]:
         """Every partition with a record."""
-        return sorted({TopicPartition(record.topic, record.partition) for record in self._log.records})
+        return sorted(
+            {TopicPartition(record.topic, record.partition) for record in self._log.records}
+        )
 
     def beginnings(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """As the test set them."""
@@ -67,18 +87,26 @@ class MemoryReader:
                 found[place] = record.offset + 1
         return found
 
-    def offset_at(self, places: Sequence[TopicPartition], time: datetime) -> dict[TopicPartition, int]:
+    def offset_at(
+        self, places: Sequence[TopicPartition], time: datetime
+    ) -> dict[TopicPartition, int]:
         """First record at or after a time."""
         found = self.ends(places)
         for record in reversed(self._log.records):
-            if record.appended_at >= time and (place := TopicPartition(record.topic, record.partition)) in found:
+            if (
+                record.appended_at >= time
+                and (place := TopicPartition(record.topic, record.partition)) in found
+            ):
                 found[place] = record.offset
         return found
 
     def seek(self, positions: Mapping[TopicPartition, int]) -> None:
         """From here on; never outside of the log."""
         ends = self.ends(list(positions))
-        assert all(self._log.first_kept.get(place, 0) <= offset <= ends[place] for place, offset in positions.items()), positions
+        assert all(
+            self._log.first_kept.get(place, 0) <= offset <= ends[place]
+            for place, offset in positions.items()
+        ), positions
         self._wanted = dict(positions)
         self._next = 0
 

@@ -1,6 +1,9 @@
-"""A real PostgreSQL for tests: one server per session on a free port in a temporary folder, a fresh database per test.
+"""A real PostgreSQL for tests.
 
-`database_url` is an empty database, `migrated_url` one with every migration applied (copied from a template, some 30 ms).
+One server per session on a free port in a temporary folder, a fresh database per test.
+
+`database_url` is an empty database, `migrated_url` one with every migration applied (copied from a
+template, some 30 ms).
 """
 
 import contextlib
@@ -17,8 +20,15 @@ from consumers.database.location import sqlalchemy_url
 from consumers.embedded_postgres.cluster import Cluster, stop
 from consumers.embedded_postgres.supervisor import free_port
 
-# Nothing of a test server has to survive a power cut. Two cores' worth of parallel tests need few connections.
-SETTINGS = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off", "max_connections": "100", "shared_buffers": "64MB"}
+# Nothing of a test server has to survive a power cut. Two cores' worth of parallel tests need few
+# connections.
+SETTINGS = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "synchronous_commit": "off",
+    "max_connections": "100",
+    "shared_buffers": "64MB",
+}
 START_TIMEOUT_S = 60
 
 
@@ -45,7 +55,9 @@ class PostgresServer:
         self._execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
 
     def _execute(self, statement: str) -> None:
-        with contextlib.closing(psycopg2.connect(self.cluster.url(self.port, "postgres"))) as connection:
+        with contextlib.closing(
+            psycopg2.connect(self.cluster.url(self.port, "postgres"))
+        ) as connection:
             connection.autocommit = True
             with connection.cursor() as cursor:
                 cursor.execute(statement)

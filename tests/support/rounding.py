@@ -1,6 +1,9 @@
-"""How far two float32 computations of one number may differ: from the dtype, the magnitude and the number of terms.
+"""How far two float32 computations of one number may differ.
 
-A bound that was measured on one processor fails on the next, whose matrix products add up in another order.
+From the dtype, the magnitude and the number of terms.
+
+A bound that was measured on one processor fails on the next, whose matrix products add up in
+another order.
 """
 
 import math
@@ -15,7 +18,10 @@ CONFIDENCE = 4.0
 
 
 def rounding_of_sum(terms: Iterable[float]) -> float:
-    """Bound for a sum of float32 terms in any order: n eps sum |term| (Higham, Accuracy and Stability, 2002, eq. 4.4)."""
+    """Bound for a sum of float32 terms in any order.
+
+    N eps sum |term| (Higham, Accuracy and Stability, 2002, eq. 4.4).
+    """
     magnitudes = [abs(term) for term in terms]
     return len(magnitudes) * EPS * sum(magnitudes)
 
@@ -23,8 +29,9 @@ def rounding_of_sum(terms: Iterable[float]) -> float:
 def rounding_of_forward(network: nn.Module, magnitude: float) -> float:
     """Bound for the difference of an output of this size between two float32 forward passes.
 
-    Each pass errs by about sqrt(n) eps/2 of the output's size, n being the terms added up on the way (the inputs of every linear map;
-    Higham and Mary, 2019). Two passes, each within `CONFIDENCE` times that.
+    Each pass errs by about sqrt(n) eps/2 of the output's size, n being the terms added up on the
+    way (the inputs of every linear map; Higham and Mary, 2019). Two passes, each within
+    `CONFIDENCE` times that.
     """
     terms = sum(module.in_features for module in network.modules() if isinstance(module, nn.Linear))
     return 2 * CONFIDENCE * math.sqrt(terms) * EPS / 2 * magnitude

@@ -1,6 +1,9 @@
-"""Rows of a small training, written through the ORM: two generations, an evaluation before and after, groups, one whole rollout.
+"""Rows of a small training, written through the ORM.
 
-Tests of what reads tables start from these; how tables come from events is the projection's tests' business.
+Two generations, an evaluation before and after, groups, one whole rollout.
+
+Tests of what reads tables start from these; how tables come from events is the projection's tests'
+business.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -42,7 +45,12 @@ def at(seconds: float) -> datetime:
 
 
 def _life(status: str, second: float, progress: float = 100.0) -> dict[str, Any]:
-    return {"status": status, "progress_percent": progress, "created_at": at(second), "updated_at": at(second + 1)}
+    return {
+        "status": status,
+        "progress_percent": progress,
+        "created_at": at(second),
+        "updated_at": at(second + 1),
+    }
 
 
 def training_row(name: str, status: str = "running", second: float = 0, **columns: Any) -> Training:
@@ -188,7 +196,9 @@ def task_row(name: str, second: float, **columns: Any) -> Task:
     return Task(**(defaults | columns))
 
 
-def validation_row(name: str, stream: str, rank: int, *, success: bool, second: float) -> Validation:
+def validation_row(
+    name: str, stream: str, rank: int, *, success: bool, second: float
+) -> Validation:
     """A verdict on rollout-1."""
     return Validation(
         id=named(name),
@@ -207,7 +217,9 @@ def validation_row(name: str, stream: str, rank: int, *, success: bool, second: 
     )
 
 
-def history_row(entity: str, name: str, epoch: int, sequence: int, change: tuple[str | None, str]) -> StatusHistory:
+def history_row(
+    entity: str, name: str, epoch: int, sequence: int, change: tuple[str | None, str]
+) -> StatusHistory:
     """One change of status."""
     return StatusHistory(
         id=named(f"{entity}/{name}/{epoch}/{sequence}"),
@@ -254,16 +266,31 @@ def turn_rows(screenshot_uri: str, said: str, action: dict[str, Any]) -> list[Ba
             tool_args={},
             created_at=at(12),
         ),
-        Obs(id=named("obs-1"), turn_id=named("turn-1"), obs_type="screenshot_before", screenshot_uri=screenshot_uri, created_at=at(12)),
-        Obs(id=named("obs-2"), turn_id=named("turn-1"), obs_type="text", text_content=said, created_at=at(12)),
+        Obs(
+            id=named("obs-1"),
+            turn_id=named("turn-1"),
+            obs_type="screenshot_before",
+            screenshot_uri=screenshot_uri,
+            created_at=at(12),
+        ),
+        Obs(
+            id=named("obs-2"),
+            turn_id=named("turn-1"),
+            obs_type="text",
+            text_content=said,
+            created_at=at(12),
+        ),
     ]
 
 
-def write_sample(session: Session, screenshot_uri: str = "blob:sha256:" + "0" * 64, said: str = "click(31,52)") -> None:
+def write_sample(
+    session: Session, screenshot_uri: str = "blob:sha256:" + "0" * 64, said: str = "click(31,52)"
+) -> None:
     """The whole sample, committed.
 
-    `demo`: steps 1 and 2 of generation 0, of which 2 was superseded and trained again in generation 1; success 0.5 before and 1.0 after
-    step 2. Group 0 of step-1 has rollout-0 (reward 0) and rollout-1 (reward 1).
+    `demo`: steps 1 and 2 of generation 0, of which 2 was superseded and trained again in generation
+    1; success 0.5 before and 1.0 after step 2. Group 0 of step-1 has rollout-0 (reward 0) and
+    rollout-1 (reward 1).
     """
     rows: list[Base] = [
         training_row("demo", last_heartbeat=at(20), start_time=at(0)),
@@ -271,10 +298,21 @@ def write_sample(session: Session, screenshot_uri: str = "blob:sha256:" + "0" * 
         step_row("step-1", "demo", 1),
         step_row("step-2", "demo", 2, superseded=True),
         step_row("step-2-again", "demo", 2, generation=1),
-        step_row("step-3", "demo", 3, generation=1, status="training", loss=None, kl_divergence=None, reward_mean=None),
+        step_row(
+            "step-3",
+            "demo",
+            3,
+            generation=1,
+            status="training",
+            loss=None,
+            kl_divergence=None,
+            reward_mean=None,
+        ),
         Baseline(id=named("baseline"), **_evaluation("demo", 0, 0.5)),
         Eval(id=named("eval-2"), kind="scheduled", **_evaluation("demo", 2, 0.25, superseded=True)),
-        Eval(id=named("eval-2-again"), kind="scheduled", **_evaluation("demo", 2, 1.0, generation=1)),
+        Eval(
+            id=named("eval-2-again"), kind="scheduled", **_evaluation("demo", 2, 1.0, generation=1)
+        ),
         task_row("task", 0),
         task_row("task-older", -50, description="Switch the Wi-Fi on."),
         Validator(
@@ -292,11 +330,31 @@ def write_sample(session: Session, screenshot_uri: str = "blob:sha256:" + "0" * 
         group_row("group-b", 0, source_type="baseline", baseline_id=named("baseline")),
         rollout_row("rollout-1", "group-0", 1),
         rollout_row("rollout-0", "group-0", 0),
-        rollout_row("rollout-e", "group-e", 1, source_type="eval", step_id=None, eval_id=named("eval-2-again"), is_eval=True),
-        rollout_row("rollout-b", "group-b", 0, source_type="baseline", step_id=None, baseline_id=named("baseline"), is_eval=True),
+        rollout_row(
+            "rollout-e",
+            "group-e",
+            1,
+            source_type="eval",
+            step_id=None,
+            eval_id=named("eval-2-again"),
+            is_eval=True,
+        ),
+        rollout_row(
+            "rollout-b",
+            "group-b",
+            0,
+            source_type="baseline",
+            step_id=None,
+            baseline_id=named("baseline"),
+            is_eval=True,
+        ),
         *turn_rows(screenshot_uri, said, {"type": "click", "x": 31, "y": 52, "button": "left"}),
-        validation_row("validation-own", "rollout/" + str(named("rollout-1")), 0, success=False, second=13),
-        validation_row("validation-person", "scoring/" + str(named("scoring")), 5, success=True, second=12),
+        validation_row(
+            "validation-own", "rollout/" + str(named("rollout-1")), 0, success=False, second=13
+        ),
+        validation_row(
+            "validation-person", "scoring/" + str(named("scoring")), 5, success=True, second=12
+        ),
         Environment(
             id=named("environment"),
             env_type="android_sim",

@@ -17,42 +17,142 @@ import pytest
 from consumers.database.location import libpq_url
 from tests.chaos.invariants import violations
 from tests.support.kafka import KafkaService
+from tests.support.paths import ROOT
 from tests.support.postgres import PostgresServer
 
 TABLES = (
-    *("training", "baseline", "eval", "task", "validator", "step", "group", "rollout", "turn", "action", "obs", "validation"),
+    *(
+        "training",
+        "baseline",
+        "eval",
+        "task",
+        "validator",
+        "step",
+        "group",
+        "rollout",
+        "turn",
+        "action",
+        "obs",
+        "validation",
+    ),
     *("environment", "sample", "status_history"),
 )
 STEP_COLUMNS = (
-    *("loss", "kl_divergence", "policy_gradient_norm", "reward_mean", "reward_std", "num_tokens", "num_trajectories", "start_time"),
-    *("end_time", "rollout_start_time", "rollout_end_time", "training_start_time", "training_end_time", "learning_rate", "model_path"),
+    *(
+        "loss",
+        "kl_divergence",
+        "policy_gradient_norm",
+        "reward_mean",
+        "reward_std",
+        "num_tokens",
+        "num_trajectories",
+        "start_time",
+    ),
+    *(
+        "end_time",
+        "rollout_start_time",
+        "rollout_end_time",
+        "training_start_time",
+        "training_end_time",
+        "learning_rate",
+        "model_path",
+    ),
 )
 ENDS = ("completed", "failed", "cancelled", "terminated", "error")
 SCRIPTED = (
-    *("run", "--training-name", "whole", "--model-name", "oracle", "--num-steps", "3", "--group-size", "3", "--groups-per-batch", "2"),
-    *("--eval-episodes", "6", "--eval-every", "2", "--max-concurrent-rollouts", "6", "--no-monitor", "--json"),
+    *(
+        "run",
+        "--training-name",
+        "whole",
+        "--model-name",
+        "oracle",
+        "--num-steps",
+        "3",
+        "--group-size",
+        "3",
+        "--groups-per-batch",
+        "2",
+    ),
+    *(
+        "--eval-episodes",
+        "6",
+        "--eval-every",
+        "2",
+        "--max-concurrent-rollouts",
+        "6",
+        "--no-monitor",
+        "--json",
+    ),
 )
 
 TASK_IDS = ["train_01_open_settings", "train_02_enable_wifi"]
 LEARNING = (
-    *("run", "--training-name", "whole", "--tasks", json.dumps({"source_type": "ids", "task_ids": TASK_IDS}), "--num-steps", "3"),
-    *("--group-size", "4", "--groups-per-batch", "2", "--max-turns", "3", "--max-tokens", "14", "--lora-rank", "4"),
-    *("--learning-rate", "1e-3", "--turn-cost", "0.01", "--parse-error-cost", "0.1", "--eval-temperature", "1"),
-    *("--eval-episodes", "6", "--eval-every", "2", "--save-every", "1", "--max-concurrent-rollouts", "8", "--no-monitor", "--json"),
+    *(
+        "run",
+        "--training-name",
+        "whole",
+        "--tasks",
+        json.dumps({"source_type": "ids", "task_ids": TASK_IDS}),
+        "--num-steps",
+        "3",
+    ),
+    *(
+        "--group-size",
+        "4",
+        "--groups-per-batch",
+        "2",
+        "--max-turns",
+        "3",
+        "--max-tokens",
+        "14",
+        "--lora-rank",
+        "4",
+    ),
+    *(
+        "--learning-rate",
+        "1e-3",
+        "--turn-cost",
+        "0.01",
+        "--parse-error-cost",
+        "0.1",
+        "--eval-temperature",
+        "1",
+    ),
+    *(
+        "--eval-episodes",
+        "6",
+        "--eval-every",
+        "2",
+        "--save-every",
+        "1",
+        "--max-concurrent-rollouts",
+        "8",
+        "--no-monitor",
+        "--json",
+    ),
 )
-RECOMPUTE = Path(__file__).parents[1] / "oracles" / "recompute.py"
+RECOMPUTE = ROOT / "tests" / "oracles" / "recompute.py"
 
 
 def cua(package: str, *arguments: str, environ: dict[str, str], code: int = 0) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", package, *arguments], env=environ, capture_output=True, text=True, check=False, timeout=240
+        [sys.executable, "-m", package, *arguments],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
     )
-    assert done.returncode == code, f"{package} {arguments}: exit {done.returncode}\n{done.stderr[-3000:]}"
+    assert done.returncode == code, (
+        f"{package} {arguments}: exit {done.returncode}\n{done.stderr[-3000:]}"
+    )
     return done.stdout
 
 
 def project_json(*arguments: str, environ: dict[str, str], code: int = 0) -> dict[str, Any]:
-    report = json.loads(cua("consumers", *arguments, "--json", environ=environ, code=code).splitlines()[-1])
+    report = json.loads(
+        cua("consumers", *arguments, "--json", environ=environ, code=code).splitlines()[-1]
+    )
     assert isinstance(report, dict)
     return report
 
@@ -75,7 +175,12 @@ def query(url: str, statement: str) -> list[tuple[Any, ...]]:
 
 def recomputed(events: Path, *arguments: str) -> dict[str, Any]:
     """What tests/oracles/recompute.py finds; it imports nothing of ours."""
-    done = subprocess.run([sys.executable, "-P", str(RECOMPUTE), str(events), *arguments], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-P", str(RECOMPUTE), str(events), *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(done.stdout)
     assert isinstance(report, dict)
@@ -84,7 +189,9 @@ def recomputed(events: Path, *arguments: str) -> dict[str, Any]:
 
 @contextmanager
 def projector(environ: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    with subprocess.Popen([sys.executable, "-m", "consumers", "run"], env=environ, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        [sys.executable, "-m", "consumers", "run"], env=environ, stderr=subprocess.DEVNULL
+    ) as process:
         try:
             yield process
         finally:
@@ -101,12 +208,22 @@ def database(postgres: PostgresServer) -> Iterator[str]:
 
 @pytest.fixture
 def environ(tmp_path: Path, database: str) -> dict[str, str]:
-    return {**os.environ, "CUA_HOME": str(tmp_path / "home"), "CUA_TOPIC_PREFIX": f"{tmp_path.name}.", "DATABASE_URL": database}
+    return {
+        **os.environ,
+        "CUA_HOME": str(tmp_path / "home"),
+        "CUA_TOPIC_PREFIX": f"{tmp_path.name}.",
+        "DATABASE_URL": database,
+    }
 
 
 @pytest.mark.services
 def test_a_run_fills_every_table_and_all_of_it_is_rebuilt_from_kafka_alone(
-    kafka: KafkaService, postgres: PostgresServer, environ: dict[str, str], database: str, policy_folder: Path, tmp_path: Path
+    kafka: KafkaService,
+    postgres: PostgresServer,
+    environ: dict[str, str],
+    database: str,
+    policy_folder: Path,
+    tmp_path: Path,
 ) -> None:
     environ["KAFKA_BOOTSTRAP_SERVERS"] = kafka.bootstrap_servers
     with projector(environ):
@@ -116,8 +233,14 @@ def test_a_run_fills_every_table_and_all_of_it_is_rebuilt_from_kafka_alone(
         assert query(database, f'SELECT count(*) FROM cua."{table}"')[0][0], f"{table} is empty"
     nulls = " + ".join(f'count(*) FILTER (WHERE "{column}" IS NULL)' for column in STEP_COLUMNS)
     assert query(database, f"SELECT {nulls} FROM cua.step")[0][0] == 0
-    unfinished = "SELECT entity_type, new_status FROM (SELECT DISTINCT ON (entity_type, entity_id) entity_type, new_status"
-    unfinished += " FROM cua.status_history ORDER BY entity_type, entity_id, epoch DESC, sequence DESC) AS last WHERE new_status NOT IN %s"
+    unfinished = (
+        "SELECT entity_type, new_status FROM (SELECT DISTINCT ON (entity_type, entity_id)"
+        " entity_type, new_status"
+    )
+    unfinished += (
+        " FROM cua.status_history ORDER BY entity_type, entity_id, epoch DESC, sequence DESC) AS"
+        " last WHERE new_status NOT IN %s"
+    )
     assert query(database, unfinished % (ENDS,)) == []
     lacking = """SELECT rollout_id FROM cua.rollout AS r WHERE status = 'completed' AND (
         (SELECT count(*) FROM cua.turn WHERE rollout_id = r.id) <> r.num_turns
@@ -131,27 +254,56 @@ def test_a_run_fills_every_table_and_all_of_it_is_rebuilt_from_kafka_alone(
     assert query(database, unborn) == []
     live = hashes(environ)
 
-    # What was learnt from can be computed again by somebody who has nothing but the events and the blobs.
+    # What was learnt from can be computed again by somebody who has nothing but the events and the
+    # blobs.
     events = tmp_path / "events.jsonl"
-    events.write_text(cua("consumers", "tail", "--json", "--offset", "start", "--training", "whole", environ=environ))
+    events.write_text(
+        cua(
+            "consumers",
+            "tail",
+            "--json",
+            "--offset",
+            "start",
+            "--training",
+            "whole",
+            environ=environ,
+        )
+    )
     assert recomputed(events)["samples"] == 3 * 2 * 4
-    of_loss = recomputed(events, "--loss", "--step", "2", "--blobs", str(tmp_path / "home" / "blobs"))
+    of_loss = recomputed(
+        events, "--loss", "--step", "2", "--blobs", str(tmp_path / "home" / "blobs")
+    )
     assert of_loss["samples"] > 0
-    assert of_loss["loss_recomputed"] == pytest.approx(of_loss["loss_in_log"], rel=0, abs=of_loss["tolerance"])
+    assert of_loss["loss_recomputed"] == pytest.approx(
+        of_loss["loss_in_log"], rel=0, abs=of_loss["tolerance"]
+    )
 
     # Database dropped, home gone: the log on Kafka is all there is.
     other = postgres.create()
     shutil.rmtree(tmp_path / "home")
-    anew = {**environ, "DATABASE_URL": postgres.url(other), "CUA_HOME": str(tmp_path / "another-home")}
+    anew = {
+        **environ,
+        "DATABASE_URL": postgres.url(other),
+        "CUA_HOME": str(tmp_path / "another-home"),
+    }
     report = project_json("rebuild", environ=anew)
     assert report["swapped"]
     assert hashes(anew) == live
 
     # A row changed and a row deleted by hand are named, and healed.
-    query(postgres.url(other), "UPDATE cua.rollout SET reward = reward + 1 WHERE id = (SELECT min(id::text)::uuid FROM cua.rollout)")
-    query(postgres.url(other), "DELETE FROM cua.validation WHERE id = (SELECT min(id::text)::uuid FROM cua.validation)")
+    query(
+        postgres.url(other),
+        "UPDATE cua.rollout SET reward = reward + 1 WHERE id = (SELECT min(id::text)::uuid FROM"
+        " cua.rollout)",
+    )
+    query(
+        postgres.url(other),
+        "DELETE FROM cua.validation WHERE id = (SELECT min(id::text)::uuid FROM cua.validation)",
+    )
     found = project_json("verify", environ=anew, code=4)
-    assert {(one["table"], one["column"]) for one in found["differences"]} >= {("rollout", "reward")}
+    assert {(one["table"], one["column"]) for one in found["differences"]} >= {
+        ("rollout", "reward")
+    }
     assert {one["table"] for one in found["differences"]} == {"rollout", "validation"}
     assert project_json("rebuild", environ=anew)["equal"] is False
     assert hashes(anew) == live
@@ -159,12 +311,19 @@ def test_a_run_fills_every_table_and_all_of_it_is_rebuilt_from_kafka_alone(
 
 
 @pytest.mark.services
-def test_training_does_not_notice_that_kafka_is_away_and_nothing_is_lost(environ: dict[str, str]) -> None:
+def test_training_does_not_notice_that_kafka_is_away_and_nothing_is_lost(
+    environ: dict[str, str],
+) -> None:
     with KafkaService() as own:
         environ["KAFKA_BOOTSTRAP_SERVERS"] = own.bootstrap_servers
         steps = [*SCRIPTED]
         steps[steps.index("--num-steps") + 1] = "12"
-        with subprocess.Popen([sys.executable, "-m", "producer", *steps], env=environ, stderr=subprocess.PIPE, text=True) as training:
+        with subprocess.Popen(
+            [sys.executable, "-m", "producer", *steps],
+            env=environ,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as training:
             assert training.stderr is not None
             for line in training.stderr:
                 if line.startswith("step 1/"):
@@ -174,8 +333,22 @@ def test_training_does_not_notice_that_kafka_is_away_and_nothing_is_lost(environ
             own.start()
             assert training.wait(120) == 0
         assert len(said) == 11
-        cua("producer", *steps, environ=environ)  # complete already: ships what was left, and says so
+        cua(
+            "producer", *steps, environ=environ
+        )  # complete already: ships what was left, and says so
         cua("consumers", "run", "--once", environ=environ)
         hashes(environ)
-        lines = cua("consumers", "tail", "--json", "--offset", "start", "--training", "whole", environ=environ).splitlines()
-        assert violations([json.loads(line) for line in lines], num_steps=12, groups=2, group_size=3) == []
+        lines = cua(
+            "consumers",
+            "tail",
+            "--json",
+            "--offset",
+            "start",
+            "--training",
+            "whole",
+            environ=environ,
+        ).splitlines()
+        assert (
+            violations([json.loads(line) for line in lines], num_steps=12, groups=2, group_size=3)
+            == []
+        )

@@ -13,11 +13,20 @@ from schemas.environment import (
     EnvironmentTerminated,
 )
 
-EnvironmentFact = EnvironmentRequested | EnvironmentCreationStarted | EnvironmentStarted | EnvironmentTerminated | EnvironmentFailed
+EnvironmentFact = (
+    EnvironmentRequested
+    | EnvironmentCreationStarted
+    | EnvironmentStarted
+    | EnvironmentTerminated
+    | EnvironmentFailed
+)
 
 
 class EnvironmentProjector:
-    """Facts about one device. Its table has no start_time: `creation_time` says when it first answered."""
+    """Facts about one device. Its table has no start_time.
+
+    `creation_time` says when it first answered.
+    """
 
     def project(self, payload: Payload, context: EventContext) -> Sequence[Operation]:
         """One row."""
@@ -47,9 +56,15 @@ def _changed(payload: EnvironmentFact) -> Row:
         case EnvironmentStarted():
             return {"gbox_id": payload.gbox_id, "creation_time": payload.started_at}
         case EnvironmentTerminated():
-            return {"termination_time": payload.terminated_at, "status_message": payload.status_message}
+            return {
+                "termination_time": payload.terminated_at,
+                "status_message": payload.status_message,
+            }
         case EnvironmentFailed():
-            return {"termination_time": payload.terminated_at, "error_message": payload.error_message}
+            return {
+                "termination_time": payload.terminated_at,
+                "error_message": payload.error_message,
+            }
         case EnvironmentRequested():
             raise AssertionError
         case _:

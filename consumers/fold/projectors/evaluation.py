@@ -3,7 +3,15 @@
 from collections.abc import Sequence
 from typing import assert_never
 
-from consumers.fold.projectors.projector import EventContext, Insert, Operation, Row, Update, check_id, progress_columns
+from consumers.fold.projectors.projector import (
+    EventContext,
+    Insert,
+    Operation,
+    Row,
+    Update,
+    check_id,
+    progress_columns,
+)
 from schemas.base import Payload
 from schemas.evaluation import (
     EvaluationCancelled,
@@ -16,7 +24,14 @@ from schemas.evaluation import (
 )
 from schemas.ids import baseline_id, eval_id
 
-EvaluationFact = EvaluationCreated | EvaluationStarted | EvaluationProgressed | EvaluationFinished | EvaluationFailed | EvaluationCancelled
+EvaluationFact = (
+    EvaluationCreated
+    | EvaluationStarted
+    | EvaluationProgressed
+    | EvaluationFinished
+    | EvaluationFailed
+    | EvaluationCancelled
+)
 
 
 def table_of(kind: str) -> str:
@@ -71,7 +86,11 @@ def _check_owner(payload: EvaluationCreated, owner: str) -> None:
     if payload.kind == "baseline":
         check_id("the baseline", owner, baseline_id(payload.training_id, payload.generation))
     elif payload.kind == "scheduled" and payload.step is not None:
-        check_id(f"the evaluation after step {payload.step}", owner, eval_id(payload.training_id, payload.generation, payload.step))
+        check_id(
+            f"the evaluation after step {payload.step}",
+            owner,
+            eval_id(payload.training_id, payload.generation, payload.step),
+        )
 
 
 def _changed(payload: EvaluationFact) -> Row:

@@ -4,9 +4,25 @@ from collections.abc import Sequence
 from typing import assert_never
 from uuid import UUID
 
-from consumers.fold.projectors.projector import EventContext, Insert, Operation, Row, Update, check_id, progress_columns, source_columns
+from consumers.fold.projectors.projector import (
+    EventContext,
+    Insert,
+    Operation,
+    Row,
+    Update,
+    check_id,
+    progress_columns,
+    source_columns,
+)
 from schemas.base import Payload
-from schemas.group import GroupCreated, GroupDropped, GroupFailed, GroupFinished, GroupProgressed, GroupStarted
+from schemas.group import (
+    GroupCreated,
+    GroupDropped,
+    GroupFailed,
+    GroupFinished,
+    GroupProgressed,
+    GroupStarted,
+)
 from schemas.ids import group_id
 
 GroupFact = GroupCreated | GroupStarted | GroupProgressed | GroupFinished | GroupFailed
@@ -28,7 +44,11 @@ class GroupProjector:
 
 
 def _created(payload: GroupCreated, context: EventContext) -> Row:
-    check_id(f"group {payload.group_num}", payload.group_id, group_id(payload.source_id, payload.group_num))
+    check_id(
+        f"group {payload.group_num}",
+        payload.group_id,
+        group_id(payload.source_id, payload.group_num),
+    )
     if context.envelope.subject.startswith("evaluation/"):
         check_id("the group's source", payload.source_id, UUID(context.owner))
     return source_columns(payload.source_type, payload.source_id) | {
@@ -51,7 +71,9 @@ def _changed(payload: GroupFact) -> Row:
         case GroupStarted():
             return {}
         case GroupProgressed():
-            return progress_columns(payload.progress) | {"completed_rollouts": payload.completed_rollouts}
+            return progress_columns(payload.progress) | {
+                "completed_rollouts": payload.completed_rollouts
+            }
         case GroupFinished():
             return progress_columns(payload.progress) | {
                 "completed_rollouts": payload.completed_rollouts,

@@ -1,7 +1,10 @@
-"""The interface Projector: one event in, changes of rows out. Pure: no database, no clock, no state of its own.
+"""The interface Projector: one event in, changes of rows out.
 
-Because a stream is contiguous and every event is applied exactly once, a row that an event creates cannot exist yet: it is an
-Insert. Rows that several streams state alike (tasks, validators) are a Statement.
+Pure: no database, no clock, no state of its own.
+
+Because a stream is contiguous and every event is applied exactly once, a row that an event creates
+cannot exist yet: it is an Insert. Rows that several streams state alike (tasks, validators) are a
+Statement.
 """
 
 from collections.abc import Sequence
@@ -12,7 +15,8 @@ from schemas.base import Payload, Progress
 from schemas.event import Envelope
 
 Row = dict[str, object]
-"""Column -> value. Times may be text (RFC 3339) or datetime, ids text or UUID, documents anything that JSON can say."""
+"""Column -> value. Times may be text (RFC 3339) or datetime, ids text or UUID, documents anything
+that JSON can say."""
 
 
 class Insert(NamedTuple):
@@ -23,7 +27,10 @@ class Insert(NamedTuple):
 
 
 class Update(NamedTuple):
-    """Columns of a row that an earlier event made. Of a row that is not there it changes nothing."""
+    """Columns of a row that an earlier event made.
+
+    Of a row that is not there it changes nothing.
+    """
 
     table: str
     id: str
@@ -70,19 +77,28 @@ class EventContext(NamedTuple):
 
 
 class UnappliableError(Exception):
-    """An event that contradicts itself or what its stream said before; it is parked with this message."""
+    """An event that contradicts itself or what its stream said before.
+
+    It is parked with this message.
+    """
 
 
 class Projector(Protocol):
     """Turns the payloads of one kind into changes of rows."""
 
     def project(self, payload: Payload, context: EventContext) -> Sequence[Operation]:
-        """The changes; UnappliableError when there can be none. The history of statuses is not its business."""
+        """The changes; UnappliableError when there can be none.
+
+        The history of statuses is not its business.
+        """
         ...
 
 
 def check_id(what: str, found: object, expected: UUID) -> None:
-    """UnappliableError when an id is not what its natural key gives: two streams could then say different things of one row."""
+    """UnappliableError when an id is not what its natural key gives.
+
+    Two streams could then say different things of one row.
+    """
     if str(found) != str(expected):
         message = f"expected {what} to be {expected}, as its natural key gives, found {found}"
         raise UnappliableError(message)

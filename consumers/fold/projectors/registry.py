@@ -9,7 +9,11 @@ from consumers.fold.projectors.projector import Projector
 from consumers.fold.projectors.rollout import RolloutProjector
 from consumers.fold.projectors.step import SampleProjector, StepProjector
 from consumers.fold.projectors.task import TaskProjector, ValidatorProjector
-from consumers.fold.projectors.training import CheckpointProjector, SupersedingProjector, TrainingProjector
+from consumers.fold.projectors.training import (
+    CheckpointProjector,
+    SupersedingProjector,
+    TrainingProjector,
+)
 from consumers.fold.projectors.turn import TurnProjector
 from consumers.fold.projectors.validation import ValidationProjector
 from consumers.tables import PROJECTION_VERSION
@@ -62,13 +66,20 @@ _HOMES: dict[str, frozenset[str]] = {
     "environment": frozenset({"environment"}),
 }
 """Second word of a type -> kinds of streams that may say so: every row belongs to one stream."""
-HOMES: dict[type[Payload], frozenset[str]] = {payload: _HOMES[payload.TYPE.split(".")[1]] for payload in PAYLOADS}
+HOMES: dict[type[Payload], frozenset[str]] = {
+    payload: _HOMES[payload.TYPE.split(".")[1]] for payload in PAYLOADS
+}
 
-PROJECTORS: dict[type[Payload], Projector] = {payload: _projector_of(payload) for payload in PAYLOADS}
+PROJECTORS: dict[type[Payload], Projector] = {
+    payload: _projector_of(payload) for payload in PAYLOADS
+}
 """Every fact there is; a fact without a projector fails here, at import."""
 
 
 def catalogue_hash() -> str:
-    """Of the types and versions that this code can apply: another one means that parked records are worth another try."""
+    """Of the types and versions that this code can apply.
+
+    Another one means that parked records are worth another try.
+    """
     known = sorted(f"{payload.TYPE}:{payload.VERSION}" for payload in PAYLOADS)
     return hashlib.sha256("\n".join([str(PROJECTION_VERSION), *known]).encode()).hexdigest()

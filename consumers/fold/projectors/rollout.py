@@ -3,7 +3,14 @@
 from collections.abc import Sequence
 from typing import assert_never
 
-from consumers.fold.projectors.projector import EventContext, Insert, Operation, Row, check_id, source_columns
+from consumers.fold.projectors.projector import (
+    EventContext,
+    Insert,
+    Operation,
+    Row,
+    check_id,
+    source_columns,
+)
 from schemas.base import Payload
 from schemas.ids import rollout_id
 from schemas.rollout import (
@@ -71,7 +78,10 @@ def _changed(payload: RolloutFact, context: EventContext) -> Row:  # noqa: PLR09
         case RolloutEnvironmentRequested():
             return {"current_phase": "env_creation", "env_id": payload.env_id}
         case RolloutAgentInitialized():
-            return {"current_phase": "agent_initialization", "env_creation_time": payload.env_creation_time_s}
+            return {
+                "current_phase": "agent_initialization",
+                "env_creation_time": payload.env_creation_time_s,
+            }
         case RolloutStarted():
             return {
                 "current_phase": "task_execution",
@@ -79,7 +89,10 @@ def _changed(payload: RolloutFact, context: EventContext) -> Row:  # noqa: PLR09
                 "task_start_time": payload.task_started_at,
             }
         case RolloutPhaseEntered():
-            return {"current_phase": payload.current_phase, "progress_percent": payload.progress_percent}
+            return {
+                "current_phase": payload.current_phase,
+                "progress_percent": payload.progress_percent,
+            }
         case RolloutFinished():
             return _finished(payload, context)
         case RolloutFailed():

@@ -4,7 +4,14 @@ from collections.abc import Sequence
 from typing import assert_never
 from uuid import UUID
 
-from consumers.fold.projectors.projector import EventContext, Insert, Operation, Row, check_id, progress_columns
+from consumers.fold.projectors.projector import (
+    EventContext,
+    Insert,
+    Operation,
+    Row,
+    check_id,
+    progress_columns,
+)
 from consumers.fold.projectors.row_ids import row_id
 from schemas.base import Payload
 from schemas.ids import step_id
@@ -19,7 +26,15 @@ from schemas.step import (
     StepTrainingStarted,
 )
 
-StepFact = StepCreated | StepCollectionStarted | StepRolloutsStarted | StepTrainingStarted | StepProgressed | StepFinished | StepFailed
+StepFact = (
+    StepCreated
+    | StepCollectionStarted
+    | StepRolloutsStarted
+    | StepTrainingStarted
+    | StepProgressed
+    | StepFinished
+    | StepFailed
+)
 
 
 class StepProjector:
@@ -34,7 +49,11 @@ class StepProjector:
 
 
 def _created(payload: StepCreated, context: EventContext) -> Row:
-    check_id(f"step {payload.step}", payload.step_id, step_id(UUID(context.owner), payload.generation, payload.step))
+    check_id(
+        f"step {payload.step}",
+        payload.step_id,
+        step_id(UUID(context.owner), payload.generation, payload.step),
+    )
     return {
         "id": payload.step_id,
         "training_id": context.owner,
@@ -58,7 +77,10 @@ def _changed(payload: StepFact) -> Row:
         case StepCollectionStarted():
             return {"current_phase": "rollout_collection"}
         case StepRolloutsStarted():
-            return {"current_phase": "rollout_execution", "rollout_start_time": payload.rollout_started_at}
+            return {
+                "current_phase": "rollout_execution",
+                "rollout_start_time": payload.rollout_started_at,
+            }
         case StepTrainingStarted():
             return {
                 "current_phase": "training",

@@ -14,7 +14,11 @@ class TaskProjector:
     def project(self, payload: Payload, context: EventContext) -> Sequence[Operation]:
         """One row."""
         assert isinstance(payload, TaskStated)  # noqa: S101  # the registry names the class
-        check_id(f"this definition of task {payload.task_id!r}", payload.id, task_row_id(payload.task_id, payload.definition_hash))
+        check_id(
+            f"this definition of task {payload.task_id!r}",
+            payload.id,
+            task_row_id(payload.task_id, payload.definition_hash),
+        )
         row: Row = {name: getattr(payload, name) for name in TaskStated.model_fields}
         return [Upsert("task", row | {"created_at": context.time, "updated_at": context.time})]
 

@@ -3,7 +3,15 @@
 from collections.abc import Sequence
 from typing import assert_never
 
-from consumers.fold.projectors.projector import EventContext, Insert, Operation, Row, Update, check_id, progress_columns
+from consumers.fold.projectors.projector import (
+    EventContext,
+    Insert,
+    Operation,
+    Row,
+    Update,
+    check_id,
+    progress_columns,
+)
 from schemas.base import Payload
 from schemas.checkpoint import CheckpointSaved
 from schemas.ids import training_id

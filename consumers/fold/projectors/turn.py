@@ -43,7 +43,12 @@ class TurnProjector:
         ]
         _actions(operations, payload, turn, num_tokens, context.time)
         _observations(operations, payload, turn, context.time)
-        operations.append(context.change(payload, {"current_turn": payload.turn, "progress_percent": payload.progress_percent}))
+        operations.append(
+            context.change(
+                payload,
+                {"current_turn": payload.turn, "progress_percent": payload.progress_percent},
+            )
+        )
         return operations
 
 
@@ -52,7 +57,9 @@ def _length(array: str) -> int:
     return (len(array) // 4 * 3 - array.count("=", -2)) // BYTES_PER_NUMBER
 
 
-def _actions(operations: list[Operation], payload: TurnTaken, turn: str, num_tokens: int | None, time: str) -> None:
+def _actions(
+    operations: list[Operation], payload: TurnTaken, turn: str, num_tokens: int | None, time: str
+) -> None:
     for index, taken in enumerate(payload.actions):
         row: Row = {
             "id": row_id("action", turn, str(index)),
@@ -75,10 +82,20 @@ def _actions(operations: list[Operation], payload: TurnTaken, turn: str, num_tok
 
 def _observations(operations: list[Operation], payload: TurnTaken, turn: str, time: str) -> None:
     def seen(obs_type: str, **columns: object) -> None:
-        row = {"id": row_id("obs", turn, obs_type), "turn_id": turn, "obs_type": obs_type, **columns, "created_at": time}
+        row = {
+            "id": row_id("obs", turn, obs_type),
+            "turn_id": turn,
+            "obs_type": obs_type,
+            **columns,
+            "created_at": time,
+        }
         operations.append(Insert("obs", row))
 
-    seen("screenshot_before", screenshot_uri=payload.screenshot_before, model_input_json=_model_input(payload.tokens))
+    seen(
+        "screenshot_before",
+        screenshot_uri=payload.screenshot_before,
+        model_input_json=_model_input(payload.tokens),
+    )
     if payload.text is not None:
         seen("text", text_content=payload.text)
     seen("model_response", text_content=payload.model_response)

@@ -1,1 +1,4 @@
-"""A Learner on transformers and peft. Everything that imports torch for sampling and training is in here."""
+"""A Learner on transformers and peft.
+
+Everything that imports torch for sampling and training is in here.
+"""

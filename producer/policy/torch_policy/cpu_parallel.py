@@ -1,7 +1,10 @@
-"""Work on the processor side by side, a thread each: of small matrices two passes at once are faster than each on two threads.
+"""Work on the processor side by side, a thread each.
 
-Work that is divided alike however many lanes there are, and whose parts are summed in their order, has the same bits on any number of
-them: an update and the warm-up do. Where a batch is divided by the number of lanes (sampling, new screens) parts agree up to rounding.
+Of small matrices two passes at once are faster than each on two threads.
+
+Work that is divided alike however many lanes there are, and whose parts are summed in their order,
+has the same bits on any number of them: an update and the warm-up do. Where a batch is divided by
+the number of lanes (sampling, new screens) parts agree up to rounding.
 """
 
 import os
@@ -18,18 +21,27 @@ Result = TypeVar("Result")
 
 
 def num_workers(device: torch.device) -> int:
-    """How many times torch's own threads fit on this process's cores; 1 on an accelerator, which has its own order of work."""
+    """How many times torch's own threads fit on this process's cores.
+
+    1 on an accelerator, which has its own order of work.
+    """
     if device.type != "cpu":
         return 1
-    num_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    num_cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     return max(1, num_cores // torch.get_num_threads())
 
 
-def parallel_map(work: Callable[[Item], Result], items: Iterable[Item], device: torch.device) -> Iterator[Result]:
-    """`work` of every item, in the items' order, with the caller's grad mode; what `work` raises is raised here.
+def parallel_map(
+    work: Callable[[Item], Result], items: Iterable[Item], device: torch.device
+) -> Iterator[Result]:
+    """`work` of every item, in the items' order, with the caller's grad mode.
 
-    With one lane each item is worked on when its result is asked for. `work` shares nothing that is written without a lock: gradients
-    are returned, not accumulated.
+    What `work` raises is raised here.
+
+    With one lane each item is worked on when its result is asked for. `work` shares nothing that is
+    written without a lock: gradients are returned, not accumulated.
     """
     waiting = list(items)
     workers = min(num_workers(device), len(waiting))

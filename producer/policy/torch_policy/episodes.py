@@ -1,7 +1,9 @@
-"""Where each running episode stands in the policy: its cache slot, what was said last, and how it goes on with a new screen.
+"""Where each running episode stands in the policy.
 
-What was not kept (an update made it stale, the process is new) is built again from the recorded turns. Episodes that said and saw the
-same so far share one prefill.
+Its cache slot, what was said last, and how it goes on with a new screen.
+
+What was not kept (an update made it stale, the process is new) is built again from the recorded
+turns. Episodes that said and saw the same so far share one prefill.
 """
 
 from dataclasses import dataclass
@@ -64,7 +66,10 @@ class Episodes:
             return Prompt(tokens, None, Chunk(tokens, [seen]), None, 0, _digest(b"", tokens, seen))
         previous = request.history[-1].tokens
         if previous is None:
-            message = f"episode {request.episode} has a turn without tokens, so another policy began it; only that one can go on with it"
+            message = (
+                f"episode {request.episode} has a turn without tokens, so another policy began it;"
+                " only that one can go on with it"
+            )
             raise ValueError(message)
         tokens = self._renderer.next_turn(seen.grid, stopped=previous.stop_reason == "stop")
         kept = self._kept.get(request.episode)
@@ -75,9 +80,17 @@ class Episodes:
         return Prompt(tokens, len(request.history), chunk, kept.slot, kept.num_cached, digest)
 
     def keep(
-        self, requests: list[SampleRequest], prompts: list[Prompt], drawn: list[Drawn], after: Prefilled, working: WorkingCache
+        self,
+        requests: list[SampleRequest],
+        prompts: list[Prompt],
+        drawn: list[Drawn],
+        after: Prefilled,
+        working: WorkingCache,
     ) -> None:
-        """Remember the batch, row by row; `after` is where each stood when its prompt was run, `working` what its cache holds now."""
+        """Remember the batch, row by row.
+
+        `after` is where each stood when its prompt was run, `working` what its cache holds now.
+        """
         slots = []
         for row, (request, prompt, said) in enumerate(zip(requests, prompts, drawn, strict=True)):
             slots.append(self._caches.allocate() if prompt.slot is None else prompt.slot)
@@ -103,21 +116,36 @@ class Episodes:
         for episode in list(self._kept):
             self.forget(episode)
 
-    def _from_records(self, request: SampleRequest, tokens: list[int], seen: ScreenFeatures) -> Prompt:
+    def _from_records(
+        self, request: SampleRequest, tokens: list[int], seen: ScreenFeatures
+    ) -> Prompt:
         self.forget(request.episode)
-        turns = [(turn.screenshot, turn.tokens) for turn in request.history if turn.tokens is not None]
+        turns = [
+            (turn.screenshot, turn.tokens) for turn in request.history if turn.tokens is not None
+        ]
         said = join_turns(turns)[-1]
         past = self._encoder.encode(said.screenshots)
         digest = b""
         for (_, recorded), screen in zip(turns[-len(past) :], past, strict=True):
-            digest = _digest(_digest(digest, list(recorded.prompt_tokens), screen), list(recorded.completion_tokens), None)
+            digest = _digest(
+                _digest(digest, list(recorded.prompt_tokens), screen),
+                list(recorded.completion_tokens),
+                None,
+            )
         chunk = Chunk([*said.tokens, *tokens], [*past, seen])
         return Prompt(tokens, len(request.history), chunk, None, 0, _digest(digest, tokens, seen))
 
 
 def sampled_tokens(prompt: Prompt, drawn: Drawn, num_images: int) -> SampledTokens:
     """A turn as the log records it."""
-    return SampledTokens(prompt.extends, tuple(prompt.new_tokens), num_images, drawn.tokens, drawn.logprobs, drawn.stop_reason)
+    return SampledTokens(
+        prompt.extends,
+        tuple(prompt.new_tokens),
+        num_images,
+        drawn.tokens,
+        drawn.logprobs,
+        drawn.stop_reason,
+    )
 
 
 def _digest(so_far: bytes, tokens: list[int], seen: ScreenFeatures | None) -> bytes:

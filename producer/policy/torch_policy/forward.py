@@ -1,4 +1,6 @@
-"""Tokens and screens into the language model: embeddings with image features in place, rope positions, padding to one batch.
+"""Tokens and screens into the language model.
+
+Embeddings with image features in place, rope positions, padding to one batch.
 
 Axes: B rows, T tokens (padded on the right), D text dimension, N tokens of one image, V vocabulary.
 """
@@ -57,15 +59,29 @@ def pad(chunks: Sequence[Chunk], network: Network) -> Batch:
     for row, chunk in enumerate(chunks):
         tokens_BT[row, : lengths[row]] = chunk.tokens
         grids = [seen.grid for seen in chunk.seen]
-        positions_3BT[:, row, : lengths[row]], end = rope_positions(chunk.tokens, network.image_token, grids, chunk.start)
+        positions_3BT[:, row, : lengths[row]], end = rope_positions(
+            chunk.tokens, network.image_token, grids, chunk.start
+        )
         ends.append(end)
     seen = [seen for chunk in chunks for seen in chunk.seen]
     device = network.device
-    return Batch(torch.from_numpy(tokens_BT).to(device), torch.from_numpy(positions_3BT).to(device), seen, lengths, ends)
+    return Batch(
+        torch.from_numpy(tokens_BT).to(device),
+        torch.from_numpy(positions_3BT).to(device),
+        seen,
+        lengths,
+        ends,
+    )
 
 
-def hidden_states(network: Network, batch: Batch, cache: LayerCache | None = None, mask_B1TC: Tensor | None = None) -> Tensor:
-    """Last hidden states [B, T, D]; without a cache attention is causal over the rows themselves (padding stands after all that counts)."""
+def hidden_states(
+    network: Network, batch: Batch, cache: LayerCache | None = None, mask_B1TC: Tensor | None = None
+) -> Tensor:
+    """Last hidden states [B, T, D].
+
+    Without a cache attention is causal over the rows themselves (padding stands after all that
+    counts).
+    """
     embeddings_BTD = network.base.get_input_embeddings()(batch.tokens_BT)
     is_image_BT = None
     deepstack = None

@@ -1,7 +1,10 @@
-"""The policy in the trainer's process: transformers and peft, sampled as a batch in each lane, trained by policy gradient.
+"""The policy in the trainer's process.
 
-Implements `Learner`. Called from one thread; blocks while it computes, on as many cores as there are (`lanes`). What it keeps of running
-episodes is bounded by how many run and is dropped when the weights change, so a completion's log-probs always belong to one version.
+Transformers and peft, sampled as a batch in each lane, trained by policy gradient.
+
+Implements `Learner`. Called from one thread; blocks while it computes, on as many cores as there
+are (`lanes`). What it keeps of running episodes is bounded by how many run and is dropped when the
+weights change, so a completion's log-probs always belong to one version.
 """
 
 from collections.abc import Sequence
@@ -49,7 +52,10 @@ class InProcessPolicy:
     """A `Learner` on this machine's processor or accelerator."""
 
     def __init__(self, network: Network, codec: Codec, system_prompt: str | None = None) -> None:
-        """`system_prompt`: what the policy is told about its tools; None: it was trained to know."""
+        """`system_prompt`: what the policy is told about its tools; None.
+
+        It was trained to know.
+        """
         self._network = network
         self._codec = codec
         self._encoder = ScreenEncoder(network.base.model.visual, network.processor)
@@ -75,18 +81,29 @@ class InProcessPolicy:
         if not requests:
             return []
         seen = self._encoder.encode([request.screenshot for request in requests])
-        prompts = [self._episodes.prompt(request, screen) for request, screen in zip(requests, seen, strict=True)]
+        prompts = [
+            self._episodes.prompt(request, screen)
+            for request, screen in zip(requests, seen, strict=True)
+        ]
         with adapter_merged(self._network):
             drawn = self._draw(list(requests), prompts)
-        return [self._completion(request, prompt, said) for request, prompt, said in zip(requests, prompts, drawn, strict=True)]
+        return [
+            self._completion(request, prompt, said)
+            for request, prompt, said in zip(requests, prompts, drawn, strict=True)
+        ]
 
     def forget(self, episode: UUID) -> None:
         """Free the episode's cache."""
         self._episodes.forget(episode)
 
     def update(self, trajectories: Sequence[Trajectory], settings: UpdateSettings) -> UpdateResult:
-        """One batch of policy gradient; running episodes go on with the new weights from their records."""
-        result = policy_gradient(self._network, self._encoder, self._optimizer, trajectories, settings)
+        """One batch of policy gradient.
+
+        Running episodes go on with the new weights from their records.
+        """
+        result = policy_gradient(
+            self._network, self._encoder, self._optimizer, trajectories, settings
+        )
         self._version += 1
         self._episodes.forget_all()
         return result
@@ -106,14 +123,22 @@ class InProcessPolicy:
 
     def _draw(self, requests: list[SampleRequest], prompts: list[Prompt]) -> list[Drawn]:
         parts = _share(prompts, num_workers(self._network.device))
-        draws = [Draw(request.temperature, request.max_tokens, request.seed) for request in requests]
+        draws = [
+            Draw(request.temperature, request.max_tokens, request.seed) for request in requests
+        ]
 
         def run(rows: list[int]) -> _Said:
             return self._run([prompts[row] for row in rows], [draws[row] for row in rows])
 
         drawn: dict[int, Drawn] = {}
         for rows, said in zip(parts, parallel_map(run, parts, self._network.device), strict=True):
-            self._episodes.keep([requests[row] for row in rows], [prompts[row] for row in rows], said.drawn, said.after, said.working)
+            self._episodes.keep(
+                [requests[row] for row in rows],
+                [prompts[row] for row in rows],
+                said.drawn,
+                said.after,
+                said.working,
+            )
             drawn.update(zip(rows, said.drawn, strict=True))
         return [drawn[row] for row in range(len(requests))]
 
@@ -121,11 +146,24 @@ class InProcessPolicy:
         distinct = list({prompt.digest: prompt for prompt in reversed(prompts)}.values())
         row_of = {prompt.digest: row for row, prompt in enumerate(distinct)}
         max_tokens = max(draw.max_tokens for draw in draws)
-        capacity = max(prompt.num_cached for prompt in distinct) + max(len(prompt.chunk.tokens) for prompt in distinct) + max_tokens
+        capacity = (
+            max(prompt.num_cached for prompt in distinct)
+            + max(len(prompt.chunk.tokens) for prompt in distinct)
+            + max_tokens
+        )
         shared = self._caches.take([prompt.slot for prompt in distinct], capacity)
-        prefilled = prefill(self._network, shared, [prompt.chunk for prompt in distinct], [prompt.num_cached for prompt in distinct])
+        prefilled = prefill(
+            self._network,
+            shared,
+            [prompt.chunk for prompt in distinct],
+            [prompt.num_cached for prompt in distinct],
+        )
         rows = [row_of[prompt.digest] for prompt in prompts]
-        each = Prefilled(prefilled.logits_BV[rows], [prefilled.num_cached[row] for row in rows], [prefilled.ends[row] for row in rows])
+        each = Prefilled(
+            prefilled.logits_BV[rows],
+            [prefilled.num_cached[row] for row in rows],
+            [prefilled.ends[row] for row in rows],
+        )
         working = shared.rows(rows)
         return _Said(decode(self._network, working, each, draws), each, working)
 
@@ -140,7 +178,10 @@ class InProcessPolicy:
 
 
 def _share(prompts: Sequence[Prompt], num_parts: int) -> list[list[int]]:
-    """Indices of the prompts in at most `num_parts` parts of about the same size; equal prompts stay together."""
+    """Indices of the prompts in at most `num_parts` parts of about the same size.
+
+    Equal prompts stay together.
+    """
     same: dict[bytes, list[int]] = {}
     for index, prompt in enumerate(prompts):
         same.setdefault(prompt.digest, []).append(index)

@@ -19,7 +19,10 @@ class CacheShape:
 
 
 class WorkingCache:
-    """Handed to the language model as its cache: every layer writes its new tokens at `write_at_BT` and sees all up to the last."""
+    """Handed to the language model as its cache.
+
+    Every layer writes its new tokens at `write_at_BT` and sees all up to the last.
+    """
 
     def __init__(self, kv_B2LHCD: Tensor) -> None:
         self.kv_B2LHCD = kv_B2LHCD
@@ -27,13 +30,19 @@ class WorkingCache:
         self._num_seen = 0
 
     def rows(self, rows: list[int]) -> "WorkingCache":
-        """These rows, in this order; one may be named several times. A copy, unless it is all of them as they are."""
+        """These rows, in this order; one may be named several times.
+
+        A copy, unless it is all of them as they are.
+        """
         if rows == list(range(len(self.kv_B2LHCD))):
             return self
         return WorkingCache(self.kv_B2LHCD[rows])
 
     def place(self, write_at_BT: Tensor) -> Tensor:
-        """Say where the next forward's tokens go; returns the mask [B, 1, T, C'] of what each of them may attend to."""
+        """Say where the next forward's tokens go.
+
+        Returns the mask [B, 1, T, C'] of what each of them may attend to.
+        """
         self._index_B1T1 = write_at_BT[:, None, :, None]
         self._num_seen = int(write_at_BT.max()) + 1
         keys_C = torch.arange(self._num_seen, device=write_at_BT.device)
@@ -50,11 +59,16 @@ class WorkingCache:
 
 
 class EpisodeCaches:
-    """One slot per running episode. Grows as needed; freed slots are used again. Not thread-safe."""
+    """One slot per running episode. Grows as needed; freed slots are used again.
+
+    Not thread-safe.
+    """
 
     def __init__(self, shape: CacheShape, device: torch.device, dtype: torch.dtype) -> None:
         self._shape = shape
-        self._kv_S2LHCD = torch.zeros((0, 2, shape.num_layers, shape.num_heads, 0, shape.head_dim), device=device, dtype=dtype)
+        self._kv_S2LHCD = torch.zeros(
+            (0, 2, shape.num_layers, shape.num_heads, 0, shape.head_dim), device=device, dtype=dtype
+        )
         self._free: list[int] = []
 
     def allocate(self) -> int:
@@ -71,12 +85,19 @@ class EpisodeCaches:
         self._free.append(slot)
 
     def take(self, slots: list[int | None], capacity: int) -> WorkingCache:
-        """A copy of the slots' first positions with room for `capacity` positions in each; None: an empty row."""
+        """A copy of the slots' first positions with room for `capacity` positions in each; None.
+
+        An empty row.
+        """
         kept = min(capacity, self._kv_S2LHCD.shape[4])
-        working = self._kv_S2LHCD.new_zeros((len(slots), *self._kv_S2LHCD.shape[1:4], capacity, self._shape.head_dim))
+        working = self._kv_S2LHCD.new_zeros(
+            (len(slots), *self._kv_S2LHCD.shape[1:4], capacity, self._shape.head_dim)
+        )
         rows = [row for row, slot in enumerate(slots) if slot is not None]
         if rows:
-            working[rows, :, :, :, :kept] = self._kv_S2LHCD[[slot for slot in slots if slot is not None], :, :, :, :kept]
+            working[rows, :, :, :, :kept] = self._kv_S2LHCD[
+                [slot for slot in slots if slot is not None], :, :, :, :kept
+            ]
         return WorkingCache(working)
 
     def put(self, slots: list[int], working: WorkingCache) -> None:
@@ -88,5 +109,7 @@ class EpisodeCaches:
 
     def _resize(self, num_slots: int, capacity: int) -> None:
         old = self._kv_S2LHCD
-        self._kv_S2LHCD = old.new_zeros((num_slots, *old.shape[1:4], capacity, self._shape.head_dim))
+        self._kv_S2LHCD = old.new_zeros(
+            (num_slots, *old.shape[1:4], capacity, self._shape.head_dim)
+        )
         self._kv_S2LHCD[: len(old), :, :, :, : old.shape[4]] = old

@@ -1,7 +1,8 @@
 """What torch frees stays with the process, to be used again.
 
-glibc hands a large block back to the kernel as soon as it is freed, and the next tensor of the same size is faulted in page by page; and
-it gives every thread a heap of its own. What both cost a small policy is in docs/decisions/policy.md.
+glibc hands a large block back to the kernel as soon as it is freed, and the next tensor of the same
+size is faulted in page by page; and it gives every thread a heap of its own. What both cost a small
+policy is in docs/decisions/policy.md.
 """
 
 import ctypes
@@ -13,7 +14,10 @@ _LARGEST_OF_OLD_GLIBC = 2**25
 
 
 def keep_freed_memory() -> bool:
-    """For the rest of the process, from its one heap; False where the C library has no such switch (it is not glibc)."""
+    """For the rest of the process, from its one heap.
+
+    False where the C library has no such switch (it is not glibc).
+    """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:
         return False

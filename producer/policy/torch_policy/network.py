@@ -17,8 +17,11 @@ from transformers.utils import logging as transformers_logging
 from producer.errors import NotFoundError, UsageError
 from producer.policy.torch_policy.kv_cache import CacheShape
 
-LORA_TARGETS: Final = r".*language_model\.layers\.\d+\.(self_attn\.(q|k|v|o)_proj|mlp\.(gate|up|down)_proj)"
-"""Every linear map of the language model's layers; the vision tower stays frozen, so that its features can be kept."""
+LORA_TARGETS: Final = (
+    r".*language_model\.layers\.\d+\.(self_attn\.(q|k|v|o)_proj|mlp\.(gate|up|down)_proj)"
+)
+"""Every linear map of the language model's layers; the vision tower stays frozen, so that its
+features can be kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,12 @@ class Network:
         """Any of these ends a completion."""
         given = self.base.generation_config.eos_token_id
         ids = given if isinstance(given, list) else [given]
-        return frozenset({int(self.processor.tokenizer.eos_token_id), *(int(token) for token in ids if token is not None)})
+        return frozenset(
+            {
+                int(self.processor.tokenizer.eos_token_id),
+                *(int(token) for token in ids if token is not None),
+            }
+        )
 
     @property
     def suppressed_tokens(self) -> tuple[int, int]:
@@ -84,23 +92,40 @@ def load_base(name: str) -> tuple[Qwen3VLForConditionalGeneration, Qwen3VLProces
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         processor = Qwen3VLProcessor.from_pretrained(name)
-        base = Qwen3VLForConditionalGeneration.from_pretrained(name, dtype=torch.float32 if device.type == "cpu" else "auto")
+        base = Qwen3VLForConditionalGeneration.from_pretrained(
+            name, dtype=torch.float32 if device.type == "cpu" else "auto"
+        )
     except OSError as error:
-        message = f"expected a folder or hub id of a Qwen3-VL policy, found none under {name!r} ({error}); check the name"
+        message = (
+            f"expected a folder or hub id of a Qwen3-VL policy, found none under {name!r}"
+            f" ({error}); check the name"
+        )
         raise NotFoundError(message) from error
     except (ValueError, TypeError, RuntimeError) as error:
-        message = f"expected a policy of Qwen3-VL's architecture, {name!r} is none ({error}); choose another model_name"
+        message = (
+            f"expected a policy of Qwen3-VL's architecture, {name!r} is none ({error}); choose"
+            " another model_name"
+        )
         raise UsageError(message) from error
     return base.to(device).eval(), processor
 
 
 def load_network(name: str, lora_rank: int, seed: int, adapter: Path | None = None) -> Network:
-    """The base with a fresh adapter of `lora_rank` (scale alpha / rank = 2; B is zero, so it changes nothing yet) or with a saved one."""
+    """The base with a fresh adapter of `lora_rank` (scale alpha / rank = 2.
+
+    B is zero, so it changes nothing yet) or with a saved one.
+    """
     base, processor = load_base(name)
     base.requires_grad_(requires_grad=False)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers for a property by its old name
-        adapted = _fresh_adapter(base, lora_rank, seed) if adapter is None else _saved_adapter(base, adapter)
+        warnings.simplefilter(
+            "ignore", FutureWarning
+        )  # peft asks transformers for a property by its old name
+        adapted = (
+            _fresh_adapter(base, lora_rank, seed)
+            if adapter is None
+            else _saved_adapter(base, adapter)
+        )
     adapted.eval()
     return Network(name, adapted, base, processor)
 
@@ -108,13 +133,22 @@ def load_network(name: str, lora_rank: int, seed: int, adapter: Path | None = No
 def _fresh_adapter(base: Qwen3VLForConditionalGeneration, rank: int, seed: int) -> PeftModel:
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        config = LoraConfig(r=rank, lora_alpha=2 * rank, lora_dropout=0.0, target_modules=LORA_TARGETS, task_type="CAUSAL_LM")
+        config = LoraConfig(
+            r=rank,
+            lora_alpha=2 * rank,
+            lora_dropout=0.0,
+            target_modules=LORA_TARGETS,
+            task_type="CAUSAL_LM",
+        )
         return get_peft_model(base, config)
 
 
 def _saved_adapter(base: Qwen3VLForConditionalGeneration, folder: Path) -> PeftModel:
     if not (folder / "adapter_config.json").is_file():
-        message = f"expected an adapter in PEFT's layout, found no adapter_config.json in {folder}; pass a checkpoint's folder"
+        message = (
+            f"expected an adapter in PEFT's layout, found no adapter_config.json in {folder}; pass"
+            " a checkpoint's folder"
+        )
         raise NotFoundError(message)
     return PeftModel.from_pretrained(base, str(folder), is_trainable=True)
 

@@ -18,11 +18,18 @@ system_button (button: Back, Home, Menu); open (text: package name); wait (time)
 Coordinates run from 0 to 1000 on each axis, from the top left. Call terminate when the task is done or cannot be done."""
 
 
-def open_in_process(folder: str, *, lora_rank: int, renderer_name: str, seed: int, adapter: Path | None = None) -> InProcessPolicy:
-    """The policy with a fresh adapter, or with `adapter`. UsageError for an unknown renderer, NotFoundError for no such policy."""
+def open_in_process(
+    folder: str, *, lora_rank: int, renderer_name: str, seed: int, adapter: Path | None = None
+) -> InProcessPolicy:
+    """The policy with a fresh adapter, or with `adapter`.
+
+    UsageError for an unknown renderer, NotFoundError for no such policy.
+    """
     network = load_network(folder, lora_rank, seed, adapter)
     codec = _codec(renderer_name, is_compact=(Path(folder) / COMPACT_MARK).is_file())
-    return InProcessPolicy(network, codec, QWEN_INSTRUCTIONS if isinstance(codec, QwenCodec) else None)
+    return InProcessPolicy(
+        network, codec, QWEN_INSTRUCTIONS if isinstance(codec, QwenCodec) else None
+    )
 
 
 def _codec(renderer_name: str, *, is_compact: bool) -> Codec:

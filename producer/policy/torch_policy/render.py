@@ -23,7 +23,7 @@ class ChatProcessor(Protocol):
 
     tokenizer: Any
 
-    def apply_chat_template(self, conversation: list[dict[str, Any]], **options: Any) -> str:  # noqa: ANN401
+    def apply_chat_template(self, conversation: list[dict[str, Any]], **options: Any) -> str:
         """The dialogue as text."""
         ...
 
@@ -44,15 +44,22 @@ class Grid:
 class Renderer:
     """Turns of a dialogue as token ids; keeps what it rendered before. Not thread-safe."""
 
-    def __init__(self, processor: ChatProcessor, image_token: int, system_prompt: str | None = None) -> None:
+    def __init__(
+        self, processor: ChatProcessor, image_token: int, system_prompt: str | None = None
+    ) -> None:
         self._processor = processor
         self._image_token = image_token
-        self._system = [] if system_prompt is None else [{"role": "system", "content": system_prompt}]
+        self._system = (
+            [] if system_prompt is None else [{"role": "system", "content": system_prompt}]
+        )
         self._first: dict[str, list[int]] = {}
         end = str(processor.tokenizer.eos_token)
         between = self._text_between_answers()
         if not between.startswith(end):
-            message = f"expected a chat template that ends an answer with {end!r}, found {between!r} after it; this policy cannot be used"
+            message = (
+                f"expected a chat template that ends an answer with {end!r}, found {between!r}"
+                " after it; this policy cannot be used"
+            )
             raise UsageError(message)
         self._after_stop = self._tokens(between.removeprefix(end))
         self._after_length = self._tokens(between)
@@ -64,7 +71,10 @@ class Renderer:
         return self._spread(self._first[instruction], grid)
 
     def next_turn(self, grid: Grid, *, stopped: bool) -> list[int]:
-        """What follows an answer: its end mark if it has none yet (`stopped` false: it ran out of tokens), then the next screen."""
+        """What follows an answer: its end mark if it has none yet (`stopped` false.
+
+        It ran out of tokens), then the next screen.
+        """
         return self._spread(self._after_stop if stopped else self._after_length, grid)
 
     def _user(self, instruction: str | None) -> dict[str, Any]:
@@ -72,14 +82,21 @@ class Renderer:
         return {"role": "user", "content": [*text, {"type": "image"}]}
 
     def _text(self, messages: list[dict[str, Any]]) -> str:
-        return self._processor.apply_chat_template([*self._system, *messages], tokenize=False, add_generation_prompt=True)
+        return self._processor.apply_chat_template(
+            [*self._system, *messages], tokenize=False, add_generation_prompt=True
+        )
 
     def _text_between_answers(self) -> str:
         opening = [self._user(_SENTINEL)]
         before = self._text(opening) + _SENTINEL
-        after = self._text([*opening, {"role": "assistant", "content": _SENTINEL}, self._user(None)])
+        after = self._text(
+            [*opening, {"role": "assistant", "content": _SENTINEL}, self._user(None)]
+        )
         if not after.startswith(before):
-            message = f"expected a chat template that only appends, found {after!r} after {before!r}; turns could not extend each other"
+            message = (
+                f"expected a chat template that only appends, found {after!r} after {before!r};"
+                " turns could not extend each other"
+            )
             raise UsageError(message)
         return after.removeprefix(before)
 
@@ -91,10 +108,13 @@ class Renderer:
         return [*tokens[:at], *[self._image_token] * grid.num_tokens, *tokens[at + 1 :]]
 
 
-def rope_positions(tokens: list[int], image_token: int, grids: list[Grid], start: int) -> tuple[Positions, int]:
+def rope_positions(
+    tokens: list[int], image_token: int, grids: list[Grid], start: int
+) -> tuple[Positions, int]:
     """Positions of `tokens` that begin at `start`, and where the next token begins.
 
-    Text counts up by one. An image's tokens stand at (start, start + row, start + column), and take max(rows, columns) of the count.
+    Text counts up by one. An image's tokens stand at (start, start + row, start + column), and take
+    max(rows, columns) of the count.
     """
     parts: list[Positions] = []
     remaining = iter(grids)
@@ -107,7 +127,9 @@ def rope_positions(tokens: list[int], image_token: int, grids: list[Grid], start
             start += max(grid.rows, grid.columns)
             at += grid.num_tokens
             continue
-        end = next((index for index in range(at, len(tokens)) if tokens[index] == image_token), len(tokens))
+        end = next(
+            (index for index in range(at, len(tokens)) if tokens[index] == image_token), len(tokens)
+        )
         parts.append(np.broadcast_to(np.arange(start, start + end - at), (3, end - at)))
         start += end - at
         at = end

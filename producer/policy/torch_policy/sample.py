@@ -1,9 +1,12 @@
-"""Draws completions for a batch of prompts from the keys and values of what was said before: one prefill, then token by token.
+"""Draws completions for a batch of prompts from the keys and values of what was said before.
 
-Each row draws from its own seeded stream of uniform numbers by inverting its cumulative distribution, so a completion depends on its
-request alone. (Up to rounding: matrix products of another batch size differ in the last bits, about 1e-6 of a log-prob, and a draw that
-falls that close to a boundary may come out otherwise. Greedy choices have the same caveat for ties.)
-Axes: B rows, T new tokens, V vocabulary.
+One prefill, then token by token.
+
+Each row draws from its own seeded stream of uniform numbers by inverting its cumulative
+distribution, so a completion depends on its request alone. (Up to rounding: matrix products of
+another batch size differ in the last bits, about 1e-6 of a log-prob, and a draw that falls that
+close to a boundary may come out otherwise. Greedy choices have the same caveat for ties.) Axes: B
+rows, T new tokens, V vocabulary.
 """
 
 from collections.abc import Sequence
@@ -50,11 +53,15 @@ class Prefilled:
     """Rope position of each row's next token."""
 
 
-def prefill(network: Network, cache: WorkingCache, chunks: Sequence[Chunk], num_cached: Sequence[int]) -> Prefilled:
+def prefill(
+    network: Network, cache: WorkingCache, chunks: Sequence[Chunk], num_cached: Sequence[int]
+) -> Prefilled:
     """Run the prompts' new tokens; row b continues behind its `num_cached[b]` cached tokens."""
     batch = pad(chunks, network)
     num_new = batch.tokens_BT.shape[1]
-    write_at_BT = torch.tensor(num_cached, device=network.device)[:, None] + torch.arange(num_new, device=network.device)
+    write_at_BT = torch.tensor(num_cached, device=network.device)[:, None] + torch.arange(
+        num_new, device=network.device
+    )
     hidden_BTD = hidden_states(network, batch, cache, cache.place(write_at_BT))
     last = torch.tensor(batch.lengths, device=network.device) - 1
     last_BD = hidden_BTD[torch.arange(len(last), device=network.device), last]
@@ -62,12 +69,19 @@ def prefill(network: Network, cache: WorkingCache, chunks: Sequence[Chunk], num_
     return Prefilled(logits_of(network, last_BD), now_cached, batch.ends)
 
 
-def decode(network: Network, cache: WorkingCache, start: Prefilled, draws: Sequence[Draw]) -> list[Drawn]:
-    """Sample every row until its end token or its maximum. The cache then holds all but each row's last drawn token."""
+def decode(
+    network: Network, cache: WorkingCache, start: Prefilled, draws: Sequence[Draw]
+) -> list[Drawn]:
+    """Sample every row until its end token or its maximum.
+
+    The cache then holds all but each row's last drawn token.
+    """
     device = network.device
     num_rows = len(draws)
     max_tokens = max(draw.max_tokens for draw in draws)
-    uniforms_BT = torch.from_numpy(np.stack([_uniforms(draw, max_tokens) for draw in draws])).to(device)
+    uniforms_BT = torch.from_numpy(np.stack([_uniforms(draw, max_tokens) for draw in draws])).to(
+        device
+    )
     temperature_B = torch.tensor([draw.temperature for draw in draws], device=device)
     limits_B = torch.tensor([draw.max_tokens for draw in draws], device=device)
     end_E = torch.tensor(sorted(network.end_tokens), device=device)
@@ -80,7 +94,9 @@ def decode(network: Network, cache: WorkingCache, start: Prefilled, draws: Seque
     stopped_B = torch.zeros(num_rows, dtype=torch.bool, device=device)
     logits_BV = start.logits_BV
     for step in range(max_tokens):
-        tokens_BT[:, step], logprobs_BT[:, step] = choose(logits_BV, temperature_B, uniforms_BT[:, step], network.suppressed_tokens)
+        tokens_BT[:, step], logprobs_BT[:, step] = choose(
+            logits_BV, temperature_B, uniforms_BT[:, step], network.suppressed_tokens
+        )
         lengths_B += running_B
         stopped_B |= running_B & torch.isin(tokens_BT[:, step], end_E)
         running_B &= ~stopped_B & (lengths_B < limits_B)
@@ -93,16 +109,25 @@ def decode(network: Network, cache: WorkingCache, start: Prefilled, draws: Seque
     return [
         Drawn(tuple(tokens[:length]), tuple(logprobs[:length]), "stop" if stopped else "length")
         for tokens, logprobs, length, stopped in zip(
-            tokens_BT.tolist(), logprobs_BT.tolist(), lengths_B.tolist(), stopped_B.tolist(), strict=True
+            tokens_BT.tolist(),
+            logprobs_BT.tolist(),
+            lengths_B.tolist(),
+            stopped_B.tolist(),
+            strict=True,
         )
     ]
 
 
-def choose(logits_BV: Tensor, temperature_B: Tensor, uniforms_B: Tensor, suppressed: Sequence[int] = ()) -> tuple[Tensor, Tensor]:
-    """A token per row and its log-prob under the tempered distribution; where the temperature is 0 the likeliest token, untempered.
+def choose(
+    logits_BV: Tensor, temperature_B: Tensor, uniforms_B: Tensor, suppressed: Sequence[int] = ()
+) -> tuple[Tensor, Tensor]:
+    """A token per row and its log-prob under the tempered distribution.
 
-    `uniforms_B` lies in [0, 1), float64. The token is the first whose cumulative probability exceeds it, so one of probability 0 is never
-    drawn. `unsayable` tokens are passed over; log-probs stay those of the whole distribution, which is what anybody recomputes.
+    Where the temperature is 0 the likeliest token, untempered.
+
+    `uniforms_B` lies in [0, 1), float64. The token is the first whose cumulative probability
+    exceeds it, so one of probability 0 is never drawn. `unsayable` tokens are passed over;
+    log-probs stay those of the whole distribution, which is what anybody recomputes.
     """
     is_greedy_B = temperature_B == 0
     scale_B1 = torch.where(is_greedy_B, 1.0, temperature_B)[:, None]

@@ -36,7 +36,10 @@ class ScreenFeatures:
 
 
 class ScreenEncoder:
-    """Looks at screenshots; one call of the tower in each lane for all that are new. Thread-safe: one looks at a time."""
+    """Looks at screenshots; one call of the tower in each lane for all that are new.
+
+    Thread-safe: one looks at a time.
+    """
 
     def __init__(self, visual: nn.Module, processor: Qwen3VLProcessor) -> None:
         self._visual = visual
@@ -51,8 +54,12 @@ class ScreenEncoder:
         with self._lock:
             return self._encode_new(keys, screenshots)
 
-    def _encode_new(self, keys: list[str], screenshots: Sequence[Screenshot]) -> list[ScreenFeatures]:
-        new = {key: shot for key, shot in zip(keys, screenshots, strict=True) if key not in self._cache}
+    def _encode_new(
+        self, keys: list[str], screenshots: Sequence[Screenshot]
+    ) -> list[ScreenFeatures]:
+        new = {
+            key: shot for key, shot in zip(keys, screenshots, strict=True) if key not in self._cache
+        }
         seen = {key: self._cache[key] for key in keys if key in self._cache}
         if new:
             parts = split_evenly(list(new.items()), num_workers(self._device))
@@ -70,15 +77,21 @@ class ScreenEncoder:
         images = [Image.open(io.BytesIO(shot.png)).convert("RGB") for _, shot in screenshots]
         pixels = self._processor(images=images, return_tensors="pt")
         output = self._visual(
-            pixels["pixel_values"].to(self._device, self._visual.dtype), grid_thw=pixels["image_grid_thw"].to(self._device)
+            pixels["pixel_values"].to(self._device, self._visual.dtype),
+            grid_thw=pixels["image_grid_thw"].to(self._device),
         )
         merge = int(self._processor.merge_size)
-        grids = [Grid(rows // merge, columns // merge) for _, rows, columns in pixels["image_grid_thw"].tolist()]
+        grids = [
+            Grid(rows // merge, columns // merge)
+            for _, rows, columns in pixels["image_grid_thw"].tolist()
+        ]
         sizes = [grid.num_tokens for grid in grids]
         features = output.pooler_output.split(sizes)
         empty = output.pooler_output.new_zeros((0, *output.pooler_output.shape))
         deep = torch.stack(output.deepstack_features) if output.deepstack_features else empty
         return {
             key: ScreenFeatures(key, grid, feature, deep_LND)
-            for (key, _), grid, feature, deep_LND in zip(screenshots, grids, features, deep.split(sizes, dim=1), strict=True)
+            for (key, _), grid, feature, deep_LND in zip(
+                screenshots, grids, features, deep.split(sizes, dim=1), strict=True
+            )
         }

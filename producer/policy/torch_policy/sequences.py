@@ -1,6 +1,9 @@
-"""Recorded turns joined into token sequences: what the network is run on, both to go on with an episode and to train on it.
+"""Recorded turns joined into token sequences.
 
-A turn whose prompt extends the turn before it continues its sequence; any other begins a new one with its own screenshots.
+What the network is run on, both to go on with an episode and to train on it.
+
+A turn whose prompt extends the turn before it continues its sequence; any other begins a new one
+with its own screenshots.
 """
 
 from collections.abc import Iterable

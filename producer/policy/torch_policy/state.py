@@ -1,7 +1,9 @@
-"""A policy's training state on disk: adapter, optimiser and version, written so that a continued run is bit for bit the same.
+"""A policy's training state on disk.
 
-Randomness is no part of it: every draw and shuffle comes from a seed that is passed in. Files are synced before the call returns; which
-state is complete is for the caller's manifest to say.
+Adapter, optimiser and version, written so that a continued run is bit for bit the same.
+
+Randomness is no part of it: every draw and shuffle comes from a seed that is passed in. Files are
+synced before the call returns; which state is complete is for the caller's manifest to say.
 """
 
 import os
@@ -22,25 +24,39 @@ WEIGHTS: Final = "adapter_model.safetensors"
 """PEFT's name for a checkpoint's weights."""
 
 
-def save_state(folder: Path, network: Network, optimizer: torch.optim.Optimizer, version: int) -> None:
+def save_state(
+    folder: Path, network: Network, optimizer: torch.optim.Optimizer, version: int
+) -> None:
     """Write the state into an existing folder."""
-    adapter = {name: tensor.contiguous() for name, tensor in get_peft_model_state_dict(network.adapted).items()}
+    adapter = {
+        name: tensor.contiguous()
+        for name, tensor in get_peft_model_state_dict(network.adapted).items()
+    }
     save_file(adapter, folder / _ADAPTER)
     torch.save({"version": version, "optimizer": optimizer.state_dict()}, folder / _OPTIMIZER)
     sync_files(folder)
 
 
 def load_state(folder: Path, network: Network, optimizer: torch.optim.Optimizer) -> int:
-    """Restore adapter and optimiser; returns the version. NotFoundError, or MismatchError for a state of another shape."""
+    """Restore adapter and optimiser; returns the version.
+
+    NotFoundError, or MismatchError for a state of another shape.
+    """
     if not (folder / _ADAPTER).is_file() or not (folder / _OPTIMIZER).is_file():
         message = (
-            f"expected {_ADAPTER} and {_OPTIMIZER} in {folder}, found {sorted(path.name for path in folder.glob('*'))}; pass a saved state"
+            f"expected {_ADAPTER} and {_OPTIMIZER} in {folder}, found"
+            f" {sorted(path.name for path in folder.glob('*'))}; pass a saved state"
         )
         raise NotFoundError(message)
     adapter = load_file(folder / _ADAPTER)
-    expected = {name: tensor.shape for name, tensor in get_peft_model_state_dict(network.adapted).items()}
+    expected = {
+        name: tensor.shape for name, tensor in get_peft_model_state_dict(network.adapted).items()
+    }
     if {name: tensor.shape for name, tensor in adapter.items()} != expected:
-        message = f"expected the adapter of this policy, found another shape in {folder}; lora_rank and model_name must be the run's own"
+        message = (
+            f"expected the adapter of this policy, found another shape in {folder}; lora_rank and"
+            " model_name must be the run's own"
+        )
         raise MismatchError(message)
     set_peft_model_state_dict(network.adapted, adapter)
     stored = torch.load(folder / _OPTIMIZER, weights_only=True)

@@ -1,4 +1,7 @@
-"""One batch of policy gradient on the adapter: substeps, loss, optimiser. Axis: N completion tokens."""
+"""One batch of policy gradient on the adapter: substeps, loss, optimiser.
+
+Axis: N completion tokens.
+"""
 
 import itertools
 import random
@@ -33,7 +36,8 @@ class _Pass:
     """What one forward and backward brought."""
 
     gradients: tuple[Tensor | None, ...]
-    """Of the pass's loss, per trainable parameter; None where it does not depend on one (an adapter on the frozen tower)."""
+    """Of the pass's loss, per trainable parameter; None where it does not depend on one (an adapter
+    on the frozen tower)."""
     loss: float
     logprobs_2N: Tensor
     """Of every completion token: as it is now, as it was sampled."""
@@ -47,22 +51,38 @@ class _Totals:
 
 
 def make_optimizer(network: Network) -> torch.optim.AdamW:
-    """AdamW on the adapter with tinker's betas and no weight decay; the learning rate is set at every step."""
-    return torch.optim.AdamW(network.trainable(), lr=0.0, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.0)
+    """AdamW on the adapter with tinker's betas and no weight decay.
+
+    The learning rate is set at every step.
+    """
+    return torch.optim.AdamW(
+        network.trainable(), lr=0.0, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.0
+    )
 
 
 def policy_gradient(
-    network: Network, encoder: ScreenEncoder, optimizer: torch.optim.AdamW, trajectories: Sequence[Trajectory], settings: UpdateSettings
+    network: Network,
+    encoder: ScreenEncoder,
+    optimizer: torch.optim.AdamW,
+    trajectories: Sequence[Trajectory],
+    settings: UpdateSettings,
 ) -> UpdateResult:
-    """Update the adapter; see `UpdateResult` for what is measured. Without completion tokens nothing changes and the means are NaN."""
+    """Update the adapter; see `UpdateResult` for what is measured.
+
+    Without completion tokens nothing changes and the means are NaN.
+    """
     began = time.monotonic()
     weighted = _weigh(network, encoder, trajectories, settings)
     totals = _Totals()
     new_logprobs: list[Tensor] = []
     for substep in _split(weighted, settings):
         optimizer.zero_grad(set_to_none=True)
-        batches = [[substep[row] for row in rows] for rows in passes([item.sequence for item in substep])]
-        for done in parallel_map(lambda items: _pass(network, encoder, items, settings), batches, network.device):
+        batches = [
+            [substep[row] for row in rows] for rows in passes([item.sequence for item in substep])
+        ]
+        for done in parallel_map(
+            lambda items: _pass(network, encoder, items, settings), batches, network.device
+        ):
             add_gradients(network.trainable(), done.gradients)
             totals.loss += done.loss
             new_logprobs.append(done.logprobs_2N)
@@ -81,8 +101,12 @@ def policy_gradient(
     )
 
 
-def _pass(network: Network, encoder: ScreenEncoder, items: Sequence[_Weighted], settings: UpdateSettings) -> _Pass:
-    logprobs_N = completion_logprobs(network, encoder, [item.sequence for item in items], settings.temperature)
+def _pass(
+    network: Network, encoder: ScreenEncoder, items: Sequence[_Weighted], settings: UpdateSettings
+) -> _Pass:
+    logprobs_N = completion_logprobs(
+        network, encoder, [item.sequence for item in items], settings.temperature
+    )
     old_N = torch.cat([item.old_logprobs_N for item in items])
     advantages_N = torch.cat([item.advantages_N for item in items])
     loss = policy_loss(settings.loss, logprobs_N, old_N, advantages_N)
@@ -90,43 +114,63 @@ def _pass(network: Network, encoder: ScreenEncoder, items: Sequence[_Weighted], 
     return _Pass(gradients, float(loss.detach()), torch.stack([logprobs_N.detach(), old_N]))
 
 
-def _weigh(network: Network, encoder: ScreenEncoder, trajectories: Sequence[Trajectory], settings: UpdateSettings) -> list[_Weighted]:
+def _weigh(
+    network: Network,
+    encoder: ScreenEncoder,
+    trajectories: Sequence[Trajectory],
+    settings: UpdateSettings,
+) -> list[_Weighted]:
     device = network.device
     weighted = []
     for trajectory in trajectories:
         for sequence in join_turns((turn.screenshot, turn.tokens) for turn in trajectory.turns):
             if sequence.sampled_at:
                 old_N = torch.tensor(sequence.sampled_logprobs, device=device)
-                weighted.append(_Weighted(sequence, torch.full_like(old_N, trajectory.advantage), old_N))
+                weighted.append(
+                    _Weighted(sequence, torch.full_like(old_N, trajectory.advantage), old_N)
+                )
     if settings.kl_penalty_coef == 0 or not weighted:
         return weighted
     return _penalise(network, encoder, weighted, settings)
 
 
-def _penalise(network: Network, encoder: ScreenEncoder, weighted: list[_Weighted], settings: UpdateSettings) -> list[_Weighted]:
+def _penalise(
+    network: Network, encoder: ScreenEncoder, weighted: list[_Weighted], settings: UpdateSettings
+) -> list[_Weighted]:
     base: list[Tensor] = [torch.zeros(0)] * len(weighted)
     with torch.no_grad(), network.adapted.disable_adapter():
         batches = list(passes([item.sequence for item in weighted]))
 
         def logprobs_of(rows: list[int]) -> Tensor:
-            return completion_logprobs(network, encoder, [weighted[row].sequence for row in rows], settings.temperature)
+            return completion_logprobs(
+                network, encoder, [weighted[row].sequence for row in rows], settings.temperature
+            )
 
-        for rows, logprobs_N in zip(batches, parallel_map(logprobs_of, batches, network.device), strict=True):
-            parts = torch.split(logprobs_N, [len(weighted[row].sequence.sampled_at) for row in rows])
+        for rows, logprobs_N in zip(
+            batches, parallel_map(logprobs_of, batches, network.device), strict=True
+        ):
+            parts = torch.split(
+                logprobs_N, [len(weighted[row].sequence.sampled_at) for row in rows]
+            )
             for row, part_N in zip(rows, parts, strict=True):
                 base[row] = part_N
     old_N = torch.cat([item.old_logprobs_N for item in weighted])
     advantages_N = torch.cat([item.advantages_N for item in weighted])
     penalised_N = kl_penalised(advantages_N, old_N, torch.cat(base), settings.kl_penalty_coef)
     each = torch.split(penalised_N, [len(item.old_logprobs_N) for item in weighted])
-    return [_Weighted(item.sequence, part_N, item.old_logprobs_N) for item, part_N in zip(weighted, each, strict=True)]
+    return [
+        _Weighted(item.sequence, part_N, item.old_logprobs_N)
+        for item, part_N in zip(weighted, each, strict=True)
+    ]
 
 
 def _split(weighted: list[_Weighted], settings: UpdateSettings) -> list[list[_Weighted]]:
     """As even as possible, after a shuffle by the seed; never an empty part."""
     shuffled = random.Random(settings.seed).sample(weighted, len(weighted))  # noqa: S311  # order, not secrets
     num_parts = min(settings.num_substeps, len(shuffled))
-    bounds = [len(shuffled) * part // num_parts for part in range(num_parts + 1)] if num_parts else []
+    bounds = (
+        [len(shuffled) * part // num_parts for part in range(num_parts + 1)] if num_parts else []
+    )
     return [shuffled[start:end] for start, end in itertools.pairwise(bounds)]
 
 

@@ -9,7 +9,14 @@ import pytest
 from click.testing import CliRunner
 
 from consumers.commands.database import command
-from consumers.database.location import connect, database_engine, libpq_url, resolve_database, sqlalchemy_url, without_password
+from consumers.database.location import (
+    connect,
+    database_engine,
+    libpq_url,
+    resolve_database,
+    sqlalchemy_url,
+    without_password,
+)
 from consumers.embedded_postgres.binaries import find_binaries
 from consumers.embedded_postgres.postgres import stop_running
 from consumers.errors import UnreachableError, UsageError
@@ -20,17 +27,37 @@ from schemas.installation import read_installation
     ("environ", "expected"),
     [
         ({"DATABASE_URL": "postgresql://u:p@h:1/d"}, "postgresql+psycopg2://u:p@h:1/d"),
-        ({"DATABASE_URL": "postgres://u@h/d?sslmode=require"}, "postgresql+psycopg2://u@h/d?sslmode=require"),
-        ({"DATABASE_URL": "postgresql+asyncpg://u@h/d", "POSTGRES_HOST": "other"}, "postgresql+psycopg2://u@h/d"),
-        ({"POSTGRES_HOST": "db"}, "postgresql+psycopg2://training_user:training_password@db:5432/training_db"),
-        ({"POSTGRES_PASSWORD": "a:b@c/d"}, "postgresql+psycopg2://training_user:a%3Ab%40c%2Fd@localhost:5432/training_db"),
         (
-            {"POSTGRES_HOST": "h", "POSTGRES_PORT": "6", "POSTGRES_DB": "d", "POSTGRES_USER": "u", "POSTGRES_PASSWORD": "p"},
+            {"DATABASE_URL": "postgres://u@h/d?sslmode=require"},
+            "postgresql+psycopg2://u@h/d?sslmode=require",
+        ),
+        (
+            {"DATABASE_URL": "postgresql+asyncpg://u@h/d", "POSTGRES_HOST": "other"},
+            "postgresql+psycopg2://u@h/d",
+        ),
+        (
+            {"POSTGRES_HOST": "db"},
+            "postgresql+psycopg2://training_user:training_password@db:5432/training_db",
+        ),
+        (
+            {"POSTGRES_PASSWORD": "a:b@c/d"},
+            "postgresql+psycopg2://training_user:a%3Ab%40c%2Fd@localhost:5432/training_db",
+        ),
+        (
+            {
+                "POSTGRES_HOST": "h",
+                "POSTGRES_PORT": "6",
+                "POSTGRES_DB": "d",
+                "POSTGRES_USER": "u",
+                "POSTGRES_PASSWORD": "p",
+            },
             "postgresql+psycopg2://u:p@h:6/d",
         ),
     ],
 )
-def test_a_configured_database_is_used_as_the_recipe_configures_it(environ: dict[str, str], expected: str) -> None:
+def test_a_configured_database_is_used_as_the_recipe_configures_it(
+    environ: dict[str, str], expected: str
+) -> None:
     assert resolve_database(environ) == expected
 
 
@@ -40,7 +67,9 @@ def test_a_url_is_written_for_sqlalchemy_and_for_libpq() -> None:
     assert without_password("postgresql+psycopg2://u:p@h/d") == "postgresql://u:***@h/d"
 
 
-@pytest.mark.parametrize("url", ["mysql://u:s3cret@h/d", "s3cret", "postgresql://u:s3cret@h:port/d"])
+@pytest.mark.parametrize(
+    "url", ["mysql://u:s3cret@h/d", "s3cret", "postgresql://u:s3cret@h:port/d"]
+)
 def test_what_is_no_postgresql_url_is_a_usage_error_that_does_not_repeat_it(url: str) -> None:
     with pytest.raises(UsageError, match="expected") as caught:
         resolve_database({"DATABASE_URL": url})
@@ -75,7 +104,8 @@ def test_a_connection_that_the_server_closed_is_replaced(database_url: str) -> N
         first.exec_driver_sql("SELECT 1")
     with connect(database_url).cursor() as cursor:
         cursor.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname ="
+            " current_database() AND pid <> pg_backend_pid()"
         )
     with engine.connect() as second:
         assert second.exec_driver_sql("SELECT 2").scalar() == 2

@@ -6,7 +6,13 @@ import pytest
 from consumers.database.connection import connected
 from consumers.database.lease import acquire
 from consumers.database.location import libpq_url
-from consumers.database.migrate import SCHEMA_LOCK, ensure_current, migrate, newest_revision, schema_differences
+from consumers.database.migrate import (
+    SCHEMA_LOCK,
+    ensure_current,
+    migrate,
+    newest_revision,
+    schema_differences,
+)
 from consumers.errors import CuaProjectError, NotFoundError
 
 pytestmark = pytest.mark.services
@@ -19,17 +25,25 @@ def test_autogenerate_finds_no_difference_after_the_last_migration(database_url:
 
 def test_a_missing_column_and_an_extra_index_are_differences(migrated_url: str) -> None:
     with connected(migrated_url, "test") as connection, connection, connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE cua.turn DROP COLUMN reward; CREATE INDEX mine ON cua.obs (created_at)")
+        cursor.execute(
+            "ALTER TABLE cua.turn DROP COLUMN reward; CREATE INDEX mine ON cua.obs (created_at)"
+        )
 
     found = schema_differences(migrated_url)
 
-    assert sorted(difference.split(":")[0] for difference in found) == ["add_column", "remove_index"]
+    assert sorted(difference.split(":")[0] for difference in found) == [
+        "add_column",
+        "remove_index",
+    ]
 
 
 def test_down_and_up_again_ends_where_it_began(migrated_url: str) -> None:
     assert migrate(migrated_url, "base") == (newest_revision(), None)
     with connected(migrated_url, "test") as connection, connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM pg_tables WHERE schemaname IN ('cua', 'cua_ops') AND tablename <> 'alembic_version'")
+        cursor.execute(
+            "SELECT count(*) FROM pg_tables WHERE schemaname IN ('cua', 'cua_ops') AND tablename <>"
+            " 'alembic_version'"
+        )
         assert cursor.fetchone() == (0,)
     with pytest.raises(CuaProjectError, match="found no tables; run `cua-project migrate`"):
         ensure_current(migrated_url)
@@ -42,7 +56,9 @@ def test_migrating_twice_changes_nothing(migrated_url: str) -> None:
 
 
 def test_an_unknown_revision_is_named_with_the_known_ones(migrated_url: str) -> None:
-    with pytest.raises(NotFoundError, match=r"expected one of the revisions .*0001.*, found 'nonsense'"):
+    with pytest.raises(
+        NotFoundError, match=r"expected one of the revisions .*0001.*, found 'nonsense'"
+    ):
         migrate(migrated_url, "nonsense")
 
 
@@ -68,5 +84,7 @@ def test_no_migration_beside_an_older_projector(migrated_url: str) -> None:
         with older, older.cursor() as cursor:
             acquire(cursor, "old")
             cursor.execute("UPDATE cua_ops.lease SET projection_version = 0")
-        with pytest.raises(CuaProjectError, match="expected no older projector at work, found old of version 0"):
+        with pytest.raises(
+            CuaProjectError, match="expected no older projector at work, found old of version 0"
+        ):
             migrate(migrated_url, "base")

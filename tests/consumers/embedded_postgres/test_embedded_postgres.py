@@ -71,7 +71,10 @@ def test_many_commands_at_once_start_one_server(folder: Path) -> None:
         "import os, pathlib; from consumers.embedded_postgres.postgres import ensure_running; "
         f"print(ensure_running(pathlib.Path({str(folder)!r}), os.environ))"
     )
-    started = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    started = [
+        subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
     urls = {process.communicate(timeout=60)[0] for process in started}
     assert len(urls) == 1
     assert urls.pop().startswith("postgresql://cua:")
@@ -111,7 +114,8 @@ def test_a_postmaster_pid_that_names_a_living_stranger_is_stale(folder: Path) ->
     pid_file = folder / "data" / "postmaster.pid"
     text = pid_file.read_text()
     stop_running(folder)
-    # The server's user is not ours when we are root: PostgreSQL itself would trust only a process of that user.
+    # The server's user is not ours when we are root: PostgreSQL itself would trust only a process
+    # of that user.
     user = (folder / "data").stat().st_uid if os.geteuid() == 0 else None
     stranger = subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE, user=user)
     try:
@@ -159,7 +163,13 @@ def test_nobody_gets_in_without_the_password(folder: Path) -> None:
     sockets = [path for path in (folder / "run").glob(".s.PGSQL.*") if path.suffix != ".lock"]
     for run in sockets:
         with pytest.raises(psycopg2.OperationalError, match="password"):
-            psycopg2.connect(host=str(run.parent), port=run.name.rpartition(".")[2], user="cua", dbname="cua", password=password[::-1])
+            psycopg2.connect(
+                host=str(run.parent),
+                port=run.name.rpartition(".")[2],
+                user="cua",
+                dbname="cua",
+                password=password[::-1],
+            )
     for name in ("password", "server.json", "postgres.log"):
         assert (folder / name).stat().st_mode & 0o077 == 0, name
 
@@ -177,7 +187,9 @@ def test_the_server_is_not_root_and_folders_above_keep_their_modes(tmp_path: Pat
         stop_running(folder)
 
 
-def test_a_home_whose_path_is_too_long_for_a_socket_is_reached_over_loopback(tmp_path: Path) -> None:
+def test_a_home_whose_path_is_too_long_for_a_socket_is_reached_over_loopback(
+    tmp_path: Path,
+) -> None:
     folder = tmp_path / ("long" * 30) / "database"
     try:
         assert execute(ensure_running(folder, os.environ), "SELECT 1") == [(1,)]

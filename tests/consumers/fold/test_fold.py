@@ -26,8 +26,9 @@ from schemas.ids import action_id, history_id, turn_id
 from schemas.streams import RecordOrder, StreamPosition
 from schemas.wire import decode, read_envelope
 from tests.support.logs import said_by
+from tests.support.paths import GOLDEN_EVENTS
 
-GOLDEN = sorted((Path(__file__).parent.parent / "data" / "events").glob("*.json"))
+GOLDEN = sorted(GOLDEN_EVENTS.glob("*.json"))
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -46,14 +47,18 @@ def test_every_fact_ever_written_has_its_entity_where_the_catalogue_says(path: P
 
     expected = entity_of(envelope.subject, payload)
 
-    assert entity_key(str(stream_owner(envelope.subject)), payload) == (None if expected is None else (expected[0], str(expected[1])))
+    assert entity_key(str(stream_owner(envelope.subject)), payload) == (
+        None if expected is None else (expected[0], str(expected[1]))
+    )
 
 
 @given(key=st.uuids(), number=st.integers(0, 10**9))
 def test_row_ids_are_the_natural_ids(key: UUID, number: int) -> None:
     assert row_id("turn", str(key), str(number)) == str(turn_id(key, number))
     assert row_id("action", str(key), str(number)) == str(action_id(key, number))
-    assert row_id("status_history", "step", str(key), "1", str(number)) == str(history_id("step", key, 1, number))
+    assert row_id("status_history", "step", str(key), "1", str(number)) == str(
+        history_id("step", key, 1, number)
+    )
 
 
 def test_a_change_goes_into_the_insert_of_the_same_batch() -> None:
@@ -91,7 +96,11 @@ def test_an_event_that_makes_a_row_twice_changes_nothing() -> None:
 
 
 def test_a_statement_keeps_its_earliest_and_its_latest_time_in_any_order() -> None:
-    times = ["2026-01-02T00:00:00.000000+00:00", "2026-01-01T00:00:00.000000+00:00", "2026-01-03T00:00:00.000000+00:00"]
+    times = [
+        "2026-01-02T00:00:00.000000+00:00",
+        "2026-01-01T00:00:00.000000+00:00",
+        "2026-01-03T00:00:00.000000+00:00",
+    ]
     rows = Rows()
 
     for time in times:
@@ -100,16 +109,31 @@ def test_a_statement_keeps_its_earliest_and_its_latest_time_in_any_order() -> No
     assert rows.upserts["task"]["1"] == {"id": "1", "created_at": times[1], "updated_at": times[2]}
 
 
-def test_copy_escapes_what_copy_reads_otherwise_and_a_nul_becomes_the_replacement_character() -> None:
-    row: Row = {"id": "1", "text_content": "a\tb\\c\nd\re\x00f", "model_input_json": {"x\x00": ["\\", float("nan")]}}
+def test_copy_escapes_what_copy_reads_otherwise_and_a_nul_becomes_the_replacement_character() -> (
+    None
+):
+    row: Row = {
+        "id": "1",
+        "text_content": "a\tb\\c\nd\re\x00f",
+        "model_input_json": {"x\x00": ["\\", float("nan")]},
+    }
 
     fields = copy_text("obs", [row]).rstrip("\n").split("\t")
 
-    assert fields == ["1", "\\N", "\\N", "\\N", "a\\tb\\\\c\\nd\\re\ufffdf", '{"x\ufffd":["\\\\\\\\","NaN"]}', "\\N"]
+    assert fields == [
+        "1",
+        "\\N",
+        "\\N",
+        "\\N",
+        "a\\tb\\\\c\\nd\\re\ufffdf",
+        '{"x\ufffd":["\\\\\\\\","NaN"]}',
+        "\\N",
+    ]
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
 )
 
 
@@ -128,7 +152,9 @@ def test_a_key_that_is_not_the_subject_parks_under_the_key() -> None:
     reading = parse_record(record(one.value, other))
 
     assert (reading.stream, reading.envelope) == (other, None)
-    assert reading.problem.startswith(f"expected the key to be the subject '{one.subject}', found '{other}'")
+    assert reading.problem.startswith(
+        f"expected the key to be the subject '{one.subject}', found '{other}'"
+    )
 
 
 def test_a_fact_in_a_foreign_kind_of_stream_is_parked() -> None:
@@ -140,11 +166,19 @@ def test_a_fact_in_a_foreign_kind_of_stream_is_parked() -> None:
 
     (held,) = batch.held.values()
     assert (held.kind, batch.rows.count) == ("invalid", 0)
-    assert held.reason == f"expected cua.training.created in a stream of training, found it in {subject}"
+    assert (
+        held.reason
+        == f"expected cua.training.created in a stream of training, found it in {subject}"
+    )
 
 
 def test_a_drop_names_a_record_by_stream_and_value() -> None:
-    drops = Drops([Drop("record", "a", value_hash(b"1"), None), Drop("gap", "a", value_hash(b"2"), StreamPoint(1, 3))])
+    drops = Drops(
+        [
+            Drop("record", "a", value_hash(b"1"), None),
+            Drop("gap", "a", value_hash(b"2"), StreamPoint(1, 3)),
+        ]
+    )
 
     assert drops.scope("a", b"1") == "record"
     assert drops.scope("b", b"1") is None
@@ -168,6 +202,11 @@ def test_a_stream_is_named_by_a_kind_and_a_canonical_uuid() -> None:
     assert new_stream("rollout/00000000-0000-0000-0000-00000000000a") == Stream(
         "rollout/00000000-0000-0000-0000-00000000000a", "00000000-0000-0000-0000-00000000000a"
     )
-    for name in ("rollout/00000000-0000-0000-0000-00000000000A", "dream/00000000-0000-0000-0000-00000000000a", "rollout/", "rollout"):
+    for name in (
+        "rollout/00000000-0000-0000-0000-00000000000A",
+        "dream/00000000-0000-0000-0000-00000000000a",
+        "rollout/",
+        "rollout",
+    ):
         with pytest.raises(ValueError, match=r"expected|badly formed"):
             new_stream(name)

@@ -36,14 +36,19 @@ texts = st.text(st.characters(exclude_characters="\0\r", exclude_categories=["Cs
 
 
 @given(texts, texts)
-def test_any_text_comes_out_as_text_and_any_attribute_as_an_attribute(text: str, attribute: str) -> None:
+def test_any_text_comes_out_as_text_and_any_attribute_as_an_attribute(
+    text: str, attribute: str
+) -> None:
     reader = read(render(tag("p", text, title=attribute)))
     assert reader.tags == [("p", {"title": attribute})]
     assert reader.text == text
 
 
 def test_markup_goes_through_once_and_strings_never() -> None:
-    assert render(tag("p", tag("b", "<i>"), "<script>", None, 3)) == "<p><b>&lt;i&gt;</b>&lt;script&gt;3</p>"
+    assert (
+        render(tag("p", tag("b", "<i>"), "<script>", None, 3))
+        == "<p><b>&lt;i&gt;</b>&lt;script&gt;3</p>"
+    )
 
 
 def test_void_elements_have_no_end_and_none_is_no_attribute() -> None:
@@ -51,22 +56,32 @@ def test_void_elements_have_no_end_and_none_is_no_attribute() -> None:
 
 
 def test_attribute_names_are_written_as_html_has_them() -> None:
-    assert render(tag("p", class_="x", http_equiv="y", viewBox="z")) == '<p class="x" http-equiv="y" viewBox="z"></p>'
+    assert (
+        render(tag("p", class_="x", http_equiv="y", viewBox="z"))
+        == '<p class="x" http-equiv="y" viewBox="z"></p>'
+    )
 
 
 def circles(drawing: Html | None) -> list[tuple[str | None, str | None]]:
     assert drawing is not None
-    return [(attributes["cx"], attributes["cy"]) for name, attributes in read(drawing.markup).tags if name == "circle"]
+    return [
+        (attributes["cx"], attributes["cy"])
+        for name, attributes in read(drawing.markup).tags
+        if name == "circle"
+    ]
 
 
 def test_points_lie_where_their_values_say() -> None:
-    # 420 wide with 54 left and 10 right; 150 high with 10 above and 22 below: (54, 128) is the origin, (410, 10) the far corner.
+    # 420 wide with 54 left and 10 right; 150 high with 10 above and 22 below: (54, 128) is the
+    # origin, (410, 10) the far corner.
     drawing = chart("t", Series("s", [(0, 0.0), (5, 0.5), (10, 1.0)]), low=0, high=1)
     assert circles(drawing) == [("54.0", "128.0"), ("232.0", "69.0"), ("410.0", "10.0")]
 
 
 def test_what_is_not_a_number_is_not_drawn() -> None:
-    drawing = chart("t", Series("s", [(0, float("nan")), (1, 0.0), (2, float("inf")), (3, 1.0)]), low=0, high=1)
+    drawing = chart(
+        "t", Series("s", [(0, float("nan")), (1, 0.0), (2, float("inf")), (3, 1.0)]), low=0, high=1
+    )
     assert circles(drawing) == [("54.0", "128.0"), ("410.0", "10.0")]
     assert chart("t", Series("s", [(0, float("nan"))])) is None
 

@@ -1,4 +1,7 @@
-"""The monitor over a real PostgreSQL and a real socket: what it shows, and what nobody can make it do."""
+"""The monitor over a real PostgreSQL and a real socket.
+
+What it shows, and what nobody can make it do.
+"""
 
 import http.client
 import io
@@ -36,11 +39,21 @@ def png(width: int, height: int) -> bytes:
     """A grey PNG, as the format has it."""
 
     def chunk(kind: bytes, content: bytes) -> bytes:
-        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+        return (
+            struct.pack(">I", len(content))
+            + kind
+            + content
+            + struct.pack(">I", zlib.crc32(kind + content))
+        )
 
     rows = b"".join(b"\0" + b"\x80" * width for _ in range(height))
     head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", head)
+        + chunk(b"IDAT", zlib.compress(rows))
+        + chunk(b"IEND", b"")
+    )
 
 
 SCREENSHOT = png(320, 640)
@@ -75,7 +88,11 @@ class Monitor:
                 connection.putheader("Host", host)
             connection.endheaders()
             response = connection.getresponse()
-            return Reply(response.status, {name.lower(): value for name, value in response.getheaders()}, response.read())
+            return Reply(
+                response.status,
+                {name.lower(): value for name, value in response.getheaders()},
+                response.read(),
+            )
         finally:
             connection.close()
 
@@ -99,15 +116,41 @@ def put_blob(home: Path, content: bytes) -> str:
 
 
 @pytest.fixture(scope="module")
-def monitor(postgres: PostgresServer, migrated_template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Monitor]:
+def monitor(
+    postgres: PostgresServer, migrated_template: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Monitor]:
     home = tmp_path_factory.mktemp("home")
     name = postgres.create(migrated_template)
     engine = database_engine(postgres.url(name))
     with Session(engine) as session:
         write_sample(session, put_blob(home, SCREENSHOT), HOSTILE)
-        session.add(training_row(HOSTILE, "failed", -200, error_message=HOSTILE, status_message=HOSTILE, model_name=HOSTILE))
-        parked = {"ends": {}, "refused": [], "statuses": {}, "abandoned": False, "num_waiting": 0, "source": "//h/1/1"}
-        session.add(StreamState(stream=f"training/{named('older')}", epoch=1, sequence=4, parked_since=at(3), **parked))
+        session.add(
+            training_row(
+                HOSTILE,
+                "failed",
+                -200,
+                error_message=HOSTILE,
+                status_message=HOSTILE,
+                model_name=HOSTILE,
+            )
+        )
+        parked = {
+            "ends": {},
+            "refused": [],
+            "statuses": {},
+            "abandoned": False,
+            "num_waiting": 0,
+            "source": "//h/1/1",
+        }
+        session.add(
+            StreamState(
+                stream=f"training/{named('older')}",
+                epoch=1,
+                sequence=4,
+                parked_since=at(3),
+                **parked,
+            )
+        )
         session.commit()
     store = ScreenshotStore(read_installation({"CUA_HOME": str(home)}))
     yield from serve(Pages(lambda: engine, store, lambda: at(35)), home, engine)
@@ -125,7 +168,9 @@ def test_the_first_page_lists_trainings_with_what_they_gained(monitor: Monitor) 
     assert "2 / 3" in text
 
 
-def test_a_running_training_that_is_silent_for_a_minute_is_marked(migrated_url: str, tmp_path: Path) -> None:
+def test_a_running_training_that_is_silent_for_a_minute_is_marked(
+    migrated_url: str, tmp_path: Path
+) -> None:
     engine = create_engine(migrated_url)
     with Session(engine) as session:
         session.add(training_row("lost", "running", last_heartbeat=at(0)))
@@ -137,11 +182,18 @@ def test_a_running_training_that_is_silent_for_a_minute_is_marked(migrated_url: 
     engine.dispose()
 
 
-def test_only_a_training_that_goes_on_has_a_phase_and_time_that_remains(migrated_url: str, tmp_path: Path) -> None:
+def test_only_a_training_that_goes_on_has_a_phase_and_time_that_remains(
+    migrated_url: str, tmp_path: Path
+) -> None:
     engine = create_engine(migrated_url)
     progress: dict[str, Any] = {"current_phase": "evaluation", "estimated_remaining_time": 90.0}
     with Session(engine) as session:
-        session.add_all([training_row("going", "running", **progress), training_row("gone", "completed", **progress)])
+        session.add_all(
+            [
+                training_row("going", "running", **progress),
+                training_row("gone", "completed", **progress),
+            ]
+        )
         session.commit()
     store = ScreenshotStore(read_installation({"CUA_HOME": str(tmp_path)}))
     pages = Pages(lambda: engine, store, lambda: at(1))
@@ -163,7 +215,11 @@ def test_a_training_shows_its_curve_evaluations_steps_and_history(monitor: Monit
     assert "success 0.5 at step 0" in text
     assert "success 1 at step 2" in text
     assert "reward 0.5 at step 1" in text
-    for path in ("baseline/" + str(named("baseline")), "eval/" + str(named("eval-2-again")), "step/" + str(named("step-2-again"))):
+    for path in (
+        "baseline/" + str(named("baseline")),
+        "eval/" + str(named("eval-2-again")),
+        "step/" + str(named("step-2-again")),
+    ):
         assert f'href="/{path}"' in text
     assert str(named("step-2")) not in text, "a newer generation trained it again"
     assert "± 5.0 %" in text
@@ -199,7 +255,12 @@ def test_both_verdicts_are_shown_with_their_ranks_the_highest_first(monitor: Mon
 
 
 def test_what_a_policy_or_a_run_name_says_stays_text(monitor: Monitor) -> None:
-    paths = ["/", f"/training/{named(HOSTILE)}", f"/rollout/{named('rollout-1')}", f"/step/{named('step-1')}"]
+    paths = [
+        "/",
+        f"/training/{named(HOSTILE)}",
+        f"/rollout/{named('rollout-1')}",
+        f"/step/{named('step-1')}",
+    ]
     for path in paths:
         text = monitor.get(path).text
         assert "<script" not in text, path
@@ -208,7 +269,13 @@ def test_what_a_policy_or_a_run_name_says_stays_text(monitor: Monitor) -> None:
 
 
 def test_every_answer_forbids_scripts_frames_and_foreign_content(monitor: Monitor) -> None:
-    for path in ("/", "/style.css", f"/blob/{blob_ref(SCREENSHOT)[12:]}", "/nothing", f"/rollout/{named('rollout-1')}"):
+    for path in (
+        "/",
+        "/style.css",
+        f"/blob/{blob_ref(SCREENSHOT)[12:]}",
+        "/nothing",
+        f"/rollout/{named('rollout-1')}",
+    ):
         headers = monitor.get(path).headers
         policy = headers["content-security-policy"]
         assert "default-src 'none'" in policy
@@ -228,7 +295,11 @@ def test_a_page_needs_no_inline_style_or_script(monitor: Monitor) -> None:
 
 def test_a_screenshot_is_served_by_its_hash_as_png(monitor: Monitor) -> None:
     reply = monitor.get(f"/blob/{blob_ref(SCREENSHOT)[12:]}")
-    assert (reply.code, reply.headers["content-type"], reply.content) == (200, "image/png", SCREENSHOT)
+    assert (reply.code, reply.headers["content-type"], reply.content) == (
+        200,
+        "image/png",
+        SCREENSHOT,
+    )
 
 
 def test_no_path_leaves_the_store(monitor: Monitor) -> None:
@@ -264,7 +335,9 @@ def test_a_missing_screenshot_leaves_the_page_whole(monitor: Monitor) -> None:
     path.unlink()
     try:
         store = ScreenshotStore(read_installation({"CUA_HOME": str(monitor.home)}))
-        page = Pages(lambda: monitor.engine, store, lambda: at(35)).answer(f"/rollout/{named('rollout-1')}")
+        page = Pages(lambda: monitor.engine, store, lambda: at(35)).answer(
+            f"/rollout/{named('rollout-1')}"
+        )
         assert page.code == 200
         assert b"No screenshot here." in page.content
     finally:
@@ -292,7 +365,13 @@ def test_only_reading_is_served(monitor: Monitor) -> None:
 
 
 def test_a_request_that_was_made_to_another_name_is_refused(monitor: Monitor) -> None:
-    for host in ("evil.example", f"evil.example:{monitor.server.server_port}", "", "127.0.0.1.evil.example", "localhost@evil.example:80"):
+    for host in (
+        "evil.example",
+        f"evil.example:{monitor.server.server_port}",
+        "",
+        "127.0.0.1.evil.example",
+        "localhost@evil.example:80",
+    ):
         assert monitor.get("/", host=host).code == 421, host
     for host in ("localhost", f"127.0.0.1:{monitor.server.server_port}", "LOCALHOST:9999"):
         assert monitor.get("/", host=host).code == 200, host
@@ -302,7 +381,9 @@ def test_only_loopback_listens(monitor: Monitor) -> None:
     assert monitor.server.server_address[0] == "127.0.0.1"
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect(("192.0.2.1", 9))  # sends nothing: asks which of our addresses would be used
+            probe.connect(
+                ("192.0.2.1", 9)
+            )  # sends nothing: asks which of our addresses would be used
         except OSError:
             pytest.skip("this machine has no address but loopback")
         own = probe.getsockname()[0]
@@ -331,10 +412,15 @@ def test_without_tables_the_page_says_what_makes_them(database_url: str, tmp_pat
     engine.dispose()
 
 
-def test_a_database_that_was_restarted_is_found_again(postgres: PostgresServer, migrated_template: str, tmp_path: Path) -> None:
+def test_a_database_that_was_restarted_is_found_again(
+    postgres: PostgresServer, migrated_template: str, tmp_path: Path
+) -> None:
     store = ScreenshotStore(read_installation({"CUA_HOME": str(tmp_path)}))
     name = postgres.create(migrated_template)
-    gone, here = database_engine(postgres.url("dropped_meanwhile")), database_engine(postgres.url(name))
+    gone, here = (
+        database_engine(postgres.url("dropped_meanwhile")),
+        database_engine(postgres.url(name)),
+    )
     engines = iter([gone, here])
     pages = Pages(lambda: next(engines), store, lambda: at(0))
     assert pages.answer("/").code == 200
@@ -347,13 +433,17 @@ def test_two_monitors_do_not_share_a_port(monitor: Monitor) -> None:
         MonitorServer(monitor.server.server_port, monitor.server.pages)
 
 
-def test_a_page_that_fails_is_one_failed_page(monitor: Monitor, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_page_that_fails_is_one_failed_page(
+    monitor: Monitor, capsys: pytest.CaptureFixture[str]
+) -> None:
     def broken() -> datetime:
         message = "no clock"
         raise ValueError(message)
 
     store = ScreenshotStore(read_installation({"CUA_HOME": str(monitor.home)}))
-    for broken_monitor in serve(Pages(lambda: monitor.engine, store, broken), monitor.home, monitor.engine):
+    for broken_monitor in serve(
+        Pages(lambda: monitor.engine, store, broken), monitor.home, monitor.engine
+    ):
         assert broken_monitor.get("/").code == 500
         assert broken_monitor.get(f"/step/{named('step-1')}").code == 200
     assert "no clock" in capsys.readouterr().err

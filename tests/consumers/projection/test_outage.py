@@ -34,7 +34,9 @@ def test_pauses_grow_to_five_seconds_and_start_again_after_what_worked(outage: O
     assert outage.failed("away") == 0.2
 
 
-def test_an_outage_is_said_when_it_begins_when_it_changes_and_when_it_is_over(outage: Outage, clock: Clock, said: list[str]) -> None:
+def test_an_outage_is_said_when_it_begins_when_it_changes_and_when_it_is_over(
+    outage: Outage, clock: Clock, said: list[str]
+) -> None:
     outage.over()
     assert said == []
     for why in ("Kafka does not answer", *["Kafka refuses"] * 100):
@@ -49,7 +51,9 @@ def test_an_outage_is_said_when_it_begins_when_it_changes_and_when_it_is_over(ou
     ]
 
 
-def test_it_counts_from_the_last_thing_that_worked_and_not_from_the_first_that_did(outage: Outage, clock: Clock) -> None:
+def test_it_counts_from_the_last_thing_that_worked_and_not_from_the_first_that_did(
+    outage: Outage, clock: Clock
+) -> None:
     clock.now_s += 3600
     outage.over()
     clock.now_s += 7

@@ -68,11 +68,15 @@ def test_once_on_an_empty_log_is_done_at_once(migrated_url: str) -> None:
     assert ProjectionLoop(MemoryReader(MemoryLog()), migrated_url).run_once().events == 0
 
 
-def test_what_is_appended_while_it_runs_is_projected_and_so_are_new_partitions(migrated_url: str) -> None:
+def test_what_is_appended_while_it_runs_is_projected_and_so_are_new_partitions(
+    migrated_url: str,
+) -> None:
     said = said_by("a")
     log = memory_log(said[:50])
     stop = threading.Event()
-    worker = threading.Thread(target=ProjectionLoop(MemoryReader(log), migrated_url).run_forever, args=(stop,))
+    worker = threading.Thread(
+        target=ProjectionLoop(MemoryReader(log), migrated_url).run_forever, args=(stop,)
+    )
     worker.start()
     try:
         eventually(lambda: read_status(MemoryReader(log), migrated_url).lag_events == 0)
@@ -87,8 +91,13 @@ def test_what_is_appended_while_it_runs_is_projected_and_so_are_new_partitions(m
 def test_a_projector_that_was_replaced_changes_nothing(migrated_url: str) -> None:
     log = memory_log(said_by("a"))
     readings = [parse_record(record) for record in log.records]
-    with connected(migrated_url, "zombie") as paused, connected(migrated_url, "successor") as working:
-        zombie, successor = (ProjectedSchema(connection, "cua", log.log_id) for connection in (paused, working))
+    with (
+        connected(migrated_url, "zombie") as paused,
+        connected(migrated_url, "successor") as working,
+    ):
+        zombie, successor = (
+            ProjectedSchema(connection, "cua", log.log_id) for connection in (paused, working)
+        )
         for schema in (zombie, successor):
             schema.load()
         zombie.apply(readings[:20])
@@ -111,7 +120,12 @@ def test_one_projector_works_and_the_next_takes_its_place(migrated_url: str) -> 
     stops = [threading.Event(), threading.Event()]
     said_lines: list[str] = []
     workers = [
-        threading.Thread(target=ProjectionLoop(MemoryReader(log), migrated_url, say=said_lines.append).run_forever, args=(stop,))
+        threading.Thread(
+            target=ProjectionLoop(
+                MemoryReader(log), migrated_url, say=said_lines.append
+            ).run_forever,
+            args=(stop,),
+        )
         for stop in stops
     ]
     workers[0].start()
@@ -122,7 +136,9 @@ def test_one_projector_works_and_the_next_takes_its_place(migrated_url: str) -> 
         holder = scalar(migrated_url, "SELECT holder FROM cua_ops.lease")
         stops[0].set()
         workers[0].join(DEADLINE_S)
-        eventually(lambda: scalar(migrated_url, "SELECT holder FROM cua_ops.lease") not in {None, holder})
+        eventually(
+            lambda: scalar(migrated_url, "SELECT holder FROM cua_ops.lease") not in {None, holder}
+        )
         memory_log(said[200:], log)
         eventually(lambda: read_status(MemoryReader(log), migrated_url).lag_events == 0)
     finally:
@@ -136,12 +152,18 @@ def test_a_lost_connection_is_waited_out(migrated_url: str) -> None:
     said = said_by("a", "b")
     log = memory_log(said[:100])
     stop = threading.Event()
-    worker = threading.Thread(target=ProjectionLoop(MemoryReader(log), migrated_url, batch_records=10).run_forever, args=(stop,))
+    worker = threading.Thread(
+        target=ProjectionLoop(MemoryReader(log), migrated_url, batch_records=10).run_forever,
+        args=(stop,),
+    )
     worker.start()
     try:
         for number in range(5):
             eventually(lambda: read_status(MemoryReader(log), migrated_url).lag_events == 0)
-            terminate = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'cua-project run'"
+            terminate = (
+                "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE"
+                " application_name = 'cua-project run'"
+            )
             scalar(migrated_url, f"{terminate} AND datname = current_database()")
             memory_log(said[100 + number * 40 : 140 + number * 40], log)
         memory_log(said[300:], log)
@@ -180,10 +202,15 @@ def test_once_waits_out_a_failure_after_long_work_and_says_it_once(migrated_url:
 
     reader = Slow(log)
 
-    ProjectionLoop(reader, migrated_url, say=heard.append, clock=lambda: reader.now_s).run_once(limit_s=60)
+    ProjectionLoop(reader, migrated_url, say=heard.append, clock=lambda: reader.now_s).run_once(
+        limit_s=60
+    )
 
     assert reader.polls > 6
-    assert heard == ["the log is away; trying again until it works", "it works again after 3603 s; going on"]
+    assert heard == [
+        "the log is away; trying again until it works",
+        "it works again after 3603 s; going on",
+    ]
     assert_equal_to_reference(migrated_url, log)
 
 
@@ -212,7 +239,9 @@ def test_once_gives_up_on_a_database_that_takes_batches_and_refuses_every_commit
     reader = Slow(memory_log(said_by("a", "b")))
 
     with pytest.raises(UnreachableError, match="gave up after 60 s: the disk is full"):
-        ProjectionLoop(reader, migrated_url, batch_records=20, clock=lambda: 20.0 * reader.polls).run_once(limit_s=60)
+        ProjectionLoop(
+            reader, migrated_url, batch_records=20, clock=lambda: 20.0 * reader.polls
+        ).run_once(limit_s=60)
 
 
 def test_only_the_record_that_the_database_refuses_is_parked(migrated_url: str) -> None:
@@ -220,24 +249,34 @@ def test_only_the_record_that_the_database_refuses_is_parked(migrated_url: str) 
     index = next(number for number, one in enumerate(said) if b"cua.rollout.created" in one.value)
     culprit = said[index]
     before, after = culprit.value.split(b'"seed":')
-    said[index] = Said(culprit.subject, before + b'"seed":' + str(2**70).encode() + after[after.index(b"}") :])
+    said[index] = Said(
+        culprit.subject, before + b'"seed":' + str(2**70).encode() + after[after.index(b"}") :]
+    )
     log = memory_log(said)
 
     ProjectionLoop(MemoryReader(log), migrated_url).run_once()
 
     of_stream = [one for one in said if one.subject == culprit.subject]
     kinds = scalar(
-        migrated_url, "SELECT json_object_agg(kind, number) FROM (SELECT kind, count(*) AS number FROM cua.held_record GROUP BY 1) x"
+        migrated_url,
+        "SELECT json_object_agg(kind, number) FROM (SELECT kind, count(*) AS number FROM"
+        " cua.held_record GROUP BY 1) x",
     )
     assert kinds == {"database": 1, "behind": len(of_stream) - 1}
-    assert "out of range" in str(scalar(migrated_url, "SELECT reason FROM cua.held_record WHERE kind = 'database'"))
-    others = fold((record.key, record.value) for record in log.records if record.key != culprit.subject)
+    assert "out of range" in str(
+        scalar(migrated_url, "SELECT reason FROM cua.held_record WHERE kind = 'database'")
+    )
+    others = fold(
+        (record.key, record.value) for record in log.records if record.key != culprit.subject
+    )
     assert differences(plain_tables(others.tables), database_tables(migrated_url)) == []
 
 
 def test_a_parked_training_is_shown_with_since_when(migrated_url: str) -> None:
     said = said_by("a")
-    index = next(number for number, one in enumerate(said) if b"cua.training.heartbeat_sent" in one.value)
+    index = next(
+        number for number, one in enumerate(said) if b"cua.training.heartbeat_sent" in one.value
+    )
     said[index] = Said(said[index].subject, said[index].value.replace(b"heartbeat_sent", b"dreamt"))
     log = memory_log(said)
 
@@ -295,7 +334,9 @@ def test_a_silent_holder_loses_its_lease_and_a_dead_one_at_once(migrated_url: st
             assert acquire(cursor, "one")
         with two, two.cursor() as cursor:
             assert not acquire(cursor, "two")
-            cursor.execute("UPDATE cua_ops.lease SET renewed_at = renewed_at - interval '11 seconds'")
+            cursor.execute(
+                "UPDATE cua_ops.lease SET renewed_at = renewed_at - interval '11 seconds'"
+            )
             assert acquire(cursor, "two")
     with connected(migrated_url, "three") as three, three, three.cursor() as cursor:
         eventually(lambda: acquire(cursor, "three"))

@@ -1,4 +1,7 @@
-"""What cannot be applied is kept, shown, tried again and given up; a rebuild decides as the operator did."""
+"""What cannot be applied is kept, shown, tried again and given up.
+
+A rebuild decides as the operator did.
+"""
 
 import json
 from collections.abc import Iterator
@@ -38,11 +41,19 @@ def project(log: MemoryLog, url: str) -> None:
 
 def expect(url: str, said: list[Said]) -> None:
     """The tables are the reference fold of these events."""
-    assert differences(plain_tables(fold((one.subject, one.value) for one in said).tables), database_tables(url)) == []
+    assert (
+        differences(
+            plain_tables(fold((one.subject, one.value) for one in said).tables),
+            database_tables(url),
+        )
+        == []
+    )
 
 
 def index_of(said: list[Said], type_: str, number: int = 0) -> int:
-    return [index for index, one in enumerate(said) if json.loads(one.value)["type"] == type_][number]
+    return [index for index, one in enumerate(said) if json.loads(one.value)["type"] == type_][
+        number
+    ]
 
 
 def garbled(said: list[Said], index: int) -> list[Said]:
@@ -51,10 +62,16 @@ def garbled(said: list[Said], index: int) -> list[Said]:
 
 def unknown(said: list[Said], index: int) -> list[Said]:
     value = said[index].value.replace(b'"dataschema":"urn:cua:', b'"dataschema":"urn:cua:later.')
-    return [*said[:index], Said(said[index].subject, value.replace(b'"type":"cua.', b'"type":"later.', 1)), *said[index + 1 :]]
+    return [
+        *said[:index],
+        Said(said[index].subject, value.replace(b'"type":"cua.', b'"type":"later.', 1)),
+        *said[index + 1 :],
+    ]
 
 
-def test_everything_behind_a_parked_record_is_parked_in_order_and_other_streams_go_on(migrated_url: str, operator: Operator) -> None:
+def test_everything_behind_a_parked_record_is_parked_in_order_and_other_streams_go_on(
+    migrated_url: str, operator: Operator
+) -> None:
     said = said_by("a", shape=CALM)
     index = index_of(said, "cua.rollout.turn_taken", 1)
     stream = [one for one in said if one.subject == said[index].subject]
@@ -69,7 +86,9 @@ def test_everything_behind_a_parked_record_is_parked_in_order_and_other_streams_
     expect(migrated_url, before + [one for one in said if one.subject != said[index].subject])
 
 
-def test_a_record_whose_value_and_key_name_no_stream_is_parked_alone(migrated_url: str, operator: Operator) -> None:
+def test_a_record_whose_value_and_key_name_no_stream_is_parked_alone(
+    migrated_url: str, operator: Operator
+) -> None:
     said = said_by("a", shape=CALM)
     log = MemoryLog()
     log.append(None, b"garbage", "cua.rollouts", 0)
@@ -86,7 +105,9 @@ def test_a_record_whose_value_and_key_name_no_stream_is_parked_alone(migrated_ur
     assert verify(MemoryReader(log), migrated_url).equal
 
 
-def test_trying_again_with_the_same_code_parks_the_same(migrated_url: str, operator: Operator) -> None:
+def test_trying_again_with_the_same_code_parks_the_same(
+    migrated_url: str, operator: Operator
+) -> None:
     said = said_by("a", shape=CALM)
     project(memory_log(unknown(said, index_of(said, "cua.step.created"))), migrated_url)
     before = operator.list_held()
@@ -97,14 +118,19 @@ def test_trying_again_with_the_same_code_parks_the_same(migrated_url: str, opera
     assert operator.list_held() == before
 
 
-def test_a_newer_projector_tries_again_what_an_older_one_did_not_know(migrated_url: str, connection: Connection) -> None:
+def test_a_newer_projector_tries_again_what_an_older_one_did_not_know(
+    migrated_url: str, connection: Connection
+) -> None:
     said = said_by("a", shape=CALM)
     log = memory_log(said)
     index = index_of(said, "cua.step.created")
     project(memory_log(unknown(said, index)), migrated_url)
     # As if the code that knew no StepCreated had read this very log.
     with connection, connection.cursor() as cursor:
-        cursor.execute("UPDATE cua.held_record SET value = %s WHERE kind = 'unknown_schema'", (said[index].value,))
+        cursor.execute(
+            "UPDATE cua.held_record SET value = %s WHERE kind = 'unknown_schema'",
+            (said[index].value,),
+        )
         cursor.execute("UPDATE cua.projection SET catalogue_hash = 'older'")
     assert verify(MemoryReader(log), migrated_url).redrivable == [said[index].subject]
     assert verify(MemoryReader(log), migrated_url).equal
@@ -129,7 +155,8 @@ def test_a_dropped_record_is_passed_over_or_leaves_a_gap_and_a_rebuild_does_the_
     operator.drop_record(culprit.id, rest=False, **BY)
 
     if spoil is garbled:
-        # Nobody knows which place in the stream it had: what follows waits, until that is given up too.
+        # Nobody knows which place in the stream it had: what follows waits, until that is given up
+        # too.
         assert {held.held_as for held in operator.list_held()} == {"waiting"}
         operator.drop_gap(said[index].subject, **BY)
     assert operator.list_held() == []
@@ -140,7 +167,9 @@ def test_a_dropped_record_is_passed_over_or_leaves_a_gap_and_a_rebuild_does_the_
     assert verify(MemoryReader(log), migrated_url).differences == []
 
 
-def test_the_rest_of_a_stream_can_be_given_up_for_good(migrated_url: str, operator: Operator) -> None:
+def test_the_rest_of_a_stream_can_be_given_up_for_good(
+    migrated_url: str, operator: Operator
+) -> None:
     said = said_by("a", shape=CALM)
     index = index_of(said, "cua.rollout.turn_taken", 1)
     log = memory_log(unknown(said, index))
@@ -153,14 +182,20 @@ def test_the_rest_of_a_stream_can_be_given_up_for_good(migrated_url: str, operat
     assert operator.list_held() == []
     expect(
         migrated_url,
-        [one for one in said[:index] if one.subject == said[index].subject] + [one for one in said if one.subject != said[index].subject],
+        [one for one in said[:index] if one.subject == said[index].subject]
+        + [one for one in said if one.subject != said[index].subject],
     )
     assert verify(MemoryReader(log), migrated_url).equal
 
 
-def test_a_gap_is_given_up_where_it_stood_even_when_it_fills_later(migrated_url: str, operator: Operator) -> None:
+def test_a_gap_is_given_up_where_it_stood_even_when_it_fills_later(
+    migrated_url: str, operator: Operator
+) -> None:
     said = said_by("a", shape=CALM)
-    first, second = index_of(said, "cua.training.started"), index_of(said, "cua.training.heartbeat_sent")
+    first, second = (
+        index_of(said, "cua.training.started"),
+        index_of(said, "cua.training.heartbeat_sent"),
+    )
     assert second == first + 1 or said[first].subject == said[second].subject
     missing = [said[first], said[second]]
     log = memory_log([one for one in said if one not in missing])
@@ -175,8 +210,12 @@ def test_a_gap_is_given_up_where_it_stood_even_when_it_fills_later(migrated_url:
 
     assert result.events > 0
     assert operator.list_held() == []
-    assert [row.get("last_heartbeat") for row in database_tables(migrated_url)["training"].values()] == [None]
-    assert [row["status"] for row in database_tables(migrated_url)["training"].values()] == ["completed"]
+    assert [
+        row.get("last_heartbeat") for row in database_tables(migrated_url)["training"].values()
+    ] == [None]
+    assert [row["status"] for row in database_tables(migrated_url)["training"].values()] == [
+        "completed"
+    ]
     assert verify(MemoryReader(log), migrated_url).differences == []
 
 
@@ -194,7 +233,9 @@ def test_a_gap_that_fills_releases_what_waited(migrated_url: str, operator: Oper
     expect(migrated_url, said)
 
 
-def test_a_projector_notices_what_an_operator_decided_meanwhile(migrated_url: str, operator: Operator) -> None:
+def test_a_projector_notices_what_an_operator_decided_meanwhile(
+    migrated_url: str, operator: Operator
+) -> None:
     said = said_by("a", shape=CALM)
     index = index_of(said, "cua.training.heartbeat_sent")
     spoilt = unknown(said, index)
@@ -222,7 +263,9 @@ def test_a_projector_notices_what_an_operator_decided_meanwhile(migrated_url: st
 
 
 def test_what_is_not_held_cannot_be_dropped(operator: Operator) -> None:
-    with pytest.raises(NotFoundError, match=r"expected a held record, found none at cua\.training/0@7"):
+    with pytest.raises(
+        NotFoundError, match=r"expected a held record, found none at cua\.training/0@7"
+    ):
         operator.drop_record("cua.training/0@7", rest=False, **BY)
     with pytest.raises(UsageError, match="topic/partition@offset"):
         operator.drop_record("7", rest=False, **BY)

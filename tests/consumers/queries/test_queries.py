@@ -40,23 +40,42 @@ def test_trainings_are_found_by_id_and_by_name_and_listed_newest_first(session: 
     assert q.get_training(session, demo.id) is demo
     assert q.get_training_by_run_name(session, "unknown") is None
     assert [training.run_name for training in q.list_trainings(session)] == ["demo", "older"]
-    assert [training.run_name for training in q.list_trainings(session, status="completed")] == ["older"]
+    assert [training.run_name for training in q.list_trainings(session, status="completed")] == [
+        "older"
+    ]
 
 
 def test_without_a_generation_what_a_newer_one_trains_again_is_left_out(session: Session) -> None:
     training = named("demo")
-    assert [step.id for step in q.list_steps_by_training(session, training)] == [named("step-1"), named("step-2-again"), named("step-3")]
-    assert [step.id for step in q.list_steps_by_training(session, training, generation=0)] == [named("step-1"), named("step-2")]
-    newest, oldest = (q.get_step_by_training_and_step(session, training, 2, generation) for generation in (None, 0))
+    assert [step.id for step in q.list_steps_by_training(session, training)] == [
+        named("step-1"),
+        named("step-2-again"),
+        named("step-3"),
+    ]
+    assert [step.id for step in q.list_steps_by_training(session, training, generation=0)] == [
+        named("step-1"),
+        named("step-2"),
+    ]
+    newest, oldest = (
+        q.get_step_by_training_and_step(session, training, 2, generation)
+        for generation in (None, 0)
+    )
     assert newest is not None
     assert oldest is not None
     assert (newest.id, oldest.id) == (named("step-2-again"), named("step-2"))
-    evaluation, old = (q.get_eval_by_training_and_step(session, training, 2, generation) for generation in (None, 0))
+    evaluation, old = (
+        q.get_eval_by_training_and_step(session, training, 2, generation)
+        for generation in (None, 0)
+    )
     assert evaluation is not None
     assert old is not None
     assert (evaluation.success_rate, old.success_rate) == (1.0, 0.25)
-    assert [row.id for row in q.list_evals_by_training(session, training)] == [named("eval-2-again")]
-    assert [row.id for row in q.list_baselines_by_training(session, training)] == [named("baseline")]
+    assert [row.id for row in q.list_evals_by_training(session, training)] == [
+        named("eval-2-again")
+    ]
+    assert [row.id for row in q.list_baselines_by_training(session, training)] == [
+        named("baseline")
+    ]
 
 
 def test_the_latest_completed_step_is_not_one_that_still_trains(session: Session) -> None:
@@ -73,15 +92,21 @@ def test_a_task_by_its_text_id_is_the_definition_stated_last(session: Session) -
     assert q.get_task(session, named("task-older")) is not None
     assert [row.id for row in q.list_tasks(session)] == [named("task"), named("task-older")]
     assert list(q.list_tasks(session, category="input")) == []
-    assert [row.id for row in q.list_validators_by_task(session, named("task"))] == [named("validator")]
+    assert [row.id for row in q.list_validators_by_task(session, named("task"))] == [
+        named("validator")
+    ]
 
 
 def test_rollouts_are_listed_by_each_of_their_owners(session: Session) -> None:
     both = [named("rollout-0"), named("rollout-1")]
     assert [row.id for row in q.list_rollouts_by_step(session, named("step-1"))] == both
     assert [row.id for row in q.list_rollouts_by_group(session, named("group-0"))] == both
-    assert [row.id for row in q.list_rollouts_by_eval(session, named("eval-2-again"))] == [named("rollout-e")]
-    assert [row.id for row in q.list_rollouts_by_baseline(session, named("baseline"))] == [named("rollout-b")]
+    assert [row.id for row in q.list_rollouts_by_eval(session, named("eval-2-again"))] == [
+        named("rollout-e")
+    ]
+    assert [row.id for row in q.list_rollouts_by_baseline(session, named("baseline"))] == [
+        named("rollout-b")
+    ]
     assert len(q.list_rollouts_by_task(session, named("task"))) == 4
     rollout = q.get_rollout_by_rollout_id(session, "rollout-1")
     assert rollout is not None
@@ -89,16 +114,30 @@ def test_rollouts_are_listed_by_each_of_their_owners(session: Session) -> None:
 
 
 def test_groups_are_listed_by_their_source(session: Session) -> None:
-    assert [row.id for row in q.list_groups_by_step(session, named("step-1"))] == [named("group-0"), named("group-1")]
-    assert [row.id for row in q.list_groups_by_eval(session, named("eval-2-again"))] == [named("group-e")]
-    assert [row.id for row in q.list_groups_by_baseline(session, named("baseline"))] == [named("group-b")]
+    assert [row.id for row in q.list_groups_by_step(session, named("step-1"))] == [
+        named("group-0"),
+        named("group-1"),
+    ]
+    assert [row.id for row in q.list_groups_by_eval(session, named("eval-2-again"))] == [
+        named("group-e")
+    ]
+    assert [row.id for row in q.list_groups_by_baseline(session, named("baseline"))] == [
+        named("group-b")
+    ]
 
 
-def test_a_rollout_leads_to_its_turns_actions_observations_and_environment(session: Session) -> None:
+def test_a_rollout_leads_to_its_turns_actions_observations_and_environment(
+    session: Session,
+) -> None:
     turns = q.list_turns_by_rollout(session, named("rollout-1"))
     assert [turn.turn for turn in turns] == [1]
-    assert [action.action_type for action in q.list_actions_by_turn(session, turns[0].id)] == ["click"]
-    assert [seen.obs_type for seen in q.list_observations_by_turn(session, turns[0].id)] == ["screenshot_before", "text"]
+    assert [action.action_type for action in q.list_actions_by_turn(session, turns[0].id)] == [
+        "click"
+    ]
+    assert [seen.obs_type for seen in q.list_observations_by_turn(session, turns[0].id)] == [
+        "screenshot_before",
+        "text",
+    ]
     environment = q.get_environment_by_rollout(session, named("rollout-1"))
     assert environment is not None
     assert environment.env_type == "android_sim"
@@ -140,7 +179,9 @@ def test_get_session_works_with_and_without_a_with(migrated_url: str) -> None:
         engine.dispose()
 
 
-def test_an_empty_database_is_migrated_and_a_foreign_one_only_when_asked(postgres: PostgresServer) -> None:
+def test_an_empty_database_is_migrated_and_a_foreign_one_only_when_asked(
+    postgres: PostgresServer,
+) -> None:
     name = postgres.create()
     url = postgres.url(name)
     try:
@@ -165,8 +206,12 @@ def test_an_empty_database_needs_no_word_to_be_migrated(database_url: str) -> No
         assert list(q.list_trainings(session)) == []
 
 
-def test_the_installations_database_is_taken_when_none_is_named(migrated_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(os.environ, "DATABASE_URL", migrated_url.replace("postgresql+psycopg2", "postgresql"))
+def test_the_installations_database_is_taken_when_none_is_named(
+    migrated_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(
+        os.environ, "DATABASE_URL", migrated_url.replace("postgresql+psycopg2", "postgresql")
+    )
     engine = q.init_database()
     assert engine.url.render_as_string(hide_password=False) == migrated_url
     engine.dispose()

@@ -53,7 +53,9 @@ def test_a_projector_that_is_far_behind_catches_up_with_several_processes(
 ) -> None:
     parallel = Parallel(installation, 2, worthwhile_records=1)
 
-    report = ProjectionLoop(open_log(installation.local_log_path), migrated_url, parallel=parallel).run_once()
+    report = ProjectionLoop(
+        open_log(installation.local_log_path), migrated_url, parallel=parallel
+    ).run_once()
 
     assert report.events == len(said)
     reference = fold((one.subject, one.value) for one in said)
@@ -61,18 +63,28 @@ def test_a_projector_that_is_far_behind_catches_up_with_several_processes(
 
 
 @pytest.mark.services
-def test_a_rebuild_by_several_processes_gives_the_same_tables(migrated_url: str, installation: Installation, said: list[Said]) -> None:
+def test_a_rebuild_by_several_processes_gives_the_same_tables(
+    migrated_url: str, installation: Installation, said: list[Said]
+) -> None:
     reader = open_log(installation.local_log_path)
     ProjectionLoop(reader, migrated_url).run_once()
 
-    result = rebuild(reader, migrated_url, check=False, say=lambda _: None, parallel=Parallel(installation, 2, worthwhile_records=1))
+    result = rebuild(
+        reader,
+        migrated_url,
+        check=False,
+        say=lambda _: None,
+        parallel=Parallel(installation, 2, worthwhile_records=1),
+    )
 
     assert (result.equal, result.swapped, result.events) == (True, True, len(said))
     assert verify(reader, migrated_url).equal
 
 
 @pytest.mark.services
-def test_what_one_process_cannot_do_is_said_by_whoever_started_it(migrated_url: str, installation: Installation) -> None:
+def test_what_one_process_cannot_do_is_said_by_whoever_started_it(
+    migrated_url: str, installation: Installation
+) -> None:
     reader = open_log(installation.local_log_path)
     until = reader.ends(reader.places())
 
@@ -81,7 +93,9 @@ def test_what_one_process_cannot_do_is_said_by_whoever_started_it(migrated_url: 
 
 
 @pytest.mark.services
-def test_processes_end_when_nobody_wants_them_any_more(migrated_url: str, installation: Installation) -> None:
+def test_processes_end_when_nobody_wants_them_any_more(
+    migrated_url: str, installation: Installation
+) -> None:
     reader = open_log(installation.local_log_path)
     until = reader.ends(reader.places())
 

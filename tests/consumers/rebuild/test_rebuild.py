@@ -15,7 +15,14 @@ from consumers.database.migrate import migrate, schema_differences
 from consumers.errors import CuaProjectError, NotFoundError, UsageError
 from consumers.log.reader import TopicPartition
 from consumers.projection.loop import ProjectionLoop
-from consumers.rebuild.rebuild import Rebuilt, format_positions, parse_until, rebuild, rebuild_into, undo
+from consumers.rebuild.rebuild import (
+    Rebuilt,
+    format_positions,
+    parse_until,
+    rebuild,
+    rebuild_into,
+    undo,
+)
 from consumers.rebuild.verify import verify
 from schemas.ids import training_id
 from tests.reference_fold.comparison import database_tables, differences, plain_tables
@@ -57,7 +64,9 @@ def said() -> list[Said]:
     return said_by("a", "b", shape=SMALL)
 
 
-def test_tables_that_nobody_touched_are_equal_and_the_swap_changes_no_row(migrated_url: str, said: list[Said]) -> None:
+def test_tables_that_nobody_touched_are_equal_and_the_swap_changes_no_row(
+    migrated_url: str, said: list[Said]
+) -> None:
     log = memory_log(said)
     project(log, migrated_url)
     before = verify(MemoryReader(log), migrated_url)
@@ -71,33 +80,46 @@ def test_tables_that_nobody_touched_are_equal_and_the_swap_changes_no_row(migrat
     assert schema_differences(migrated_url) == []
 
 
-def test_an_empty_database_is_filled_with_the_same_hashes(migrated_url: str, database_url: str, said: list[Said]) -> None:
+def test_an_empty_database_is_filled_with_the_same_hashes(
+    migrated_url: str, database_url: str, said: list[Said]
+) -> None:
     log = memory_log(said)
     project(log, migrated_url)
 
     result = run(log, database_url)
 
     assert result.swapped
-    assert verify(MemoryReader(log), database_url).tables == verify(MemoryReader(log), migrated_url).tables
+    assert (
+        verify(MemoryReader(log), database_url).tables
+        == verify(MemoryReader(log), migrated_url).tables
+    )
     assert schema_differences(database_url) == []
 
 
-def test_changed_deleted_and_added_rows_are_named_and_healed(migrated_url: str, said: list[Said]) -> None:
+def test_changed_deleted_and_added_rows_are_named_and_healed(
+    migrated_url: str, said: list[Said]
+) -> None:
     log = memory_log(said)
     project(log, migrated_url)
-    ((changed, reward),) = rows(migrated_url, "SELECT id::text, reward FROM cua.rollout WHERE reward IS NOT NULL ORDER BY id LIMIT 1")
+    ((changed, reward),) = rows(
+        migrated_url,
+        "SELECT id::text, reward FROM cua.rollout WHERE reward IS NOT NULL ORDER BY id LIMIT 1",
+    )
     ((deleted,),) = rows(migrated_url, "SELECT id::text FROM cua.turn ORDER BY id LIMIT 1")
     added = "00000000-0000-0000-0000-000000000001"
     execute(
         migrated_url,
-        f"UPDATE cua.rollout SET reward = 7.5 WHERE id = '{changed}'; DELETE FROM cua.turn WHERE id = '{deleted}';"
-        f"INSERT INTO cua.validator SELECT '{added}', task_id, 'x', 'y', 'z', '{{}}', now() FROM cua.validator LIMIT 1",
+        f"UPDATE cua.rollout SET reward = 7.5 WHERE id = '{changed}'; DELETE FROM cua.turn WHERE id"
+        f" = '{deleted}';INSERT INTO cua.validator SELECT '{added}', task_id, 'x', 'y', 'z',"
+        " '{}', now() FROM cua.validator LIMIT 1",
     )
 
     found = verify(MemoryReader(log), migrated_url)
 
     assert not found.equal
-    assert {(one.table, one.key, one.column, one.live, one.replayed) for one in found.differences} == {
+    assert {
+        (one.table, one.key, one.column, one.live, one.replayed) for one in found.differences
+    } == {
         ("rollout", changed, "reward", "7.5", f"{reward:.0f}"),
         ("turn", deleted, None, "(no row)", "a row"),
         ("validator", added, None, "a row", "(no row)"),
@@ -109,7 +131,9 @@ def test_changed_deleted_and_added_rows_are_named_and_healed(migrated_url: str, 
     assert verify(MemoryReader(log), migrated_url).equal
 
 
-def test_a_rebuild_can_be_undone_and_the_projector_goes_on_from_there(migrated_url: str, said: list[Said]) -> None:
+def test_a_rebuild_can_be_undone_and_the_projector_goes_on_from_there(
+    migrated_url: str, said: list[Said]
+) -> None:
     log = memory_log(said[:200])
     project(log, migrated_url)
     execute(migrated_url, "UPDATE cua.turn SET reward = 9")
@@ -153,7 +177,10 @@ def reading(url: str) -> Iterator[dict[str, object]]:
             while not stop.is_set():
                 began = time.monotonic()
                 try:
-                    cursor.execute("SELECT (SELECT count(*) FROM cua.turn), (SELECT count(*) FROM cua.status_history)")
+                    cursor.execute(
+                        "SELECT (SELECT count(*) FROM cua.turn), (SELECT count(*) FROM"
+                        " cua.status_history)"
+                    )
                     counts.append(cursor.fetchone())
                 except psycopg2.Error as error:
                     errors.append(str(error))
@@ -171,10 +198,15 @@ def reading(url: str) -> Iterator[dict[str, object]]:
         thread.join(20)
 
 
-def test_readers_and_a_running_projector_notice_nothing_of_a_rebuild(migrated_url: str, said: list[Said]) -> None:
+def test_readers_and_a_running_projector_notice_nothing_of_a_rebuild(
+    migrated_url: str, said: list[Said]
+) -> None:
     log = memory_log(said[:100])
     stop = threading.Event()
-    projector = threading.Thread(target=ProjectionLoop(MemoryReader(log), migrated_url, batch_records=20).run_forever, args=(stop,))
+    projector = threading.Thread(
+        target=ProjectionLoop(MemoryReader(log), migrated_url, batch_records=20).run_forever,
+        args=(stop,),
+    )
     projector.start()
     try:
         with reading(migrated_url) as seen:
@@ -184,7 +216,9 @@ def test_readers_and_a_running_projector_notice_nothing_of_a_rebuild(migrated_ur
                 assert run(log, migrated_url).equal
             memory_log(said[340:], log)
             deadline = time.monotonic() + 20
-            while rows(migrated_url, "SELECT coalesce(sum(next_offset), 0) FROM cua.reader_position") != [(len(said),)]:
+            while rows(
+                migrated_url, "SELECT coalesce(sum(next_offset), 0) FROM cua.reader_position"
+            ) != [(len(said),)]:
                 assert time.monotonic() < deadline
                 time.sleep(0.02)
     finally:
@@ -201,7 +235,9 @@ def test_readers_and_a_running_projector_notice_nothing_of_a_rebuild(migrated_ur
     assert verify(MemoryReader(log), migrated_url).equal
 
 
-def test_a_long_transaction_of_a_reader_is_waited_for_and_named(migrated_url: str, said: list[Said]) -> None:
+def test_a_long_transaction_of_a_reader_is_waited_for_and_named(
+    migrated_url: str, said: list[Said]
+) -> None:
     log = memory_log(said)
     project(log, migrated_url)
     heard: list[str] = []
@@ -220,28 +256,34 @@ def test_a_long_transaction_of_a_reader_is_waited_for_and_named(migrated_url: st
     assert any("waiting to swap" in line and "cua-project slow reader" in line for line in heard)
 
 
-def test_what_readers_were_allowed_they_are_allowed_afterwards(migrated_url: str, said: list[Said]) -> None:
+def test_what_readers_were_allowed_they_are_allowed_afterwards(
+    migrated_url: str, said: list[Said]
+) -> None:
     role = "reader_" + migrated_url.rsplit("_", 1)[1]
     execute(
         migrated_url,
-        f'CREATE ROLE "{role}"; GRANT USAGE ON SCHEMA cua TO "{role}"; GRANT SELECT ON cua.turn TO "{role}";'
-        f'GRANT SELECT (id, status) ON cua.rollout TO "{role}"; GRANT SELECT ON cua.step TO PUBLIC',
+        f'CREATE ROLE "{role}"; GRANT USAGE ON SCHEMA cua TO "{role}"; GRANT SELECT ON cua.turn TO'
+        f' "{role}";GRANT SELECT (id, status) ON cua.rollout TO "{role}"; GRANT SELECT ON cua.step'
+        " TO PUBLIC",
     )
     try:
         run(memory_log(said), migrated_url)
 
         allowed = (
-            f"SELECT has_schema_privilege('{role}', 'cua', 'USAGE'), has_table_privilege('{role}', 'cua.turn', 'SELECT'), "
-            f"has_table_privilege('{role}', 'cua.obs', 'SELECT'), has_table_privilege('{role}', 'cua.step', 'SELECT'), "
-            f"has_column_privilege('{role}', 'cua.rollout', 'status', 'SELECT'), "
-            f"has_column_privilege('{role}', 'cua.rollout', 'reward', 'SELECT')"
+            f"SELECT has_schema_privilege('{role}', 'cua', 'USAGE'), has_table_privilege('{role}',"
+            f" 'cua.turn', 'SELECT'), has_table_privilege('{role}', 'cua.obs', 'SELECT'),"
+            f" has_table_privilege('{role}', 'cua.step', 'SELECT'), has_column_privilege('{role}',"
+            f" 'cua.rollout', 'status', 'SELECT'), has_column_privilege('{role}', 'cua.rollout',"
+            " 'reward', 'SELECT')"
         )
         assert rows(migrated_url, allowed) == [(True, True, False, True, True, False)]
     finally:
         execute(migrated_url, f'DROP OWNED BY "{role}"; DROP ROLE "{role}"')
 
 
-def test_a_log_without_its_beginning_is_refused_and_nothing_is_changed(migrated_url: str, said: list[Said]) -> None:
+def test_a_log_without_its_beginning_is_refused_and_nothing_is_changed(
+    migrated_url: str, said: list[Said]
+) -> None:
     log = memory_log(said)
     project(log, migrated_url)
     before = database_tables(migrated_url)
@@ -255,16 +297,30 @@ def test_a_log_without_its_beginning_is_refused_and_nothing_is_changed(migrated_
     assert database_tables(migrated_url) == before
 
 
-def test_one_training_or_a_moment_is_built_beside_the_live_tables(migrated_url: str, said: list[Said]) -> None:
+def test_one_training_or_a_moment_is_built_beside_the_live_tables(
+    migrated_url: str, said: list[Said]
+) -> None:
     log = memory_log(said)
     reader = MemoryReader(log)
     moment = BEGAN + timedelta(milliseconds=150)
 
     one = rebuild_into(reader, migrated_url, "only_a", run_name="a", until=None)
-    past = rebuild_into(reader, migrated_url, "past", run_name=None, until=parse_until(moment.isoformat(), reader))
-    same = rebuild_into(reader, migrated_url, "same", run_name=None, until=parse_until(format_positions(past.positions), reader))
+    past = rebuild_into(
+        reader, migrated_url, "past", run_name=None, until=parse_until(moment.isoformat(), reader)
+    )
+    same = rebuild_into(
+        reader,
+        migrated_url,
+        "same",
+        run_name=None,
+        until=parse_until(format_positions(past.positions), reader),
+    )
 
-    of_a = [said_one for said_one in said if f'"trainingid":"{training_id("a")}"'.encode() in said_one.value]
+    of_a = [
+        said_one
+        for said_one in said
+        if f'"trainingid":"{training_id("a")}"'.encode() in said_one.value
+    ]
     assert 0 < one.events == len(of_a) < len(said)
     expected = fold((said_one.subject, said_one.value) for said_one in of_a)
     assert differences(plain_tables(expected.tables), database_tables(migrated_url, "only_a")) == []
@@ -276,22 +332,34 @@ def test_one_training_or_a_moment_is_built_beside_the_live_tables(migrated_url: 
         rebuild_into(reader, migrated_url, "past", run_name=None, until=None)
 
 
-def test_what_a_killed_rebuild_left_is_dropped_by_the_next(migrated_url: str, said: list[Said]) -> None:
-    execute(migrated_url, "CREATE SCHEMA cua_rebuild_0badcafe; CREATE TABLE cua_rebuild_0badcafe.turn ()")
+def test_what_a_killed_rebuild_left_is_dropped_by_the_next(
+    migrated_url: str, said: list[Said]
+) -> None:
+    execute(
+        migrated_url,
+        "CREATE SCHEMA cua_rebuild_0badcafe; CREATE TABLE cua_rebuild_0badcafe.turn ()",
+    )
     log = memory_log(said)
     project(log, migrated_url)
 
     assert verify(MemoryReader(log), migrated_url).equal
 
-    assert rows(migrated_url, "SELECT nspname FROM pg_namespace WHERE nspname ~ '^cua' ORDER BY 1") == [("cua",), ("cua_ops",)]
+    assert rows(
+        migrated_url, "SELECT nspname FROM pg_namespace WHERE nspname ~ '^cua' ORDER BY 1"
+    ) == [("cua",), ("cua_ops",)]
 
 
-def test_verify_compares_one_moment_while_the_projector_goes_on(migrated_url: str, said: list[Said]) -> None:
+def test_verify_compares_one_moment_while_the_projector_goes_on(
+    migrated_url: str, said: list[Said]
+) -> None:
     log = memory_log(said[:200])
     project(log, migrated_url)
     memory_log(said[200:], log)
     stop = threading.Event()
-    projector = threading.Thread(target=ProjectionLoop(MemoryReader(log), migrated_url, batch_records=5).run_forever, args=(stop,))
+    projector = threading.Thread(
+        target=ProjectionLoop(MemoryReader(log), migrated_url, batch_records=5).run_forever,
+        args=(stop,),
+    )
     projector.start()
     try:
         assert all(verify(MemoryReader(log), migrated_url).equal for _ in range(4))

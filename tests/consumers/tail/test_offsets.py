@@ -30,11 +30,23 @@ def at(time: datetime) -> Bound:
         ("10m", OffsetSpec(at(NOW - timedelta(minutes=10)), None)),
         ("1h30m", OffsetSpec(at(NOW - timedelta(hours=1, minutes=30)), None)),
         ("@2026-11-21", OffsetSpec(at(datetime(2026, 11, 21, tzinfo=UTC)), None)),
-        ("@2026-11-21T03:14:15Z", OffsetSpec(at(datetime(2026, 11, 21, 3, 14, 15, tzinfo=UTC)), None)),
-        ("@2026-11-21T03:14:15.5Z", OffsetSpec(at(datetime(2026, 11, 21, 3, 14, 15, 500_000, tzinfo=UTC)), None)),
-        ("@2026-11-21T05:14:15+02:00", OffsetSpec(at(datetime(2026, 11, 21, 3, 14, 15, tzinfo=UTC)), None)),
+        (
+            "@2026-11-21T03:14:15Z",
+            OffsetSpec(at(datetime(2026, 11, 21, 3, 14, 15, tzinfo=UTC)), None),
+        ),
+        (
+            "@2026-11-21T03:14:15.5Z",
+            OffsetSpec(at(datetime(2026, 11, 21, 3, 14, 15, 500_000, tzinfo=UTC)), None),
+        ),
+        (
+            "@2026-11-21T05:14:15+02:00",
+            OffsetSpec(at(datetime(2026, 11, 21, 3, 14, 15, tzinfo=UTC)), None),
+        ),
         ("@1795230855", OffsetSpec(at(datetime(2026, 11, 21, 3, 14, 15, tzinfo=UTC)), None)),
-        ("@1795230855926", OffsetSpec(at(datetime(2026, 11, 21, 3, 14, 15, 926_000, tzinfo=UTC)), None)),
+        (
+            "@1795230855926",
+            OffsetSpec(at(datetime(2026, 11, 21, 3, 14, 15, 926_000, tzinfo=UTC)), None),
+        ),
         ("@-10m", OffsetSpec(at(NOW - timedelta(minutes=10)), None)),
         ("@-2h:-1h", OffsetSpec(at(NOW - timedelta(hours=2)), at(NOW - timedelta(hours=1)))),
         ("@-2h:30m", OffsetSpec(at(NOW - timedelta(hours=2)), at(NOW - timedelta(minutes=90)))),
@@ -43,16 +55,42 @@ def at(time: datetime) -> Bound:
         ("@:2026-11-21", OffsetSpec(START, at(datetime(2026, 11, 21, tzinfo=UTC)))),
         (
             "@2026-11-21T03:14:15Z:2026-11-21T04:00:00Z",
-            OffsetSpec(at(datetime(2026, 11, 21, 3, 14, 15, tzinfo=UTC)), at(datetime(2026, 11, 21, 4, tzinfo=UTC))),
+            OffsetSpec(
+                at(datetime(2026, 11, 21, 3, 14, 15, tzinfo=UTC)),
+                at(datetime(2026, 11, 21, 4, tzinfo=UTC)),
+            ),
         ),
-        ("@2026-11-21T03:14:15Z:1m", OffsetSpec(*(at(datetime(2026, 11, 21, 3, minute, 15, tzinfo=UTC)) for minute in (14, 15)))),
+        (
+            "@2026-11-21T03:14:15Z:1m",
+            OffsetSpec(
+                *(at(datetime(2026, 11, 21, 3, minute, 15, tzinfo=UTC)) for minute in (14, 15))
+            ),
+        ),
     ],
 )
 def test_the_grammar_is_rpks(text: str, spec: OffsetSpec) -> None:
     assert parse_offset(text, NOW) == spec
 
 
-@pytest.mark.parametrize("text", ["", "@", "x", "1:2:3", "3:x", "--5", "+", "@12", "@2026-13-01", "10 m", "@x:y", "5.5", "٣", "@start"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "@",
+        "x",
+        "1:2:3",
+        "3:x",
+        "--5",
+        "+",
+        "@12",
+        "@2026-13-01",
+        "10 m",
+        "@x:y",
+        "5.5",
+        "٣",
+        "@start",
+    ],
+)
 def test_what_is_no_offset_is_a_usage_error_that_shows_what_is_one(text: str) -> None:
     with pytest.raises(UsageError, match="none of start, end, N"):
         parse_offset(text, NOW)
@@ -69,10 +107,22 @@ def test_any_text_is_either_read_or_refused(text: str) -> None:
 
 @given(st.integers(0, 10**12), st.integers(0, 10**12))
 def test_a_range_of_offsets_comes_back_as_it_was_written(first: int, second: int) -> None:
-    assert parse_offset(f"{first}:{second}", NOW) == OffsetSpec(Bound("at", first), Bound("at", second))
+    assert parse_offset(f"{first}:{second}", NOW) == OffsetSpec(
+        Bound("at", first), Bound("at", second)
+    )
 
 
-@given(st.integers(0, 400), st.integers(0, 23), st.integers(0, 59), st.integers(0, 59), st.integers(0, 999))
-def test_a_duration_is_the_sum_of_its_parts(days: int, hours: int, minutes: int, seconds: int, milliseconds: int) -> None:
-    expected = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds, milliseconds=milliseconds)
+@given(
+    st.integers(0, 400),
+    st.integers(0, 23),
+    st.integers(0, 59),
+    st.integers(0, 59),
+    st.integers(0, 999),
+)
+def test_a_duration_is_the_sum_of_its_parts(
+    days: int, hours: int, minutes: int, seconds: int, milliseconds: int
+) -> None:
+    expected = timedelta(
+        days=days, hours=hours, minutes=minutes, seconds=seconds, milliseconds=milliseconds
+    )
     assert parse_duration(f"{days}d{hours}h{minutes}m{seconds}s{milliseconds}ms") == expected

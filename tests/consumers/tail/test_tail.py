@@ -28,8 +28,8 @@ from schemas.ids import EPOCH_START, training_id
 from schemas.installation import Installation
 from schemas.turn import Sampling, TokenRecord, TurnTaken
 from tests.producer.emit.reading import installation_at, read_all
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 BLOB = "blob:sha256:" + "ab" * 32
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -47,7 +47,15 @@ def environ(tmp_path: Path) -> dict[str, str]:
 @pytest.fixture
 def tail(environ: dict[str, str]) -> Run:
     def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(command(*arguments), cwd=ROOT, env=environ, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(
+            command(*arguments),
+            cwd=ROOT,
+            env=environ,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
 
     return run
 
@@ -66,7 +74,13 @@ def emitter(installation: Installation) -> Iterator[Emitter]:
 def request_environments(emitter: Emitter, names: list[str], training: str | None = None) -> None:
     for name in names:
         payload = EnvironmentRequested(env_type=name, box_type="android", config={})
-        emitter.emit(Fact(f"environment/{uuid4()}", payload, None if training is None else training_id(training)))
+        emitter.emit(
+            Fact(
+                f"environment/{uuid4()}",
+                payload,
+                None if training is None else training_id(training),
+            )
+        )
     emitter.flush(10)
 
 
@@ -75,7 +89,9 @@ def names(done: "subprocess.CompletedProcess[str]") -> list[str]:
     return [json.loads(line)["data"]["env_type"] for line in done.stdout.splitlines()]
 
 
-def test_json_is_the_envelope_as_it_was_written_with_its_place_in_the_log(tail: Run, emitter: Emitter, installation: Installation) -> None:
+def test_json_is_the_envelope_as_it_was_written_with_its_place_in_the_log(
+    tail: Run, emitter: Emitter, installation: Installation
+) -> None:
     request_environments(emitter, ["a", "b", "c"])
     lines = [json.loads(line) for line in tail("--json").stdout.splitlines()]
     records = read_all(installation)
@@ -85,19 +101,25 @@ def test_json_is_the_envelope_as_it_was_written_with_its_place_in_the_log(tail: 
         assert line == json.loads(record.value)
 
 
-def test_records_come_in_the_order_of_appending_over_all_partitions(tail: Run, emitter: Emitter) -> None:
+def test_records_come_in_the_order_of_appending_over_all_partitions(
+    tail: Run, emitter: Emitter
+) -> None:
     order = [f"n{number}" for number in range(40)]
     request_environments(emitter, order)
     assert names(tail("--json")) == order
 
 
-def test_num_is_the_last_ones_and_from_an_offset_the_first_ones(tail: Run, emitter: Emitter) -> None:
+def test_num_is_the_last_ones_and_from_an_offset_the_first_ones(
+    tail: Run, emitter: Emitter
+) -> None:
     request_environments(emitter, ["a", "b", "c", "d"])
     assert names(tail("--json", "-n", "2")) == ["c", "d"]
     assert names(tail("--json", "-n", "2", "--offset", "start")) == ["a", "b"]
 
 
-def test_filters_are_by_training_stream_type_and_place(tail: Run, emitter: Emitter, installation: Installation) -> None:
+def test_filters_are_by_training_stream_type_and_place(
+    tail: Run, emitter: Emitter, installation: Installation
+) -> None:
     request_environments(emitter, ["mine"], training="demo")
     request_environments(emitter, ["theirs"], training="other")
     assert names(tail("--json", "--training", "demo")) == ["mine"]
@@ -107,11 +129,19 @@ def test_filters_are_by_training_stream_type_and_place(tail: Run, emitter: Emitt
     last = read_all(installation)[-1]
     assert names(tail("--json", "--stream", str(last.key))) == ["theirs"]
     assert names(tail("--json", "--topic", "training")) == []
-    assert "theirs" in names(tail("--json", "--topic", "cua.rollouts", "--partition", str(last.partition)))
+    assert "theirs" in names(
+        tail("--json", "--topic", "cua.rollouts", "--partition", str(last.partition))
+    )
 
 
 def test_an_unknown_topic_and_a_bad_offset_are_usage_errors(tail: Run) -> None:
-    for arguments in (["--topic", "nope"], ["--offset", "nope"], ["--json", "--format", "%v"], ["--format", "%z"], ["-n", "0"]):
+    for arguments in (
+        ["--topic", "nope"],
+        ["--offset", "nope"],
+        ["--json", "--format", "%v"],
+        ["--format", "%z"],
+        ["-n", "0"],
+    ):
         done = tail(*arguments)
         assert done.returncode == 2, arguments
         assert done.stdout == ""
@@ -123,7 +153,9 @@ def test_an_empty_log_shows_nothing_and_is_no_error(tail: Run) -> None:
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_a_cursor_goes_on_exactly_where_the_last_tail_ended(tail: Run, emitter: Emitter, tmp_path: Path) -> None:
+def test_a_cursor_goes_on_exactly_where_the_last_tail_ended(
+    tail: Run, emitter: Emitter, tmp_path: Path
+) -> None:
     cursor = ["--cursor", str(tmp_path / "cursor.json"), "--json"]
     request_environments(emitter, ["a", "b", "c"])
     shown = names(tail(*cursor, "-n", "2"))
@@ -145,17 +177,24 @@ def test_a_cursor_of_another_log_is_an_error(tail: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("emitter")
-def test_a_file_that_is_no_cursor_is_a_usage_error_and_stays_as_it_is(tail: Run, tmp_path: Path) -> None:
+def test_a_file_that_is_no_cursor_is_a_usage_error_and_stays_as_it_is(
+    tail: Run, tmp_path: Path
+) -> None:
     (tmp_path / "notes.txt").write_text("my notes")
     assert tail("--cursor", str(tmp_path / "notes.txt")).returncode == 2
     assert (tmp_path / "notes.txt").read_text() == "my notes"
 
 
-def test_format_strings_say_what_they_are_told(tail: Run, emitter: Emitter, installation: Installation) -> None:
+def test_format_strings_say_what_they_are_told(
+    tail: Run, emitter: Emitter, installation: Installation
+) -> None:
     request_environments(emitter, ["a"])
     (record,) = read_all(installation)
     done = tail("--format", r"%t|%p|%o|%k|%T|%s|%e/%q|%i|%%|\x41\t\\\n")
-    assert done.stdout == (f"cua.rollouts|{record.partition}|0|{record.key}|cua.environment.requested|{record.key}|1/1|1|%|A\t\\\n")
+    assert (
+        done.stdout
+        == f"cua.rollouts|{record.partition}|0|{record.key}|cua.environment.requested|{record.key}|1/1|1|%|A\t\\\n"
+    )
     assert tail("--format", "%v").stdout.encode() == record.value
 
 
@@ -172,9 +211,13 @@ class WatchedReader(LocalLogReader):
         return found
 
 
-def test_of_a_log_that_appears_while_tail_waits_nothing_is_missed_and_the_number_ends_it(installation: Installation) -> None:
+def test_of_a_log_that_appears_while_tail_waits_nothing_is_missed_and_the_number_ends_it(
+    installation: Installation,
+) -> None:
     reader, out = WatchedReader(installation), io.BytesIO()
-    wanted = Tail(offset=None, limit=2, follow=True, selection=EventFilter(), is_wanted=lambda _: True)
+    wanted = Tail(
+        offset=None, limit=2, follow=True, selection=EventFilter(), is_wanted=lambda _: True
+    )
     thread = threading.Thread(target=TailSession(reader, wanted, json_line, out, None).run)
     thread.start()
     assert reader.was_asked.wait(10)
@@ -183,12 +226,23 @@ def test_of_a_log_that_appears_while_tail_waits_nothing_is_missed_and_the_number
     thread.join(10)
     assert not thread.is_alive()
     reader.close()
-    assert [json.loads(line)["data"]["env_type"] for line in out.getvalue().splitlines()] == ["a", "b"]
+    assert [json.loads(line)["data"]["env_type"] for line in out.getvalue().splitlines()] == [
+        "a",
+        "b",
+    ]
 
 
-def test_follow_without_a_cursor_begins_at_the_end(environ: dict[str, str], emitter: Emitter) -> None:
+def test_follow_without_a_cursor_begins_at_the_end(
+    environ: dict[str, str], emitter: Emitter
+) -> None:
     request_environments(emitter, ["old"])
-    process = subprocess.Popen(command("--follow", "--json", "-n", "1"), cwd=ROOT, env=environ, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command("--follow", "--json", "-n", "1"),
+        cwd=ROOT,
+        env=environ,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     deadline = time.monotonic() + 30
     while process.poll() is None and time.monotonic() < deadline:
         request_environments(emitter, ["new"])
@@ -197,9 +251,16 @@ def test_follow_without_a_cursor_begins_at_the_end(environ: dict[str, str], emit
     assert [json.loads(line)["data"]["env_type"] for line in said.splitlines()] == ["new"]
 
 
-def test_an_unreadable_record_is_shown_as_such_and_the_rest_goes_on(tail: Run, emitter: Emitter, installation: Installation) -> None:
+def test_an_unreadable_record_is_shown_as_such_and_the_rest_goes_on(
+    tail: Run, emitter: Emitter, installation: Installation
+) -> None:
     log = LocalLog(installation.local_log_path)
-    log.append([Record("cua.rollouts", "rollout/x", b"\xff\x1b[31mnot json"), Record("cua.rollouts", "rollout/x", b'{"half":')])
+    log.append(
+        [
+            Record("cua.rollouts", "rollout/x", b"\xff\x1b[31mnot json"),
+            Record("cua.rollouts", "rollout/x", b'{"half":'),
+        ]
+    )
     log.close()
     request_environments(emitter, ["a"])
     lines = tail().stdout.splitlines()
@@ -210,7 +271,9 @@ def test_an_unreadable_record_is_shown_as_such_and_the_rest_goes_on(tail: Run, e
     assert tail("--format", r"%T|%k\n").stdout.splitlines()[0] == "|rollout/x"
 
 
-def test_the_human_view_decodes_arrays_shortens_them_and_never_dumps_what_is_large(tail: Run, emitter: Emitter) -> None:
+def test_the_human_view_decodes_arrays_shortens_them_and_never_dumps_what_is_large(
+    tail: Run, emitter: Emitter
+) -> None:
     tokens = TokenRecord(
         prompt_tokens=encode_int32(range(2000)),
         prompt_images=(BLOB,),
@@ -236,7 +299,9 @@ def test_the_human_view_decodes_arrays_shortens_them_and_never_dumps_what_is_lar
     )
     owner = uuid4()
     emitter.resume_stream(
-        f"rollout/{owner}", position=emitter.read_back(f"rollout/{owner}", {}).position, statuses={("rollout", owner): "running"}
+        f"rollout/{owner}",
+        position=emitter.read_back(f"rollout/{owner}", {}).position,
+        statuses={("rollout", owner): "running"},
     )
     emitter.emit(Fact(f"rollout/{owner}", turn)).wait(10)
     line = tail().stdout
@@ -244,12 +309,18 @@ def test_the_human_view_decodes_arrays_shortens_them_and_never_dumps_what_is_lar
     assert "completion_logprobs: [2: -0.5 -inf]" in line
     assert "blob:abababab" in line
     assert len(line) < 1500
-    assert not any(ord(character) < 32 or character in "\x7f\u202e" for character in line.rstrip("\n"))
+    assert not any(
+        ord(character) < 32 or character in "\x7f\u202e" for character in line.rstrip("\n")
+    )
 
 
-def test_a_reader_of_the_output_that_goes_away_is_no_error(environ: dict[str, str], emitter: Emitter) -> None:
+def test_a_reader_of_the_output_that_goes_away_is_no_error(
+    environ: dict[str, str], emitter: Emitter
+) -> None:
     request_environments(emitter, ["a" * 200] * 2000)
-    process = subprocess.Popen(command("--json"), cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        command("--json"), cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     assert process.stdout is not None
     assert process.stderr is not None
     process.stdout.readline()
@@ -260,16 +331,27 @@ def test_a_reader_of_the_output_that_goes_away_is_no_error(environ: dict[str, st
 
 
 def test_every_array_of_the_schemas_is_known_to_the_human_view() -> None:
-    assert decoders() == {"prompt_tokens": "<i4", "completion_tokens": "<i4", "completion_logprobs": "<f4"}
+    assert decoders() == {
+        "prompt_tokens": "<i4",
+        "completion_tokens": "<i4",
+        "completion_logprobs": "<f4",
+    }
 
 
 def test_nothing_that_a_terminal_obeys_survives() -> None:
-    assert plain("ok é 漢\x00\x1b[0m\x9b31m\u200b\u2066\ud800end") == "ok é 漢\ufffd\ufffd[0m\ufffd31m\ufffd\ufffd\ufffdend"
+    assert (
+        plain("ok é 漢\x00\x1b[0m\x9b31m\u200b\u2066\ud800end")
+        == "ok é 漢\ufffd\ufffd[0m\ufffd31m\ufffd\ufffd\ufffdend"
+    )
 
 
-def test_a_kafka_that_is_not_there_is_exit_5_at_once_with_what_to_do(environ: dict[str, str]) -> None:
+def test_a_kafka_that_is_not_there_is_exit_5_at_once_with_what_to_do(
+    environ: dict[str, str],
+) -> None:
     unreachable = {**environ, "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1"}
-    done = subprocess.run(command(), cwd=ROOT, env=unreachable, capture_output=True, text=True, timeout=8, check=False)
+    done = subprocess.run(
+        command(), cwd=ROOT, env=unreachable, capture_output=True, text=True, timeout=8, check=False
+    )
     assert done.returncode == 5
     assert "KAFKA_BOOTSTRAP_SERVERS" in done.stderr
     assert "Traceback" not in done.stderr

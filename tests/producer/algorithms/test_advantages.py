@@ -15,7 +15,8 @@ def test_an_advantage_is_the_reward_minus_the_group_s_mean() -> None:
 
 
 def test_division_by_the_standard_deviation_is_asked_for() -> None:
-    # mean 0.25, variance (0.5625 + 3 * 0.0625) / 4 = 0.1875, sd 0.433013; 0.75 / 0.483013 and -0.25 / 0.483013
+    # mean 0.25, variance (0.5625 + 3 * 0.0625) / 4 = 0.1875, sd 0.433013; 0.75 / 0.483013 and -0.25
+    # / 0.483013
     assert group_advantages([1.0, 0.0, 0.0, 0.0], divide_by_std=True) == pytest.approx(
         [1.552754, -0.517585, -0.517585, -0.517585], abs=1e-6
     )
@@ -29,7 +30,9 @@ def test_a_group_of_one_reward_has_no_signal_and_no_advantage() -> None:
 
 
 @given(rewards, st.booleans(), st.floats(-5, 5))
-def test_advantages_sum_to_zero_and_ignore_what_all_rewards_share(rewards_G: list[float], by_std: bool, shift: float) -> None:
+def test_advantages_sum_to_zero_and_ignore_what_all_rewards_share(
+    rewards_G: list[float], by_std: bool, shift: float
+) -> None:
     advantages = group_advantages(rewards_G, divide_by_std=by_std)
     assert sum(advantages) == pytest.approx(0.0, abs=1e-6)
     shifted = group_advantages([reward + shift for reward in rewards_G], divide_by_std=by_std)

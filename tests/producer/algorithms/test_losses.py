@@ -32,14 +32,20 @@ def test_importance_sampling_sums_ratio_times_advantage() -> None:
 
 def test_ppo_takes_the_smaller_of_clipped_and_unclipped() -> None:
     loss, gradient = loss_and_gradient("ppo")
-    # min(2, 1.2) + min(-2, -2) + min(1.5, 2.4) + min(-2, -1.2); no gradient where the clipped one was taken
+    # min(2, 1.2) + min(-2, -2) + min(1.5, 2.4) + min(-2, -1.2); no gradient where the clipped one
+    # was taken
     assert loss == pytest.approx(-(1.2 - 2.0 + 1.5 - 2.0))
     assert gradient == pytest.approx([0.0, 2.0, -1.5, 2.0])
 
 
 def test_cispo_weighs_log_probs_by_a_clipped_ratio_without_gradient() -> None:
     loss, gradient = loss_and_gradient("cispo")
-    expected = 1.2 * math.log(0.4) * 1 + 1.0 * math.log(0.5) * -2 + 0.8 * math.log(0.4) * 3 + 1.2 * math.log(0.4) * -1
+    expected = (
+        1.2 * math.log(0.4) * 1
+        + 1.0 * math.log(0.5) * -2
+        + 0.8 * math.log(0.4) * 3
+        + 1.2 * math.log(0.4) * -1
+    )
     assert loss == pytest.approx(-expected)
     assert gradient == pytest.approx([-1.2, 2.0, -2.4, 1.2])
 
@@ -55,8 +61,14 @@ def test_on_policy_every_loss_has_the_gradient_of_reinforce(name: LossName) -> N
 @pytest.mark.parametrize("name", get_args(LossName))
 def test_a_loss_is_a_sum_so_parts_add_up(name: LossName) -> None:
     whole = policy_loss(name, NEW, OLD, ADVANTAGES)
-    parts = sum(policy_loss(name, NEW[part], OLD[part], ADVANTAGES[part]) for part in (slice(0, 1), slice(1, 4)))
-    terms = [float(policy_loss(name, *(values[at : at + 1] for values in (NEW, OLD, ADVANTAGES)))) for at in range(4)]
+    parts = sum(
+        policy_loss(name, NEW[part], OLD[part], ADVANTAGES[part])
+        for part in (slice(0, 1), slice(1, 4))
+    )
+    terms = [
+        float(policy_loss(name, *(values[at : at + 1] for values in (NEW, OLD, ADVANTAGES))))
+        for at in range(4)
+    ]
     assert float(whole) == pytest.approx(float(parts), rel=0, abs=rounding_of_sum(terms))
 
 
@@ -66,7 +78,9 @@ def test_kl_estimates_are_the_mean_log_ratio_and_half_its_mean_square() -> None:
     assert estimates.v2 == pytest.approx(0.5 * (0.25 + 1.0) / 2)
 
 
-def test_the_kl_penalty_moves_advantage_from_tokens_that_drifted_most_to_those_that_drifted_least() -> None:
+def test_the_kl_penalty_moves_advantage_from_tokens_that_drifted_most_to_those_that_drifted_least() -> (
+    None
+):
     sampled, base = torch.tensor([-1.0, -1.0, -3.0]), torch.tensor([-2.0, -1.0, -2.0])
     # drift 1, 0, -1 with mean 0
     penalised = kl_penalised(torch.tensor([0.5, 0.5, 0.5]), sampled, base, 0.1)

@@ -39,7 +39,17 @@ def test_a_phone_that_hangs_blocks_for_as_long_as_it_was_told() -> None:
 
 
 def test_a_setup_command_that_fails_fails_the_environment_and_names_the_command() -> None:
-    task = Task("broken", "broken", "x", None, None, 5, None, None, setup=("settings put global wifi_on 1", "settngs put a b"))
+    task = Task(
+        "broken",
+        "broken",
+        "x",
+        None,
+        None,
+        5,
+        None,
+        None,
+        setup=("settings put global wifi_on 1", "settngs put a b"),
+    )
     with pytest.raises(EnvironmentFailedError, match="settngs put a b"):
         AndroidSim().open(task, 0)
 

@@ -22,13 +22,33 @@ ANY_ACTION: st.SearchStrategy[Action] = st.one_of(
     st.builds(actions.DoubleClick, **POINTS),
     st.builds(actions.LongPress, **POINTS),
     st.builds(actions.Swipe, **POINTS, to_x=st.integers(0, 420), to_y=st.integers(0, 700)),
-    st.builds(actions.Drag, path=st.lists(st.tuples(st.integers(0, 359), st.integers(0, 639)), min_size=2, max_size=4).map(tuple)),
-    st.builds(actions.Scroll, **POINTS, scroll_x=st.integers(-900, 900), scroll_y=st.integers(-900, 900)),
+    st.builds(
+        actions.Drag,
+        path=st.lists(
+            st.tuples(st.integers(0, 359), st.integers(0, 639)), min_size=2, max_size=4
+        ).map(tuple),
+    ),
+    st.builds(
+        actions.Scroll, **POINTS, scroll_x=st.integers(-900, 900), scroll_y=st.integers(-900, 900)
+    ),
     st.builds(actions.Move, **POINTS),
-    st.builds(actions.KeyPress, keys=st.sampled_from([("enter",), ("a",), ("backspace",), ("ctrl", "c"), ("power", "volume_down")])),
+    st.builds(
+        actions.KeyPress,
+        keys=st.sampled_from(
+            [("enter",), ("a",), ("backspace",), ("ctrl", "c"), ("power", "volume_down")]
+        ),
+    ),
     st.builds(Type, text=st.text(max_size=12)),
-    st.builds(actions.SystemButton, button=st.sampled_from(["home", "back", "recents", "power", "volume_up", "volume_down"])),
-    st.builds(OpenApp, package=st.sampled_from(["com.android.settings", "com.android.chrome", "com.android.contacts", "no.such.app"])),
+    st.builds(
+        actions.SystemButton,
+        button=st.sampled_from(["home", "back", "recents", "power", "volume_up", "volume_down"]),
+    ),
+    st.builds(
+        OpenApp,
+        package=st.sampled_from(
+            ["com.android.settings", "com.android.chrome", "com.android.contacts", "no.such.app"]
+        ),
+    ),
     st.builds(actions.Wait),
     st.builds(actions.Screenshot),
     st.builds(actions.Answer, text=st.text(max_size=5)),
@@ -43,8 +63,14 @@ def opened(seed: int) -> AndroidSim:
 
 
 @settings(max_examples=60)
-@given(seed=st.integers(0, 1000), history=st.lists(ANY_ACTION, max_size=12), taps=st.lists(st.integers(0, 50), max_size=12))
-def test_any_history_leaves_a_valid_screen_and_the_same_history_the_same_bytes(seed: int, history: list[Action], taps: list[int]) -> None:
+@given(
+    seed=st.integers(0, 1000),
+    history=st.lists(ANY_ACTION, max_size=12),
+    taps=st.lists(st.integers(0, 50), max_size=12),
+)
+def test_any_history_leaves_a_valid_screen_and_the_same_history_the_same_bytes(
+    seed: int, history: list[Action], taps: list[int]
+) -> None:
     shots: list[bytes] = []
     for _ in range(2):
         sim = opened(seed)
@@ -69,14 +95,18 @@ def test_any_history_leaves_a_valid_screen_and_the_same_history_the_same_bytes(s
 
 @settings(max_examples=40)
 @given(seed=st.integers(0, 1000), taps=st.lists(st.integers(0, 50), max_size=8))
-def test_every_element_lies_on_the_screen_and_a_tap_in_its_middle_reaches_it(seed: int, taps: list[int]) -> None:
+def test_every_element_lies_on_the_screen_and_a_tap_in_its_middle_reaches_it(
+    seed: int, taps: list[int]
+) -> None:
     sim = opened(seed)
     for tap in taps:
         elements = sim.visible_elements()
         x0, y0, x1, y1 = elements[tap % len(elements)].box
         sim.act(Click(x=(x0 + x1) // 2, y=(y0 + y1) // 2))
     elements = sim.visible_elements()
-    assert all(0 <= e.box[0] < e.box[2] <= 360 and 0 <= e.box[1] < e.box[3] <= 640 for e in elements)
+    assert all(
+        0 <= e.box[0] < e.box[2] <= 360 and 0 <= e.box[1] < e.box[3] <= 640 for e in elements
+    )
     assert len({element.name for element in elements}) == len(elements), "names tell elements apart"
     assert {"nav_back", "nav_home", "nav_recents"} <= {element.name for element in elements}
 
@@ -118,7 +148,10 @@ def test_a_switch_changes_its_pixels_and_its_element_says_so(phone: AndroidSim) 
     assert state["wifi_switch"] == "off"
     phone.shell("settings put global wifi_on 1")
     assert phone.look().png != off, "what a shell changes is seen"
-    assert next(element.state for element in phone.visible_elements() if element.name == "wifi_switch") == "on"
+    assert (
+        next(element.state for element in phone.visible_elements() if element.name == "wifi_switch")
+        == "on"
+    )
 
 
 def test_the_shade_opens_half_then_fully_and_back_closes_it(phone: AndroidSim) -> None:
@@ -150,7 +183,9 @@ def test_a_list_scrolls_by_what_the_finger_moved_and_stops_at_its_end(phone: And
     assert phone.phone.scroll_px["com.android.settings/root"] == 0
 
 
-def test_recents_lead_back_to_an_app_as_it_was_left(phone: AndroidSim, tap: Callable[[str], None]) -> None:
+def test_recents_lead_back_to_an_app_as_it_was_left(
+    phone: AndroidSim, tap: Callable[[str], None]
+) -> None:
     phone.shell("am start -n com.android.settings/.Settings$DisplaySettingsActivity")
     left = phone.look().png
     phone.act(OpenApp(package="com.android.chrome"))
@@ -159,7 +194,9 @@ def test_recents_lead_back_to_an_app_as_it_was_left(phone: AndroidSim, tap: Call
     assert phone.look().png == left
 
 
-def test_typed_text_and_tapped_keys_write_the_same(phone: AndroidSim, tap: Callable[[str], None]) -> None:
+def test_typed_text_and_tapped_keys_write_the_same(
+    phone: AndroidSim, tap: Callable[[str], None]
+) -> None:
     phone.act(OpenApp(package="com.android.chrome"))
     tap("url_bar")
     phone.act(Type(text="a.b"))
@@ -173,15 +210,23 @@ def test_typed_text_and_tapped_keys_write_the_same(phone: AndroidSim, tap: Calla
     assert phone.phone.page == "site:a.b"
 
 
-def test_airplane_mode_takes_the_radios_along_and_gives_them_back(phone: AndroidSim, tap: Callable[[str], None]) -> None:
+def test_airplane_mode_takes_the_radios_along_and_gives_them_back(
+    phone: AndroidSim, tap: Callable[[str], None]
+) -> None:
     for command in ("airplane_mode_on 0", "wifi_on 1", "bluetooth_on 0"):
         phone.shell(f"settings put global {command}")
     phone.act(HOME)
     phone.act(SWIPES["down"])
     tap("airplane_tile")
-    assert [phone.shell(f"settings get global {key}").strip() for key in ("airplane_mode_on", "wifi_on", "bluetooth_on")] == ["1", "0", "0"]
+    assert [
+        phone.shell(f"settings get global {key}").strip()
+        for key in ("airplane_mode_on", "wifi_on", "bluetooth_on")
+    ] == ["1", "0", "0"]
     tap("airplane_tile")
-    assert [phone.shell(f"settings get global {key}").strip() for key in ("airplane_mode_on", "wifi_on", "bluetooth_on")] == ["0", "1", "0"]
+    assert [
+        phone.shell(f"settings get global {key}").strip()
+        for key in ("airplane_mode_on", "wifi_on", "bluetooth_on")
+    ] == ["0", "1", "0"]
 
 
 @pytest.mark.parametrize(
@@ -195,7 +240,9 @@ def test_airplane_mode_takes_the_radios_along_and_gives_them_back(phone: Android
         (actions.KeyPress(keys=("ctrl", "c")), "no key ctrl+c"),
     ],
 )
-def test_what_a_phone_cannot_do_is_refused_with_its_reason(phone: AndroidSim, action: Action, reason: str) -> None:
+def test_what_a_phone_cannot_do_is_refused_with_its_reason(
+    phone: AndroidSim, action: Action, reason: str
+) -> None:
     with pytest.raises(ActionRefusedError, match=reason.replace("+", r"\+")):
         phone.act(action)
 

@@ -43,8 +43,13 @@ def test_the_activity_dump_names_the_page_and_what_it_is_about(phone: AndroidSim
 
 def test_sound_notifications_packages_and_files_can_be_asked(phone: AndroidSim) -> None:
     phone.shell("cmd media_session volume --stream 3 --set 7")
-    assert "- STREAM_MUSIC:\n   Muted: false\n   Min: 0\n   Max: 20\n   streamVolume:7\n" in phone.shell("dumpsys audio")
-    assert phone.shell("dumpsys notification").count("NotificationRecord(") == len(phone.phone.notifications)
+    assert (
+        "- STREAM_MUSIC:\n   Muted: false\n   Min: 0\n   Max: 20\n   streamVolume:7\n"
+        in phone.shell("dumpsys audio")
+    )
+    assert phone.shell("dumpsys notification").count("NotificationRecord(") == len(
+        phone.phone.notifications
+    )
     assert "package:com.android.chrome\n" in phone.shell("pm list packages")
     assert phone.shell("pm list packages testapp") == "package:com.example.testapp\n"
     phone.shell("screencap -p /sdcard/Pictures/Screenshots/a.png")
@@ -60,7 +65,14 @@ def test_an_app_is_running_from_its_start_to_its_force_stop(phone: AndroidSim) -
 
 
 @pytest.mark.parametrize(
-    "command", ["reboot", "settings get nowhere x", "dumpsys nothing", "am start -n com.android.settings/.Nope", "echo 'open"]
+    "command",
+    [
+        "reboot",
+        "settings get nowhere x",
+        "dumpsys nothing",
+        "am start -n com.android.settings/.Nope",
+        "echo 'open",
+    ],
 )
 def test_a_command_that_a_device_would_refuse_says_so(phone: AndroidSim, command: str) -> None:
     assert phone.shell(command).strip() != ""
@@ -83,7 +95,11 @@ PAGES = st.sampled_from(["display", "sound", "apps", "wifi"])
 def test_no_command_breaks_the_phone_or_its_screens(commands: list[str], page: str) -> None:
     sim = AndroidSim()
     sim.open(NO_TASK, 1)
-    for command in [*commands, "settings put system screen_brightness ²", "uiautomator dump /dev/tty"]:
+    for command in [
+        *commands,
+        "settings put system screen_brightness ²",
+        "uiautomator dump /dev/tty",
+    ]:
         assert isinstance(sim.shell(command), str)
     sim.phone.launch("com.android.settings", page)
     assert sim.look().width_px == 360
@@ -98,11 +114,15 @@ def test_whatever_is_typed_can_be_drawn_and_read_from_the_view_tree(text: str) -
     sim.phone.focus = "contact_search"
     sim.act(Type(text=text))
     assert sim.look().png
-    tree = ElementTree.fromstring(sim.shell("uiautomator dump /dev/tty").rpartition("UI hierchary")[0])  # noqa: S314  # ours
+    tree = ElementTree.fromstring(
+        sim.shell("uiautomator dump /dev/tty").rpartition("UI hierchary")[0]
+    )  # ours
     assert any(node.get("resource-id") == "com.android.contacts:id/search_view" for node in tree)
 
 
-def test_uninstalling_removes_icons_cards_and_the_package(phone: AndroidSim, tap: Callable[[str], None]) -> None:
+def test_uninstalling_removes_icons_cards_and_the_package(
+    phone: AndroidSim, tap: Callable[[str], None]
+) -> None:
     phone.phone.launch("com.example.testapp")
     phone.phone.launch("com.android.settings", "app_info:com.example.testapp")
     tap("uninstall_row")

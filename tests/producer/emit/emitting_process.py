@@ -1,6 +1,9 @@
-"""A process that emits for ever and prints the number of every fact that was acknowledged: what the tests kill.
+"""A process that emits for ever and prints the number of every fact that was acknowledged.
 
-Called as `python -m tests.producer.emit.emitting_process NUM_STREAMS`; its installation is the environment's.
+What the tests kill.
+
+Called as `python -m tests.producer.emit.emitting_process NUM_STREAMS`; its installation is the
+environment's.
 """
 
 import sys
@@ -12,7 +15,10 @@ from schemas.event import Fact
 
 
 def main() -> None:
-    """Facts on some streams in turn, a blob now and then; each line on stdout is `subject sequence ref` of an acknowledged fact."""
+    """Facts on some streams in turn, a blob now and then.
+
+    Each line on stdout is `subject sequence ref` of an acknowledged fact.
+    """
     subjects = [f"environment/{uuid4()}" for _ in range(int(sys.argv[1]))]
     with Emitter.open() as emitter:
         number = 0
@@ -20,9 +26,23 @@ def main() -> None:
             number += 1
             waiting = []
             for subject in subjects:
-                ref = emitter.put_blob(f"{subject} {number}".encode() * 50) if number % 5 == 0 else "-"
-                created = EnvironmentRequested(env_type="android_sim", box_type="android", config={"ref": ref})
-                waiting.append((subject, ref, emitter.emit(Fact(subject, created if number == 1 else EnvironmentCreationStarted()))))
+                ref = (
+                    emitter.put_blob(f"{subject} {number}".encode() * 50)
+                    if number % 5 == 0
+                    else "-"
+                )
+                created = EnvironmentRequested(
+                    env_type="android_sim", box_type="android", config={"ref": ref}
+                )
+                waiting.append(
+                    (
+                        subject,
+                        ref,
+                        emitter.emit(
+                            Fact(subject, created if number == 1 else EnvironmentCreationStarted())
+                        ),
+                    )
+                )
             for subject, ref, acknowledgement in waiting:
                 acknowledgement.wait(30)
                 sys.stdout.write(f"{subject} {number} {ref}\n")

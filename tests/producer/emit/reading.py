@@ -9,7 +9,13 @@ from schemas.installation import Installation
 
 def installation_at(home: Path) -> Installation:
     """A local log and blobs below `home`."""
-    return Installation(home=home, topic_prefix="cua.", kafka_bootstrap_servers=None, kafka_options=(), blobs_url=str(home / "blobs"))
+    return Installation(
+        home=home,
+        topic_prefix="cua.",
+        kafka_bootstrap_servers=None,
+        kafka_options=(),
+        blobs_url=str(home / "blobs"),
+    )
 
 
 def read_all(installation: Installation) -> list[LogRecord]:

@@ -15,7 +15,12 @@ from producer.emit import Emitter
 from producer.errors import LogBrokenError
 from producer.log.local import LocalLog
 from producer.log.writer import Coordinates, Record
-from schemas.environment import EnvironmentCreationStarted, EnvironmentRequested, EnvironmentStarted, EnvironmentTerminated
+from schemas.environment import (
+    EnvironmentCreationStarted,
+    EnvironmentRequested,
+    EnvironmentStarted,
+    EnvironmentTerminated,
+)
 from schemas.event import Event, Fact, StreamPoint
 from schemas.ids import EPOCH_START, uuid7, uuid7_text
 from schemas.installation import Installation
@@ -33,21 +38,27 @@ def installation(tmp_path: Path) -> Installation:
 
 
 def requested(subject: str) -> Fact:
-    return Fact(subject, EnvironmentRequested(env_type="android_sim", box_type="android", config={}))
+    return Fact(
+        subject, EnvironmentRequested(env_type="android_sim", box_type="android", config={})
+    )
 
 
 def events(installation: Installation) -> list[Event]:
     return [decode(record.value) for record in read_all(installation)]
 
 
-def test_a_fact_gets_its_place_in_the_stream_and_is_acknowledged_once_it_is_on_disk(installation: Installation) -> None:
+def test_a_fact_gets_its_place_in_the_stream_and_is_acknowledged_once_it_is_on_disk(
+    installation: Installation,
+) -> None:
     subject, training = f"environment/{uuid4()}", uuid4()
     with Emitter.open(installation, clock=lambda: AT) as emitter:
         source = emitter.source
         emitter.emit(Fact(subject, requested(subject).data, training))
         emitter.emit(Fact(subject, EnvironmentCreationStarted())).wait(10)
-        (first, second) = events(installation)
-    assert first.payload == EnvironmentRequested(env_type="android_sim", box_type="android", config={})
+        first, second = events(installation)
+    assert first.payload == EnvironmentRequested(
+        env_type="android_sim", box_type="android", config={}
+    )
     assert first.envelope.point == StreamPoint(1, 1)
     assert second.envelope.point == StreamPoint(1, 2)
     assert (first.envelope.training_id, second.envelope.training_id) == (training, None)
@@ -56,7 +67,9 @@ def test_a_fact_gets_its_place_in_the_stream_and_is_acknowledged_once_it_is_on_d
     assert first.envelope.continues is None
 
 
-def test_an_illegal_transition_is_refused_and_nothing_of_it_is_appended(installation: Installation) -> None:
+def test_an_illegal_transition_is_refused_and_nothing_of_it_is_appended(
+    installation: Installation,
+) -> None:
     subject = f"environment/{uuid4()}"
     with Emitter.open(installation) as emitter:
         with pytest.raises(IllegalTransitionError, match="never created"):
@@ -67,15 +80,22 @@ def test_an_illegal_transition_is_refused_and_nothing_of_it_is_appended(installa
         emitter.emit(Fact(subject, EnvironmentTerminated(terminated_at=AT)))
         with pytest.raises(IllegalTransitionError, match="cannot go from terminated to running"):
             emitter.emit(Fact(subject, EnvironmentStarted(gbox_id="x", started_at=AT)))
-    assert [event.envelope.point for event in events(installation)] == [StreamPoint(1, 1), StreamPoint(1, 2)]
+    assert [event.envelope.point for event in events(installation)] == [
+        StreamPoint(1, 1),
+        StreamPoint(1, 2),
+    ]
 
 
-def test_a_resumed_stream_opens_the_next_epoch_and_names_what_it_continues(installation: Installation) -> None:
+def test_a_resumed_stream_opens_the_next_epoch_and_names_what_it_continues(
+    installation: Installation,
+) -> None:
     owner = uuid4()
     subject = f"environment/{owner}"
     with Emitter.open(installation) as emitter:
         position = StreamPosition(epoch=2, sequence=5, source="//other/1/x")
-        emitter.resume_stream(subject, position=position, statuses={("environment", owner): "running"})
+        emitter.resume_stream(
+            subject, position=position, statuses={("environment", owner): "running"}
+        )
         emitter.emit(Fact(subject, EnvironmentTerminated(terminated_at=AT)))
     (event,) = events(installation)
     assert event.envelope.point == StreamPoint(3, 1)
@@ -91,17 +111,23 @@ def test_a_forgotten_stream_takes_no_more_facts(installation: Installation) -> N
             emitter.emit(requested(subject))
 
 
-def test_a_blob_is_stored_before_the_fact_that_follows_it_and_once_only(installation: Installation) -> None:
+def test_a_blob_is_stored_before_the_fact_that_follows_it_and_once_only(
+    installation: Installation,
+) -> None:
     with Emitter.open(installation) as emitter:
         ref = emitter.put_blob(b"pixels")
         assert emitter.put_blob(b"pixels") == ref
         emitter.emit(requested(f"environment/{uuid4()}")).wait(10)
         files = [path for path in (installation.home / "blobs").rglob("*") if path.is_file()]
     assert [path.read_bytes() for path in files] == [b"pixels"]
-    assert ref == "blob:sha256:" + "".join(files[0].relative_to(installation.home / "blobs" / "sha256").parts)
+    assert ref == "blob:sha256:" + "".join(
+        files[0].relative_to(installation.home / "blobs" / "sha256").parts
+    )
 
 
-def test_a_closed_emitter_refuses_facts_and_closing_twice_is_once(installation: Installation) -> None:
+def test_a_closed_emitter_refuses_facts_and_closing_twice_is_once(
+    installation: Installation,
+) -> None:
     emitter = Emitter.open(installation)
     emitter.close()
     emitter.close()
@@ -114,7 +140,11 @@ def test_threads_share_a_stream_without_gap_or_repetition(installation: Installa
     with Emitter.open(installation) as emitter:
         emitter.emit(requested(subject))
         threads = [
-            threading.Thread(target=lambda: [emitter.emit(Fact(subject, EnvironmentCreationStarted())) for _ in range(300)])
+            threading.Thread(
+                target=lambda: [
+                    emitter.emit(Fact(subject, EnvironmentCreationStarted())) for _ in range(300)
+                ]
+            )
             for _ in range(4)
         ]
         for thread in threads:
@@ -134,11 +164,19 @@ class HeldLog(LocalLog):
         return super().append(records)
 
 
-def test_a_full_buffer_makes_emit_wait_and_says_so_once_and_memory_stays_bounded(installation: Installation) -> None:
+def test_a_full_buffer_makes_emit_wait_and_says_so_once_and_memory_stays_bounded(
+    installation: Installation,
+) -> None:
     said: list[str] = []
     log = HeldLog(installation.local_log_path)
     log.may_append.clear()
-    emitter = Emitter(log, FolderBlobs(installation.home / "blobs"), topic_prefix="cua.", buffer_bytes=100_000, say=said.append)
+    emitter = Emitter(
+        log,
+        FolderBlobs(installation.home / "blobs"),
+        topic_prefix="cua.",
+        buffer_bytes=100_000,
+        say=said.append,
+    )
     num_emitted = 0
 
     def emit_for_ever() -> None:
@@ -182,11 +220,18 @@ def test_a_forked_child_may_not_use_its_parents_emitter(installation: Installati
 def fail_inside_a_broken_log(installation: Installation) -> None:
     with Emitter.open(installation) as emitter:
         emitter._local._connection.execute("PRAGMA max_page_count = 1")
-        emitter.emit(Fact(f"environment/{uuid4()}", EnvironmentRequested(env_type="a", box_type="b", config={"x": "x" * 500_000})))
+        emitter.emit(
+            Fact(
+                f"environment/{uuid4()}",
+                EnvironmentRequested(env_type="a", box_type="b", config={"x": "x" * 500_000}),
+            )
+        )
         raise KeyError
 
 
-def test_what_goes_wrong_inside_is_not_hidden_by_a_log_that_cannot_be_closed(installation: Installation) -> None:
+def test_what_goes_wrong_inside_is_not_hidden_by_a_log_that_cannot_be_closed(
+    installation: Installation,
+) -> None:
     with pytest.raises(KeyError):
         fail_inside_a_broken_log(installation)
 

@@ -27,8 +27,7 @@ from schemas.event import Fact
 from schemas.local_log import partition_of
 from schemas.wire import read_envelope
 from tests.producer.emit.reading import installation_at, read_all
-
-ROOT = Path(__file__).parents[2]
+from tests.support.paths import ROOT
 
 
 def start_process(home: Path, num_streams: int) -> subprocess.Popen[str]:
@@ -50,7 +49,9 @@ def sequences(home: Path) -> dict[str, list[int]]:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_after_kill_9_at_any_moment_every_acknowledged_fact_and_blob_is_there_and_streams_have_no_gap(tmp_path: Path, seed: int) -> None:
+def test_after_kill_9_at_any_moment_every_acknowledged_fact_and_blob_is_there_and_streams_have_no_gap(
+    tmp_path: Path, seed: int
+) -> None:
     chance = random.Random(seed)
     processes = [start_process(tmp_path, 4), start_process(tmp_path, 3)]
     acknowledged: dict[str, int] = {}
@@ -66,7 +67,9 @@ def test_after_kill_9_at_any_moment_every_acknowledged_fact_and_blob_is_there_an
         for process in processes:
             said, _ = process.communicate(timeout=30)
             # A line that the kill cut short was not said.
-            for subject, number, ref in (line.split() for line in said.splitlines()[:-1] if line.count(" ") == 2):
+            for subject, number, ref in (
+                line.split() for line in said.splitlines()[:-1] if line.count(" ") == 2
+            ):
                 acknowledged[subject] = max(acknowledged.get(subject, 0), int(number))
                 refs += [ref] if ref != "-" else []
     found = sequences(tmp_path)
@@ -79,20 +82,27 @@ def test_after_kill_9_at_any_moment_every_acknowledged_fact_and_blob_is_there_an
         read_blob(installation_at(tmp_path), ref)
 
 
-def test_processes_that_append_at_once_share_the_offsets_without_gap_or_loss(tmp_path: Path) -> None:
+def test_processes_that_append_at_once_share_the_offsets_without_gap_or_loss(
+    tmp_path: Path,
+) -> None:
     code = (
-        "import sys; from pathlib import Path; from producer.log.local import LocalLog; from producer.log.writer import Record\n"
-        "log = LocalLog(Path(sys.argv[1]))\n"
-        "for number in range(200): log.append([Record('cua.rollouts', 'rollout/same', f'{sys.argv[2]} {number}'.encode())])\n"
-        "log.close()"
+        "import sys; from pathlib import Path; from producer.log.local import LocalLog; from"
+        " producer.log.writer import Record\nlog = LocalLog(Path(sys.argv[1]))\nfor number in"
+        " range(200): log.append([Record('cua.rollouts', 'rollout/same', f'{sys.argv[2]}"
+        " {number}'.encode())])\nlog.close()"
     )
     path = tmp_path / "log" / "log.sqlite3"
-    processes = [subprocess.Popen([sys.executable, "-c", code, str(path), name], cwd=ROOT) for name in ("a", "b", "c")]
+    processes = [
+        subprocess.Popen([sys.executable, "-c", code, str(path), name], cwd=ROOT)
+        for name in ("a", "b", "c")
+    ]
     assert [process.wait(60) for process in processes] == [0, 0, 0]
     records = read_all(installation_at(tmp_path))
     assert [record.offset for record in records] == list(range(600))
     for name in (b"a", b"b", b"c"):
-        assert [r.value for r in records if r.value.startswith(name)] == [name + b" %d" % number for number in range(200)]
+        assert [r.value for r in records if r.value.startswith(name)] == [
+            name + b" %d" % number for number in range(200)
+        ]
 
 
 def test_the_partitions_of_a_topic_are_seen_all_together_or_not_at_all(tmp_path: Path) -> None:
@@ -123,7 +133,9 @@ def test_an_append_makes_the_partitions_that_a_killed_process_left_out(tmp_path:
     assert {at.partition for at in placed} == set(range(NUM_PARTITIONS))
 
 
-def test_a_file_that_a_kill_left_without_tables_is_made_whole_by_the_next_writer(tmp_path: Path) -> None:
+def test_a_file_that_a_kill_left_without_tables_is_made_whole_by_the_next_writer(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "log.sqlite3"
     with closing(sqlite3.connect(path)) as killed:
         killed.execute("PRAGMA journal_mode = WAL")
@@ -144,7 +156,9 @@ def test_somebody_elses_database_in_the_logs_place_gets_no_tables_of_ours(tmp_pa
 
 
 @pytest.mark.parametrize("first_page", [0, 1])
-def test_a_file_of_which_a_disk_has_made_garbage_is_a_broken_log_and_is_not_made_anew(tmp_path: Path, first_page: int) -> None:
+def test_a_file_of_which_a_disk_has_made_garbage_is_a_broken_log_and_is_not_made_anew(
+    tmp_path: Path, first_page: int
+) -> None:
     path = tmp_path / "log.sqlite3"
     LocalLog(path, topics=["cua.rollouts"]).close()
     content = path.read_bytes()
@@ -164,9 +178,14 @@ def test_a_full_log_breaks_for_good_and_keeps_what_was_acknowledged(tmp_path: Pa
     installation = installation_at(tmp_path)
     emitter = Emitter.open(installation)
     subject = f"environment/{uuid4()}"
-    emitter.emit(Fact(subject, EnvironmentRequested(env_type="a", box_type="b", config={}))).wait(10)
+    emitter.emit(Fact(subject, EnvironmentRequested(env_type="a", box_type="b", config={}))).wait(
+        10
+    )
     fill_by_page_count(emitter._local)
-    big = Fact(f"environment/{uuid4()}", EnvironmentRequested(env_type="a", box_type="b", config={"big": "x" * 500_000}))
+    big = Fact(
+        f"environment/{uuid4()}",
+        EnvironmentRequested(env_type="a", box_type="b", config={"big": "x" * 500_000}),
+    )
     acknowledgement = emitter.emit(big)
     with pytest.raises(LogBrokenError, match=r"full.*Make room"):
         acknowledgement.wait(10)
@@ -188,7 +207,9 @@ def limited(size_bytes: int) -> Callable[[], None]:
     return limit
 
 
-def test_a_process_whose_files_may_grow_no_more_ends_with_the_error_and_loses_nothing_acknowledged(tmp_path: Path) -> None:
+def test_a_process_whose_files_may_grow_no_more_ends_with_the_error_and_loses_nothing_acknowledged(
+    tmp_path: Path,
+) -> None:
     process = subprocess.run(
         [sys.executable, "-m", "tests.producer.emit.emitting_process", "5"],
         cwd=ROOT,
@@ -211,7 +232,9 @@ def test_a_process_whose_files_may_grow_no_more_ends_with_the_error_and_loses_no
         assert len(found[subject]) >= last
 
 
-def test_a_log_that_is_removed_under_its_writer_is_broken_and_not_silently_lost(tmp_path: Path) -> None:
+def test_a_log_that_is_removed_under_its_writer_is_broken_and_not_silently_lost(
+    tmp_path: Path,
+) -> None:
     log = LocalLog(tmp_path / "log.sqlite3")
     log.append([Record("cua.rollouts", "rollout/a", b"1")])
     (tmp_path / "log.sqlite3").rename(tmp_path / "away.sqlite3")

@@ -1,4 +1,7 @@
-"""Blobs behind an fsspec URL: uploaded from the spool's folder before the events that name them are shipped."""
+"""Blobs behind an fsspec URL.
+
+Uploaded from the spool's folder before the events that name them are shipped.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,15 +34,30 @@ def named(ref: str) -> Record:
     return Record("cua.rollouts", "rollout/a", b'{"image":"' + ref.encode() + b'"}')
 
 
-def test_a_blob_of_a_fact_reaches_the_remote_store_and_is_read_back_from_there(tmp_path: Path, url: str) -> None:
-    installation = Installation(home=tmp_path, topic_prefix="cua.", kafka_bootstrap_servers=None, kafka_options=(), blobs_url=url)
+def test_a_blob_of_a_fact_reaches_the_remote_store_and_is_read_back_from_there(
+    tmp_path: Path, url: str
+) -> None:
+    installation = Installation(
+        home=tmp_path,
+        topic_prefix="cua.",
+        kafka_bootstrap_servers=None,
+        kafka_options=(),
+        blobs_url=url,
+    )
     with Emitter.open(installation) as emitter:
         ref = emitter.put_blob(b"pixels")
-        emitter.emit(Fact(f"environment/{uuid4()}", EnvironmentRequested(env_type="a", box_type="b", config={"ref": ref})))
+        emitter.emit(
+            Fact(
+                f"environment/{uuid4()}",
+                EnvironmentRequested(env_type="a", box_type="b", config={"ref": ref}),
+            )
+        )
     assert read_blob(installation, ref) == b"pixels"
 
 
-def test_every_blob_that_a_record_names_is_uploaded_before_it_counts_as_shipped(tmp_path: Path, url: str) -> None:
+def test_every_blob_that_a_record_names_is_uploaded_before_it_counts_as_shipped(
+    tmp_path: Path, url: str
+) -> None:
     staging, store = FolderBlobs(tmp_path), RemoteBlobs(url)
     contents = {blob_ref(text): text for text in (b"a", b"b", b"c")}
     staging.put_many(contents)
@@ -47,7 +65,9 @@ def test_every_blob_that_a_record_names_is_uploaded_before_it_counts_as_shipped(
     assert {ref: store.get(ref) for ref in contents} == contents
 
 
-def test_a_blob_that_is_nowhere_is_said_once_and_one_that_the_store_has_is_not(tmp_path: Path, url: str) -> None:
+def test_a_blob_that_is_nowhere_is_said_once_and_one_that_the_store_has_is_not(
+    tmp_path: Path, url: str
+) -> None:
     said: list[str] = []
     store = RemoteBlobs(url)
     store.put_many({blob_ref(b"there"): b"there"})
@@ -64,7 +84,11 @@ def test_bytes_that_are_not_what_their_name_says_are_an_error(tmp_path: Path) ->
     path.parent.mkdir(parents=True)
     path.write_bytes(b"wrong")
     installation = Installation(
-        home=tmp_path, topic_prefix="cua.", kafka_bootstrap_servers=None, kafka_options=(), blobs_url=str(tmp_path / "blobs")
+        home=tmp_path,
+        topic_prefix="cua.",
+        kafka_bootstrap_servers=None,
+        kafka_options=(),
+        blobs_url=str(tmp_path / "blobs"),
     )
     with pytest.raises(CuaProjectError, match="damaged"):
         read_blob(installation, ref)

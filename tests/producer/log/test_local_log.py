@@ -17,9 +17,13 @@ def record(key: str, value: bytes) -> Record:
     return Record("cua.rollouts", key, value)
 
 
-def test_offsets_count_from_zero_in_every_partition_and_a_stream_stays_in_its_own(tmp_path: Path) -> None:
+def test_offsets_count_from_zero_in_every_partition_and_a_stream_stays_in_its_own(
+    tmp_path: Path,
+) -> None:
     log = LocalLog(tmp_path / "log.sqlite3", topics=TOPICS)
-    first = log.append([record("rollout/a", b"1"), record("rollout/b", b"2"), record("rollout/a", b"3")])
+    first = log.append(
+        [record("rollout/a", b"1"), record("rollout/b", b"2"), record("rollout/a", b"3")]
+    )
     second = log.append([record("rollout/a", b"4")])
     place_a, place_b = partition_of("rollout/a", 12), partition_of("rollout/b", 12)
     assert place_a != place_b
@@ -41,7 +45,9 @@ def test_append_time_never_falls_although_the_clock_does(tmp_path: Path) -> None
     reader = LocalLogReader(log.path, topic_prefix="cua.")
     reader.seek(dict.fromkeys(reader.places(), 0))
     start = datetime(1970, 1, 1, tzinfo=UTC)
-    assert [read.appended_at for read in reader.poll(10, 0)] == [start + timedelta(seconds=s) for s in (5, 5, 7)]
+    assert [read.appended_at for read in reader.poll(10, 0)] == [
+        start + timedelta(seconds=s) for s in (5, 5, 7)
+    ]
     place = TopicPartition("cua.rollouts", partition_of("rollout/a", 12))
     assert reader.offset_at([place], start + timedelta(seconds=5)) == {place: 0}
     assert reader.offset_at([place], start + timedelta(seconds=6)) == {place: 2}
@@ -77,7 +83,9 @@ def test_a_position_beyond_the_end_is_an_error(tmp_path: Path) -> None:
     log.close()
 
 
-def test_a_reader_gets_every_record_from_its_positions_on_and_no_other_place(tmp_path: Path) -> None:
+def test_a_reader_gets_every_record_from_its_positions_on_and_no_other_place(
+    tmp_path: Path,
+) -> None:
     log = LocalLog(tmp_path / "log.sqlite3", topics=TOPICS)
     keys = ["rollout/a", "rollout/b", "rollout/d"]
     assert len({partition_of(key, 12) for key in keys}) == 3
@@ -89,7 +97,10 @@ def test_a_reader_gets_every_record_from_its_positions_on_and_no_other_place(tmp
     while batch := reader.poll(7, 0):
         assert len(batch) <= 7
         read += batch
-    assert [r.value for r in read if r.partition == place_a.partition] == [b"rollout/a:98", b"rollout/a:99"]
+    assert [r.value for r in read if r.partition == place_a.partition] == [
+        b"rollout/a:98",
+        b"rollout/a:99",
+    ]
     assert [r.offset for r in read if r.partition == place_b.partition] == list(range(40, 100))
     assert {r.partition for r in read} == {place_a.partition, place_b.partition}
     reader.close()

@@ -19,7 +19,10 @@ GONE = UnreachableError("gone")
 
 
 class ScriptedTarget:
-    """Takes what it is given, or fails as told: each call of `append` uses up one entry of the script."""
+    """Takes what it is given, or fails as told.
+
+    Each call of `append` uses up one entry of the script.
+    """
 
     def __init__(self) -> None:
         self.script: list[str] = []
@@ -95,7 +98,9 @@ def without_repetitions(values: list[bytes]) -> list[bytes]:
         ["take half", "refuse", "lose the acknowledgement", "take half"],
     ],
 )
-def test_whatever_fails_each_stream_arrives_whole_and_in_order_and_the_trouble_is_said_once(log: LocalLog, script: list[str]) -> None:
+def test_whatever_fails_each_stream_arrives_whole_and_in_order_and_the_trouble_is_said_once(
+    log: LocalLog, script: list[str]
+) -> None:
     target, said = ScriptedTarget(), list[str]()
     target.script = list(script)
     log.append([record(number) for number in range(30)])

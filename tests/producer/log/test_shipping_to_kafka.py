@@ -23,6 +23,7 @@ from schemas.environment import EnvironmentCreationStarted, EnvironmentRequested
 from schemas.event import Fact, StreamPoint
 from schemas.installation import Installation
 from tests.support.kafka import KafkaService, free_port
+from tests.support.paths import ROOT
 
 pytestmark = [
     pytest.mark.services,
@@ -30,7 +31,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
-ROOT = Path(__file__).parents[2]
 REQUESTED = EnvironmentRequested(env_type="a", box_type="b", config={})
 
 
@@ -41,14 +41,24 @@ def _collect_sockets() -> Iterator[None]:
 
 
 def installation_on(servers: str, home: Path, prefix: str = "cua.") -> Installation:
-    return Installation(home=home, topic_prefix=prefix, kafka_bootstrap_servers=servers, kafka_options=(), blobs_url=str(home / "blobs"))
+    return Installation(
+        home=home,
+        topic_prefix=prefix,
+        kafka_bootstrap_servers=servers,
+        kafka_options=(),
+        blobs_url=str(home / "blobs"),
+    )
 
 
-def test_kafka_killed_while_facts_are_emitted_loses_none_and_keeps_their_order(tmp_path: Path) -> None:
+def test_kafka_killed_while_facts_are_emitted_loses_none_and_keeps_their_order(
+    tmp_path: Path,
+) -> None:
     said: list[str] = []
     subjects = [f"environment/{uuid4()}" for _ in range(5)]
     with KafkaService() as service:
-        emitter = Emitter.open(installation_on(service.bootstrap_servers, tmp_path), say=said.append)
+        emitter = Emitter.open(
+            installation_on(service.bootstrap_servers, tmp_path), say=said.append
+        )
         emitter.open_log(30)
         reader = open_reader(installation_on(service.bootstrap_servers, tmp_path))
         reader.seek(dict.fromkeys(reader.places(), 0))
@@ -81,7 +91,9 @@ def test_kafka_killed_while_facts_are_emitted_loses_none_and_keeps_their_order(t
     assert len([line for line in said if "Nothing is lost" in line]) <= 1
 
 
-def test_what_a_killed_process_left_in_the_spool_is_sent_first_by_the_next(tmp_path: Path, kafka: KafkaService) -> None:
+def test_what_a_killed_process_left_in_the_spool_is_sent_first_by_the_next(
+    tmp_path: Path, kafka: KafkaService
+) -> None:
     prefix = f"t{uuid4().hex}."
     # It never reaches a broker: everything it acknowledged is in the spool alone.
     process = subprocess.Popen(
@@ -112,21 +124,29 @@ def test_what_a_killed_process_left_in_the_spool_is_sent_first_by_the_next(tmp_p
             assert not history.waiting
 
 
-def test_two_hosts_claim_one_stream_through_kafka_and_one_of_them_gets_it(tmp_path: Path, kafka: KafkaService) -> None:
+def test_two_hosts_claim_one_stream_through_kafka_and_one_of_them_gets_it(
+    tmp_path: Path, kafka: KafkaService
+) -> None:
     prefix = f"t{uuid4().hex}."
     subject = f"environment/{uuid4()}"
     homes = [tmp_path / "host-a", tmp_path / "host-b"]
-    first, second = (Emitter.open(installation_on(kafka.bootstrap_servers, home, prefix)) for home in homes)
+    first, second = (
+        Emitter.open(installation_on(kafka.bootstrap_servers, home, prefix)) for home in homes
+    )
     with first, second:
         claim(first, Fact(subject, REQUESTED), StreamHistory(subject), {})
         with pytest.raises(ClaimLostError, match=first.source):
             claim(second, Fact(subject, REQUESTED), StreamHistory(subject), {})
         second.renew_source(subject)
-        history = claim(second, Fact(subject, EnvironmentCreationStarted()), second.read_back(subject, {}), {})
+        history = claim(
+            second, Fact(subject, EnvironmentCreationStarted()), second.read_back(subject, {}), {}
+        )
         assert history.position.point == StreamPoint(2, 1)
 
 
-def test_without_kafka_emitting_goes_on_and_what_needs_the_log_says_what_to_do(tmp_path: Path) -> None:
+def test_without_kafka_emitting_goes_on_and_what_needs_the_log_says_what_to_do(
+    tmp_path: Path,
+) -> None:
     said: list[str] = []
     emitter = Emitter.open(installation_on(f"127.0.0.1:{free_port()}", tmp_path), say=said.append)
     emitter.emit(Fact(f"environment/{uuid4()}", REQUESTED)).wait(10)
@@ -139,7 +159,10 @@ def test_without_kafka_emitting_goes_on_and_what_needs_the_log_says_what_to_do(t
 def test_topics_that_exist_are_used_as_they_are(tmp_path: Path, kafka: KafkaService) -> None:
     prefix = f"t{uuid4().hex}."
     admin = KafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers)
-    admin.create_topics({f"{prefix}rollouts": {"num_partitions": 3}, f"{prefix}training": {"num_partitions": 1}}, wait_for_metadata=True)
+    admin.create_topics(
+        {f"{prefix}rollouts": {"num_partitions": 3}, f"{prefix}training": {"num_partitions": 1}},
+        wait_for_metadata=True,
+    )
     admin.close()
     installation = installation_on(kafka.bootstrap_servers, tmp_path, prefix)
     subjects = [f"environment/{uuid4()}" for _ in range(20)]
@@ -154,7 +177,9 @@ def test_topics_that_exist_are_used_as_they_are(tmp_path: Path, kafka: KafkaServ
     reader.close()
 
 
-def test_topics_that_we_make_keep_everything_and_are_stamped_by_the_broker(tmp_path: Path, kafka: KafkaService) -> None:
+def test_topics_that_we_make_keep_everything_and_are_stamped_by_the_broker(
+    tmp_path: Path, kafka: KafkaService
+) -> None:
     prefix = f"t{uuid4().hex}."
     with Emitter.open(installation_on(kafka.bootstrap_servers, tmp_path, prefix)) as emitter:
         emitter.open_log(30)

@@ -19,7 +19,9 @@ OWNER = UUID("01890a5d-ac96-774b-bcce-b302099a8057")
 SUBJECT = f"environment/{OWNER}"
 
 
-def value(sequence: int, *, epoch: int = 1, source: str = "//a/1/x", continues: StreamPoint | None = None) -> bytes:
+def value(
+    sequence: int, *, epoch: int = 1, source: str = "//a/1/x", continues: StreamPoint | None = None
+) -> bytes:
     first = EnvironmentRequested(env_type="a", box_type="b", config={})
     return encode(
         first if (epoch, sequence) == (1, 1) else EnvironmentCreationStarted(),
@@ -48,7 +50,9 @@ def fold(envelopes: list[Envelope]) -> StreamHistory:
 
 
 @given(st.permutations(range(len(STREAM))), st.lists(st.integers(0, len(STREAM) - 1), max_size=30))
-def test_any_order_and_any_repetitions_give_the_same_stream(order: list[int], repeated: list[int]) -> None:
+def test_any_order_and_any_repetitions_give_the_same_stream(
+    order: list[int], repeated: list[int]
+) -> None:
     history = fold([STREAM[index] for index in [*repeated, *order, *repeated]])
     assert [event.envelope for event in history.events] == STREAM
     assert history.position.point == StreamPoint(2, 4)
@@ -59,7 +63,9 @@ def test_any_order_and_any_repetitions_give_the_same_stream(order: list[int], re
 
 
 @given(st.lists(st.integers(0, len(STREAM)), max_size=10))
-def test_sending_again_from_any_earlier_place_changes_nothing_but_the_count(restarts: list[int]) -> None:
+def test_sending_again_from_any_earlier_place_changes_nothing_but_the_count(
+    restarts: list[int],
+) -> None:
     log = list(STREAM)
     for start in restarts:
         log = [*log[: start + 1], *log[max(0, start - 3) :]]
@@ -68,9 +74,13 @@ def test_sending_again_from_any_earlier_place_changes_nothing_but_the_count(rest
     assert history.num_duplicates == len(log) - len(STREAM)
 
 
-def test_a_record_that_cannot_be_read_stops_whoever_would_continue_the_stream(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_record_that_cannot_be_read_stops_whoever_would_continue_the_stream(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
     log = LocalLog(tmp_path_factory.mktemp("log") / "log.sqlite3")
-    log.append([Record("cua.rollouts", SUBJECT, value(1)), Record("cua.rollouts", SUBJECT, b"not json")])
+    log.append(
+        [Record("cua.rollouts", SUBJECT, value(1)), Record("cua.rollouts", SUBJECT, b"not json")]
+    )
     with pytest.raises(MismatchError, match="cannot be continued"):
         read_back(log, SUBJECT, {})
     other = f"environment/{uuid4()}"

@@ -19,7 +19,16 @@ from producer.task import Task
 from schemas.actions import Click
 from schemas.turn import TakenAction
 
-SIZE = PolicySize(text_dim=32, text_layers=2, text_heads=2, text_ffn=48, vision_dim=16, vision_layers=2, vision_heads=2, vision_ffn=24)
+SIZE = PolicySize(
+    text_dim=32,
+    text_layers=2,
+    text_heads=2,
+    text_ffn=48,
+    vision_dim=16,
+    vision_layers=2,
+    vision_heads=2,
+    vision_ffn=24,
+)
 TEXTS = ("Turn on Wi-Fi", "Open Settings now", "click(1,2)", "home()")
 
 
@@ -31,7 +40,11 @@ class ClickOnly:
         try:
             x, y = (int(part) for part in text.removeprefix("click(").removesuffix(")").split(","))
         except ValueError:
-            return (TakenAction(tool_name="", tool_args={}, action=None, error_type="parse", error_message=text),)
+            return (
+                TakenAction(
+                    tool_name="", tool_args={}, action=None, error_type="parse", error_message=text
+                ),
+            )
         action = Click(x=x * width_px // 100, y=y * height_px // 100)
         return (TakenAction(tool_name="click", tool_args={"x": x, "y": y}, action=action),)
 
@@ -48,7 +61,9 @@ def make_screen(seed: int, width_px: int = 90, height_px: int = 160) -> Screensh
     return Screenshot(buffer.getvalue(), width_px, height_px)
 
 
-def make_request(episode: int, screen: Screenshot, history: tuple[PastTurn, ...] = (), **options: object) -> SampleRequest:
+def make_request(
+    episode: int, screen: Screenshot, history: tuple[PastTurn, ...] = (), **options: object
+) -> SampleRequest:
     """A request for `Turn on Wi-Fi` unless `description` says otherwise."""
     settings = {"temperature": 1.0, "max_tokens": 6, "seed": episode} | options
     task = make_task(str(settings.pop("description", "Turn on Wi-Fi")))
@@ -96,7 +111,9 @@ def play(policy: InProcessPolicy) -> Callable[[int, int], list[PastTurn]]:
         history: list[PastTurn] = []
         for turn in range(num_turns):
             screen = make_screen(100 * episode + turn)
-            completion = policy.sample([make_request(episode, screen, tuple(history), seed=1000 * episode + turn)])[0]
+            completion = policy.sample(
+                [make_request(episode, screen, tuple(history), seed=1000 * episode + turn)]
+            )[0]
             history.append(PastTurn(screen, completion.text, completion.tokens))
         policy.forget(UUID(int=episode))
         return history

@@ -26,7 +26,9 @@ Play = Callable[[int, int], list[PastTurn]]
 def plain_logprobs(folder: Path, adapter: Path, turns: list[PastTurn]) -> list[float]:
     """Of all completion tokens, by the standard forward of the whole dialogue."""
     processor = AutoProcessor.from_pretrained(folder)
-    network = PeftModel.from_pretrained(Qwen3VLForConditionalGeneration.from_pretrained(folder), adapter).eval()
+    network = PeftModel.from_pretrained(
+        Qwen3VLForConditionalGeneration.from_pretrained(folder), adapter
+    ).eval()
     tokens: list[int] = []
     sampled_at: list[int] = []
     for turn in turns:
@@ -34,7 +36,9 @@ def plain_logprobs(folder: Path, adapter: Path, turns: list[PastTurn]) -> list[f
         tokens += turn.tokens.prompt_tokens
         sampled_at += range(len(tokens), len(tokens) + len(turn.tokens.completion_tokens))
         tokens += turn.tokens.completion_tokens
-    pixels = processor.image_processor(images=[Image.open(io.BytesIO(turn.screenshot.png)) for turn in turns], return_tensors="pt")
+    pixels = processor.image_processor(
+        images=[Image.open(io.BytesIO(turn.screenshot.png)) for turn in turns], return_tensors="pt"
+    )
     input_ids = torch.tensor([tokens])
     is_image = (input_ids == network.base_model.model.config.image_token_id).int()
     with torch.no_grad():
@@ -53,7 +57,12 @@ def test_sampled_logprobs_of_every_turn_are_those_of_plain_transformers(
     base_folder: Path, adapter: Path, network: Network, play: Play
 ) -> None:
     turns = play(3, 4)
-    ours = [logprob for turn in turns if turn.tokens is not None for logprob in turn.tokens.completion_logprobs]
+    ours = [
+        logprob
+        for turn in turns
+        if turn.tokens is not None
+        for logprob in turn.tokens.completion_logprobs
+    ]
     bound = rounding_of_forward(network.base, max(map(abs, ours)))
     assert ours == pytest.approx(plain_logprobs(base_folder, adapter, turns), rel=0, abs=bound)
 
@@ -64,22 +73,36 @@ def test_the_loss_of_one_substep_is_the_one_computed_from_tokens_with_plain_tran
     episodes = [play(episode, 1 + episode % 3) for episode in range(1, 6)]
     advantages = [0.5, -1.0, 0.25, 1.5, -0.75]
     trajectories = [
-        Trajectory(make_task("Turn on Wi-Fi"), tuple(TrainedTurn(turn.screenshot, turn.tokens) for turn in turns if turn.tokens), advantage)
+        Trajectory(
+            make_task("Turn on Wi-Fi"),
+            tuple(TrainedTurn(turn.screenshot, turn.tokens) for turn in turns if turn.tokens),
+            advantage,
+        )
         for turns, advantage in zip(episodes, advantages, strict=True)
     ]
     settings = UpdateSettings("importance_sampling", 1e-3, 1, 1.0, 0.0, 0)
     result = policy.update(trajectories, settings)
     expected, of_loss, num_tokens, largest = 0.0, 0.0, 0, 0.0
     for turns, advantage in zip(episodes, advantages, strict=True):
-        old = [logprob for turn in turns if turn.tokens is not None for logprob in turn.tokens.completion_logprobs]
+        old = [
+            logprob
+            for turn in turns
+            if turn.tokens is not None
+            for logprob in turn.tokens.completion_logprobs
+        ]
         new = plain_logprobs(base_folder, adapter, turns)
-        expected -= sum(float(torch.tensor(n - o).exp()) * advantage for n, o in zip(new, old, strict=True))
+        expected -= sum(
+            float(torch.tensor(n - o).exp()) * advantage for n, o in zip(new, old, strict=True)
+        )
         largest = max(largest, *map(abs, new))
         num_tokens += len(new)
         of_loss += len(new) * abs(advantage)
-    # The ratio exp(new - old) is 1 up to the rounding of its log-probs, and the loss sums it times the advantage.
+    # The ratio exp(new - old) is 1 up to the rounding of its log-probs, and the loss sums it times
+    # the advantage.
     of_logprob = rounding_of_forward(network.base, largest)
-    assert result.loss == pytest.approx(expected, rel=0, abs=of_loss * (of_logprob + num_tokens * EPS))
+    assert result.loss == pytest.approx(
+        expected, rel=0, abs=of_loss * (of_logprob + num_tokens * EPS)
+    )
     assert result.kl_sample_train_v1 == pytest.approx(0.0, abs=of_logprob)
 
 
@@ -92,7 +115,9 @@ def test_positions_of_text_and_images_are_those_of_qwen(network: Network) -> Non
     ours = pad([Chunk(tokens, seen)], network).positions_3BT
     grids = torch.tensor([[1, screen.grid.rows, screen.grid.columns] for screen in seen])
     input_ids = torch.tensor([tokens])
-    theirs, _ = network.base.model.get_rope_index(input_ids, (input_ids == image).int(), image_grid_thw=grids)
+    theirs, _ = network.base.model.get_rope_index(
+        input_ids, (input_ids == image).int(), image_grid_thw=grids
+    )
     assert ours.tolist() == theirs.tolist()
 
 
@@ -101,9 +126,15 @@ def test_the_built_folder_loads_without_our_code_and_its_processor_renders_the_p
 ) -> None:
     turn = play(1, 1)[0]
     processor = AutoProcessor.from_pretrained(base_folder)
-    content = [{"type": "text", "text": "Turn on Wi-Fi"}, {"type": "image", "image": Image.open(io.BytesIO(turn.screenshot.png))}]
+    content = [
+        {"type": "text", "text": "Turn on Wi-Fi"},
+        {"type": "image", "image": Image.open(io.BytesIO(turn.screenshot.png))},
+    ]
     inputs = processor.apply_chat_template(
-        [{"role": "user", "content": content}], tokenize=True, add_generation_prompt=True, return_dict=True
+        [{"role": "user", "content": content}],
+        tokenize=True,
+        add_generation_prompt=True,
+        return_dict=True,
     )
     assert turn.tokens is not None
     assert list(inputs["input_ids"][0]) == list(turn.tokens.prompt_tokens)

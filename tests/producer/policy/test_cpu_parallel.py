@@ -8,7 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from producer.policy.torch_policy import cpu_parallel
-from producer.policy.torch_policy.cpu_parallel import add_gradients, num_workers, parallel_map, split_evenly
+from producer.policy.torch_policy.cpu_parallel import (
+    add_gradients,
+    num_workers,
+    parallel_map,
+    split_evenly,
+)
 
 CPU = torch.device("cpu")
 
@@ -22,7 +27,9 @@ def worker_count(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.usefixtures("lane_count")
 def test_results_come_in_the_order_of_the_items() -> None:
-    assert list(parallel_map(lambda number: number * 10, range(17), CPU)) == [number * 10 for number in range(17)]
+    assert list(parallel_map(lambda number: number * 10, range(17), CPU)) == [
+        number * 10 for number in range(17)
+    ]
 
 
 def test_two_items_are_worked_on_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,7 +42,9 @@ def test_two_items_are_worked_on_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("with_grad", [True, False])
 def test_work_has_the_caller_s_grad_mode(*, with_grad: bool) -> None:
     with torch.set_grad_enabled(with_grad):
-        assert list(parallel_map(lambda _: torch.is_grad_enabled(), range(3), CPU)) == [with_grad] * 3
+        assert (
+            list(parallel_map(lambda _: torch.is_grad_enabled(), range(3), CPU)) == [with_grad] * 3
+        )
 
 
 @pytest.mark.usefixtures("lane_count")
@@ -47,7 +56,9 @@ def test_what_work_raises_is_raised() -> None:
         list(parallel_map(work, [1, 0, 2], CPU))
 
 
-def test_lanes_and_torch_s_threads_share_the_cores_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lanes_and_torch_s_threads_share_the_cores_of_the_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda _pid: set(range(8)), raising=False)
     for threads, expected in ((1, 8), (3, 2), (8, 1), (64, 1)):
         monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
@@ -68,7 +79,12 @@ def test_parts_are_even_ordered_and_complete(items: list[int], num_parts: int) -
 
 def test_gradients_add_up() -> None:
     parameter, unused = torch.nn.Parameter(torch.zeros(2)), torch.nn.Parameter(torch.zeros(2))
-    for gradient in (torch.tensor([1.0, 2.0]), None, torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0])):
+    for gradient in (
+        torch.tensor([1.0, 2.0]),
+        None,
+        torch.tensor([1.0, 2.0]),
+        torch.tensor([1.0, 2.0]),
+    ):
         add_gradients([parameter, unused], [gradient, None])
     assert parameter.grad is not None
     assert parameter.grad.tolist() == [3.0, 6.0]

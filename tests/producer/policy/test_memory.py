@@ -1,4 +1,7 @@
-"""Freed memory is used again instead of being faulted in anew; a process of its own each, for the switch cannot be turned back."""
+"""Freed memory is used again instead of being faulted in anew.
+
+A process of its own each, for the switch cannot be turned back.
+"""
 
 import platform
 import subprocess
@@ -23,7 +26,13 @@ PAGES = 40_000_000 // 4096
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="a switch of glibc")
 def test_a_block_of_40_mb_is_faulted_in_once_and_without_the_switch_every_time() -> None:
     def smallest(*, keep: bool) -> int:
-        done = subprocess.run([sys.executable, "-c", FAULTS.format(keep=keep)], capture_output=True, text=True, check=True, timeout=120)
+        done = subprocess.run(
+            [sys.executable, "-c", FAULTS.format(keep=keep)],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=120,
+        )
         return int(done.stdout)
 
     assert smallest(keep=True) < PAGES // 10

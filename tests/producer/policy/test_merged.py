@@ -26,9 +26,13 @@ def test_the_merged_network_says_what_the_adapted_one_says(network: Network) -> 
     with adapter_merged(network):
         changed = bits(network)
         during = logits(network)
-    assert (during - before).abs().max() < rounding_of_forward(network.base, float(before.abs().max()))
+    assert (during - before).abs().max() < rounding_of_forward(
+        network.base, float(before.abs().max())
+    )
     assert (without - before).abs().max() > 1e-2  # the adapter does something
-    assert any(not torch.equal(changed[name], tensor) for name, tensor in bits(network).items())  # and it was inside the weights
+    assert any(
+        not torch.equal(changed[name], tensor) for name, tensor in bits(network).items()
+    )  # and it was inside the weights
 
 
 def test_afterwards_every_bit_is_as_before(network: Network) -> None:
@@ -39,7 +43,9 @@ def test_afterwards_every_bit_is_as_before(network: Network) -> None:
     assert torch.equal(logits(network), said)
 
 
-def test_a_large_network_is_left_as_it_is(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_network_is_left_as_it_is(
+    network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(merged, "MERGED_UP_TO", 1000)
     before = bits(network)
     with adapter_merged(network):

@@ -30,7 +30,9 @@ SETTINGS = UpdateSettings("importance_sampling", 1e-2, 1, 1.0, 0.0, 0)
 
 def trajectory(turns: list[PastTurn], advantage: float) -> Trajectory:
     return Trajectory(
-        make_task("Turn on Wi-Fi"), tuple(TrainedTurn(turn.screenshot, turn.tokens) for turn in turns if turn.tokens), advantage
+        make_task("Turn on Wi-Fi"),
+        tuple(TrainedTurn(turn.screenshot, turn.tokens) for turn in turns if turn.tokens),
+        advantage,
     )
 
 
@@ -39,7 +41,11 @@ def weights(network: Network) -> list[torch.Tensor]:
 
 
 def base_weights(network: Network) -> dict[str, torch.Tensor]:
-    return {name: value.clone() for name, value in network.base.state_dict().items() if "lora_" not in name}
+    return {
+        name: value.clone()
+        for name, value in network.base.state_dict().items()
+        if "lora_" not in name
+    }
 
 
 def are_equal(some: list[torch.Tensor], others: list[torch.Tensor]) -> bool:
@@ -48,11 +54,17 @@ def are_equal(some: list[torch.Tensor], others: list[torch.Tensor]) -> bool:
 
 @pytest.fixture
 def batch(play: Play) -> list[Trajectory]:
-    return [trajectory(play(episode, 1 + episode % 3), advantage) for episode, advantage in enumerate([1.0, -1.0, 0.5, -0.5], start=1)]
+    return [
+        trajectory(play(episode, 1 + episode % 3), advantage)
+        for episode, advantage in enumerate([1.0, -1.0, 0.5, -0.5], start=1)
+    ]
 
 
 def drift(policy: InProcessPolicy, turns: list[PastTurn]) -> float:
-    """Mean change of the log-prob of what was sampled: without advantage and step the KL estimate is sampled minus trained log-prob."""
+    """Mean change of the log-prob of what was sampled.
+
+    Without advantage and step the KL estimate is sampled minus trained log-prob.
+    """
     result = policy.update([trajectory(turns, 0.0)], replace(SETTINGS, learning_rate=0.0))
     return -result.kl_sample_train_v1
 
@@ -67,14 +79,18 @@ def test_a_rollout_becomes_likelier_with_a_positive_advantage_and_less_likely_wi
     assert drift(policy, turns) * advantage > 0
 
 
-def test_what_was_better_than_its_group_gains_on_what_was_worse(policy: InProcessPolicy, play: Play) -> None:
+def test_what_was_better_than_its_group_gains_on_what_was_worse(
+    policy: InProcessPolicy, play: Play
+) -> None:
     good, bad = play(1, 2), play(2, 2)
     for _ in range(3):
         policy.update([trajectory(good, 1.0), trajectory(bad, -1.0)], SETTINGS)
     assert drift(policy, good) > drift(policy, bad)
 
 
-def test_an_update_changes_the_adapter_and_nothing_else(policy: InProcessPolicy, network: Network, batch: list[Trajectory]) -> None:
+def test_an_update_changes_the_adapter_and_nothing_else(
+    policy: InProcessPolicy, network: Network, batch: list[Trajectory]
+) -> None:
     adapter, base = weights(network), base_weights(network)
     policy.update(batch, SETTINGS)
     assert not are_equal(weights(network), adapter)
@@ -96,22 +112,37 @@ def test_without_learning_rate_or_without_trajectories_no_weight_changes_and_the
 def test_the_report_counts_tokens_and_measures_entropy_as_sampled(
     policy: InProcessPolicy, network: Network, batch: list[Trajectory]
 ) -> None:
-    logprobs = [logprob for item in batch for turn in item.turns for logprob in turn.tokens.completion_logprobs]
+    logprobs = [
+        logprob
+        for item in batch
+        for turn in item.turns
+        for logprob in turn.tokens.completion_logprobs
+    ]
     result = policy.update(batch, SETTINGS)
     assert result.num_tokens == len(logprobs)
-    assert result.entropy == pytest.approx(-sum(logprobs) / len(logprobs), rel=0, abs=rounding_of_sum(logprobs) / len(logprobs))
-    assert result.kl_sample_train_v1 == pytest.approx(0.0, abs=rounding_of_forward(network.base, max(map(abs, logprobs))))
+    assert result.entropy == pytest.approx(
+        -sum(logprobs) / len(logprobs), rel=0, abs=rounding_of_sum(logprobs) / len(logprobs)
+    )
+    assert result.kl_sample_train_v1 == pytest.approx(
+        0.0, abs=rounding_of_forward(network.base, max(map(abs, logprobs)))
+    )
     assert result.gradient_norm > 0
 
 
-def test_the_gradient_is_reported_before_it_is_clipped(policy: InProcessPolicy, batch: list[Trajectory]) -> None:
+def test_the_gradient_is_reported_before_it_is_clipped(
+    policy: InProcessPolicy, batch: list[Trajectory]
+) -> None:
     free = policy.update(batch, replace(SETTINGS, learning_rate=0.0))
-    bounded = policy.update(batch, replace(SETTINGS, learning_rate=0.0, max_gradient_norm=free.gradient_norm / 10))
+    bounded = policy.update(
+        batch, replace(SETTINGS, learning_rate=0.0, max_gradient_norm=free.gradient_norm / 10)
+    )
     # Without a step between them the two updates compute the same.
     assert bounded.gradient_norm == free.gradient_norm
 
 
-def test_what_the_loss_does_not_depend_on_stays_as_it_is(network: Network, batch: list[Trajectory]) -> None:
+def test_what_the_loss_does_not_depend_on_stays_as_it_is(
+    network: Network, batch: list[Trajectory]
+) -> None:
     """An adapter that was loaded may reach into the frozen tower."""
     beside = torch.nn.Parameter(torch.ones(2))
     network.adapted.register_parameter("lora_beside", beside)
@@ -125,7 +156,9 @@ def test_what_the_loss_does_not_depend_on_stays_as_it_is(network: Network, batch
 def test_an_update_has_the_same_bits_on_any_number_of_lanes(
     base_folder: Path, batch: list[Trajectory], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(update, "passes", lambda sequences: [[index] for index in range(len(sequences))])
+    monkeypatch.setattr(
+        update, "passes", lambda sequences: [[index] for index in range(len(sequences))]
+    )
     after = []
     for count in (1, 2, 4):
         monkeypatch.setattr(cpu_parallel, "num_lanes", lambda _device, count=count: count)
@@ -136,7 +169,9 @@ def test_an_update_has_the_same_bits_on_any_number_of_lanes(
     assert are_equal(after[0], after[2])
 
 
-def test_substeps_split_the_batch_and_each_takes_a_step(policy: InProcessPolicy, batch: list[Trajectory]) -> None:
+def test_substeps_split_the_batch_and_each_takes_a_step(
+    policy: InProcessPolicy, batch: list[Trajectory]
+) -> None:
     result = policy.update(batch, replace(SETTINGS, num_substeps=2))
     steps = {int(state["step"]) for state in policy._optimizer.state.values()}
     assert steps == {2}
@@ -144,12 +179,16 @@ def test_substeps_split_the_batch_and_each_takes_a_step(policy: InProcessPolicy,
     assert result.kl_sample_train_v2 > 1e-8
 
 
-def test_more_substeps_than_trajectories_are_as_many_as_trajectories(policy: InProcessPolicy, batch: list[Trajectory]) -> None:
+def test_more_substeps_than_trajectories_are_as_many_as_trajectories(
+    policy: InProcessPolicy, batch: list[Trajectory]
+) -> None:
     policy.update(batch, replace(SETTINGS, num_substeps=100))
     assert {int(state["step"]) for state in policy._optimizer.state.values()} == {len(batch)}
 
 
-def test_the_learning_rate_rises_over_its_warm_up(policy: InProcessPolicy, batch: list[Trajectory]) -> None:
+def test_the_learning_rate_rises_over_its_warm_up(
+    policy: InProcessPolicy, batch: list[Trajectory]
+) -> None:
     rates = []
     for _ in range(4):
         policy.update(batch, replace(SETTINGS, learning_rate=0.3, warmup_steps=3))
@@ -157,9 +196,15 @@ def test_the_learning_rate_rises_over_its_warm_up(policy: InProcessPolicy, batch
     assert rates == pytest.approx([0.1, 0.2, 0.3, 0.3])
 
 
-def test_the_kl_penalty_pulls_towards_the_base_policy(policy: InProcessPolicy, network: Network, play: Play) -> None:
+def test_the_kl_penalty_pulls_towards_the_base_policy(
+    policy: InProcessPolicy, network: Network, play: Play
+) -> None:
     batch = [trajectory(play(episode, 1), 0.0) for episode in range(1, 17)]
-    sequences = [sequence for item in batch for sequence in join_turns((turn.screenshot, turn.tokens) for turn in item.turns)]
+    sequences = [
+        sequence
+        for item in batch
+        for sequence in join_turns((turn.screenshot, turn.tokens) for turn in item.turns)
+    ]
     encoder = ScreenEncoder(network.base.model.visual, network.processor)
 
     def distance_from_base() -> float:
@@ -176,7 +221,9 @@ def test_the_kl_penalty_pulls_towards_the_base_policy(policy: InProcessPolicy, n
     assert distance_from_base() < before
 
 
-def test_running_episodes_go_on_with_the_new_weights(policy: InProcessPolicy, batch: list[Trajectory]) -> None:
+def test_running_episodes_go_on_with_the_new_weights(
+    policy: InProcessPolicy, batch: list[Trajectory]
+) -> None:
     first = policy.sample([make_request(1, make_screen(1))])[0]
     history = (PastTurn(make_screen(1), first.text, first.tokens),)
     second = make_request(1, make_screen(2), history)
@@ -188,7 +235,11 @@ def test_running_episodes_go_on_with_the_new_weights(policy: InProcessPolicy, ba
 
 
 def test_a_restored_state_continues_bit_for_bit(
-    policy: InProcessPolicy, network: Network, base_folder: Path, batch: list[Trajectory], tmp_path: Path
+    policy: InProcessPolicy,
+    network: Network,
+    base_folder: Path,
+    batch: list[Trajectory],
+    tmp_path: Path,
 ) -> None:
     policy.update(batch, replace(SETTINGS, num_substeps=2))
     policy.save_state(tmp_path)
@@ -206,25 +257,39 @@ def test_a_restored_state_continues_bit_for_bit(
 
 
 def test_a_checkpoint_is_peft_s_and_named_by_the_hash_of_its_weights(
-    policy: InProcessPolicy, network: Network, base_folder: Path, batch: list[Trajectory], tmp_path: Path
+    policy: InProcessPolicy,
+    network: Network,
+    base_folder: Path,
+    batch: list[Trajectory],
+    tmp_path: Path,
 ) -> None:
     policy.update(batch, SETTINGS)
     digest = policy.save_checkpoint(tmp_path)
-    assert digest == hashlib.sha256((tmp_path / "adapter_model.safetensors").read_bytes()).hexdigest()
-    assert isinstance(PeftModel.from_pretrained(load_base(str(base_folder))[0], tmp_path), PeftModel)
+    assert (
+        digest == hashlib.sha256((tmp_path / "adapter_model.safetensors").read_bytes()).hexdigest()
+    )
+    assert isinstance(
+        PeftModel.from_pretrained(load_base(str(base_folder))[0], tmp_path), PeftModel
+    )
     restored = load_network(str(base_folder), lora_rank=4, seed=0, adapter=tmp_path)
     assert are_equal(weights(restored), weights(network))
 
 
 def test_a_fresh_adapter_changes_nothing_and_is_the_same_for_a_seed(base_folder: Path) -> None:
-    some, same, other = (load_network(str(base_folder), lora_rank=4, seed=seed) for seed in (1, 1, 2))
+    some, same, other = (
+        load_network(str(base_folder), lora_rank=4, seed=seed) for seed in (1, 1, 2)
+    )
     assert are_equal(weights(some), weights(same))
     assert not are_equal(weights(some), weights(other))
     request = make_request(1, make_screen(1))
-    assert InProcessPolicy(some, ClickOnly()).sample([request]) == InProcessPolicy(other, ClickOnly()).sample([request])
+    assert InProcessPolicy(some, ClickOnly()).sample([request]) == InProcessPolicy(
+        other, ClickOnly()
+    ).sample([request])
 
 
-def test_names_that_are_no_policy_are_the_user_s_mistake(base_folder: Path, policy: InProcessPolicy, tmp_path: Path) -> None:
+def test_names_that_are_no_policy_are_the_user_s_mistake(
+    base_folder: Path, policy: InProcessPolicy, tmp_path: Path
+) -> None:
     with pytest.raises(NotFoundError, match="expected a folder with"):
         load_base(str(tmp_path / "nothing"))
     with pytest.raises(NotFoundError, match="PEFT's layout"):
@@ -233,7 +298,9 @@ def test_names_that_are_no_policy_are_the_user_s_mistake(base_folder: Path, poli
         policy.load_state(tmp_path)
 
 
-def test_a_state_of_another_rank_is_a_mismatch(base_folder: Path, policy: InProcessPolicy, tmp_path: Path) -> None:
+def test_a_state_of_another_rank_is_a_mismatch(
+    base_folder: Path, policy: InProcessPolicy, tmp_path: Path
+) -> None:
     policy.save_state(tmp_path)
     other = InProcessPolicy(load_network(str(base_folder), lora_rank=8, seed=0), ClickOnly())
     with pytest.raises(MismatchError, match="lora_rank"):

@@ -1,4 +1,7 @@
-"""What a killed process left open is ended by whoever comes next; what a living one has open is left alone."""
+"""What a killed process left open is ended by whoever comes next.
+
+What a living one has open is left alone.
+"""
 
 import os
 import signal
@@ -10,10 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from producer.config import read_config
+from producer.config import read_config, recipe
 from producer.emit import Emitter
 from producer.resume.open_stream_markers import mark_open
-from producer.config import recipe
 from producer.resume.orphans import end_abandoned
 from producer.training.run import utc_now
 from schemas import ids
@@ -25,7 +27,9 @@ from tests.chaos.invariants import accepted
 
 ReadLog = Callable[[], list[dict[str, Any]]]
 SUBJECT = stream("training", ids.training_id("marked"))
-CREATED = TrainingCreated(run_name="marked", kind="sft", recipe=recipe(read_config({}), Path()), total_steps=1, config={})
+CREATED = TrainingCreated(
+    run_name="marked", kind="sft", recipe=recipe(read_config({}), Path()), total_steps=1, config={}
+)
 OWNER = """
 import sys, time
 from pathlib import Path
@@ -43,12 +47,22 @@ with Emitter.open() as emitter, mark(Path(sys.argv[1]), SUBJECT, emitter):
 
 
 def own_statuses(events: list[dict[str, Any]]) -> list[tuple[str, int, int]]:
-    return [(event["type"], event["epoch"], event["sequence"]) for event in events if event["subject"] == SUBJECT]
+    return [
+        (event["type"], event["epoch"], event["sequence"])
+        for event in events
+        if event["subject"] == SUBJECT
+    ]
 
 
-def test_the_stream_of_a_living_owner_is_left_and_that_of_a_killed_one_ended_once(installation: Installation, read_log: ReadLog) -> None:
+def test_the_stream_of_a_living_owner_is_left_and_that_of_a_killed_one_ended_once(
+    installation: Installation, read_log: ReadLog
+) -> None:
     environ = {**os.environ, "CUA_HOME": str(installation.home)}
-    with subprocess.Popen([sys.executable, "-c", OWNER, str(installation.open_dir)], env=environ, stdout=subprocess.PIPE) as owner:
+    with subprocess.Popen(
+        [sys.executable, "-c", OWNER, str(installation.open_dir)],
+        env=environ,
+        stdout=subprocess.PIPE,
+    ) as owner:
         assert owner.stdout is not None
         assert owner.stdout.readline() == b"marked\n"
         with Emitter.open(installation) as emitter:
@@ -58,7 +72,10 @@ def test_the_stream_of_a_living_owner_is_left_and_that_of_a_killed_one_ended_onc
     for num_ended in (1, 0):
         with Emitter.open(installation) as emitter:
             assert end_abandoned(installation, emitter, utc_now) == num_ended
-    assert own_statuses(read_log()) == [("cua.training.created", 1, 1), ("cua.training.cancelled", 2, 1)]
+    assert own_statuses(read_log()) == [
+        ("cua.training.created", 1, 1),
+        ("cua.training.cancelled", 2, 1),
+    ]
     assert list(installation.open_dir.iterdir()) == []
 
 
@@ -73,10 +90,24 @@ def test_an_owner_that_ends_in_order_leaves_no_mark(installation: Installation) 
 def test_an_evaluation_by_hand_that_was_killed_is_cancelled_with_all_that_it_left_open(
     installation: Installation, read_log: ReadLog
 ) -> None:
-    command = [sys.executable, "-m", "producer", "evaluate", "--model-name", "oracle", "--episodes", "5000"]
+    command = [
+        sys.executable,
+        "-m",
+        "producer",
+        "evaluate",
+        "--model-name",
+        "oracle",
+        "--episodes",
+        "5000",
+    ]
     environ = {**os.environ, "CUA_HOME": str(installation.home)}
-    with subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as owner:
-        while not (installation.local_log_path.exists() and any(event["type"] == "cua.rollout.turn_taken" for event in read_log())):
+    with subprocess.Popen(
+        command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as owner:
+        while not (
+            installation.local_log_path.exists()
+            and any(event["type"] == "cua.rollout.turn_taken" for event in read_log())
+        ):
             assert owner.poll() is None
             time.sleep(0.1)
         owner.send_signal(signal.SIGKILL)
@@ -86,16 +117,38 @@ def test_an_evaluation_by_hand_that_was_killed_is_cancelled_with_all_that_it_lef
     events = read_log()
     assert accepted(events)[1] == []
     assert open_streams(events) == []
-    created = {event["data"]["group_id"] for event in events if event["type"] == "cua.group.created"}
-    ended = [event["data"] for event in events if event["type"] in {"cua.group.finished", "cua.group.failed"}]
+    created = {
+        event["data"]["group_id"] for event in events if event["type"] == "cua.group.created"
+    }
+    ended = [
+        event["data"]
+        for event in events
+        if event["type"] in {"cua.group.finished", "cua.group.failed"}
+    ]
     assert created == {group["group_id"] for group in ended}
     assert len(ended) == len(created)
-    rollouts = {event["subject"]: event["data"]["group_id"] for event in events if event["type"] == "cua.rollout.created"}
-    finished = Counter(rollouts[event["subject"]] for event in events if event["type"] == "cua.rollout.finished")
-    assert {group["group_id"]: group["completed_rollouts"] for group in ended} == {group: finished[group] for group in created}
+    rollouts = {
+        event["subject"]: event["data"]["group_id"]
+        for event in events
+        if event["type"] == "cua.rollout.created"
+    }
+    finished = Counter(
+        rollouts[event["subject"]] for event in events if event["type"] == "cua.rollout.finished"
+    )
+    assert {group["group_id"]: group["completed_rollouts"] for group in ended} == {
+        group: finished[group] for group in created
+    }
 
 
 def open_streams(events: list[dict[str, Any]]) -> list[str]:
     """Evaluations, rollouts and environments whose last fact of their own is no end."""
-    last = {event["subject"]: event["type"].split(".")[2] for event in events if event["subject"].startswith(event["type"].split(".")[1])}
-    return [subject for subject, name in last.items() if name not in {"finished", "failed", "cancelled", "terminated"}]
+    last = {
+        event["subject"]: event["type"].split(".")[2]
+        for event in events
+        if event["subject"].startswith(event["type"].split(".")[1])
+    }
+    return [
+        subject
+        for subject, name in last.items()
+        if name not in {"finished", "failed", "cancelled", "terminated"}
+    ]

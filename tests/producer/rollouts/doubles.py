@@ -1,4 +1,7 @@
-"""Strict scripted stand-ins for a device and a policy: they do what the test says and nothing else."""
+"""Strict scripted stand-ins for a device and a policy.
+
+They do what the test says and nothing else.
+"""
 
 import io
 import threading
@@ -36,12 +39,17 @@ class Devices:
 
 
 class ScriptedEnvironment:
-    """A device with one setting: a click anywhere turns wifi on. Fails or hangs at its n-th action when told to."""
+    """A device with one setting: a click anywhere turns wifi on.
+
+    Fails or hangs at its n-th action when told to.
+    """
 
     env_type = "scripted"
     box_type = "android"
 
-    def __init__(self, devices: Devices, *, fails_at: int = 0, hangs_at: int = 0, fails_to_open: bool = False) -> None:
+    def __init__(
+        self, devices: Devices, *, fails_at: int = 0, hangs_at: int = 0, fails_to_open: bool = False
+    ) -> None:
         self._devices = devices
         self._fails_at, self._hangs_at, self._fails_to_open = fails_at, hangs_at, fails_to_open
         self._actions = 0
@@ -86,7 +94,10 @@ class ScriptedEnvironment:
 
 
 class ScriptedPolicy:
-    """Says what a function of the request says; remembers how big its batches were and what it was told to forget."""
+    """Says what a function of the request says.
+
+    Remembers how big its batches were and what it was told to forget.
+    """
 
     name = "scripted"
     version = 3
@@ -105,9 +116,17 @@ class ScriptedPolicy:
 
     def _completion(self, action: Action | None) -> Completion:
         if action is None:
-            taken = TakenAction(tool_name="?", tool_args={}, action=None, error_type="parse", error_message="no action in it")
+            taken = TakenAction(
+                tool_name="?",
+                tool_args={},
+                action=None,
+                error_type="parse",
+                error_message="no action in it",
+            )
             return Completion("mumble", (taken,), None)
-        taken = TakenAction(tool_name=action.type, tool_args=action.model_dump(mode="json"), action=action)
+        taken = TakenAction(
+            tool_name=action.type, tool_args=action.model_dump(mode="json"), action=action
+        )
         return Completion(action.type, (taken,), None)
 
 

@@ -5,7 +5,12 @@ from uuid import UUID, uuid5
 import pytest
 
 from producer.environments.android_sim import AndroidSim
-from producer.environments.android_sim.oracle.check import MAX_RANDOM_SHARE, blind_agent, check_tasks, run_episode
+from producer.environments.android_sim.oracle.check import (
+    MAX_RANDOM_SHARE,
+    blind_agent,
+    check_tasks,
+    run_episode,
+)
 from producer.environments.android_sim.oracle.oracles import oracle_action
 from producer.environments.environment import ActionRefusedError, Screenshot
 from producer.policy.oracle import NoisyOracle
@@ -20,23 +25,40 @@ BY_ID = {task.task_id: task for task in demo_tasks()}
 
 def test_all_hundred_tasks_are_there_over_five_categories_and_three_difficulties() -> None:
     tasks = demo_tasks()
-    assert (len(tasks), sum(task.split == "train" for task in tasks), sum(task.split == "eval" for task in tasks)) == (100, 80, 20)
-    assert {task.category for task in JUDGED} == {"app", "settings", "navigation", "system", "input"}
+    assert (
+        len(tasks),
+        sum(task.split == "train" for task in tasks),
+        sum(task.split == "eval" for task in tasks),
+    ) == (100, 80, 20)
+    assert {task.category for task in JUDGED} == {
+        "app",
+        "settings",
+        "navigation",
+        "system",
+        "input",
+    }
     assert {task.difficulty for task in JUDGED} == {"easy", "medium", "hard"}
     assert len(JUDGED) == 93
     assert len({task.description for task in JUDGED}) == 93, "every instruction is its own"
 
 
 @pytest.mark.parametrize("task", JUDGED, ids=lambda task: task.task_id)
-def test_an_oracle_solves_the_task_within_its_turns_and_nobody_solves_it_by_doing_nothing(task: Task) -> None:
+def test_an_oracle_solves_the_task_within_its_turns_and_nobody_solves_it_by_doing_nothing(
+    task: Task,
+) -> None:
     (found,) = check_tasks([task], num_seeds=4, num_random=0)
     assert (found.oracle_successes, found.idle_successes) == (4, 0)
     assert found.oracle_turns <= task.max_steps
 
 
-@pytest.mark.parametrize("task_id", ["train_07_go_home", "train_20_open_recents", "train_23_open_messages", "train_02_enable_wifi"])
+@pytest.mark.parametrize(
+    "task_id",
+    ["train_07_go_home", "train_20_open_recents", "train_23_open_messages", "train_02_enable_wifi"],
+)
 def test_blind_actions_seldom_solve_even_the_easiest_tasks(task_id: str) -> None:
-    solved = sum(run_episode(BY_ID[task_id], seed, blind_agent(seed)).is_solved for seed in range(100))
+    solved = sum(
+        run_episode(BY_ID[task_id], seed, blind_agent(seed)).is_solved for seed in range(100)
+    )
     assert solved / 100 <= MAX_RANDOM_SHARE
 
 
@@ -109,7 +131,9 @@ def test_leakage_names_the_training_tasks_that_share_a_goal() -> None:
 
 def test_a_split_by_goal_leaves_no_goal_on_both_sides() -> None:
     split = goal_split(JUDGED, eval_share=0.25, seed=3)
-    assert {goal_of(task) for task in split.train}.isdisjoint({goal_of(task) for task in split.eval})
+    assert {goal_of(task) for task in split.train}.isdisjoint(
+        {goal_of(task) for task in split.eval}
+    )
     assert len(split.train) + len(split.eval) == 93
     assert goal_leakage(split.train, split.eval) == {}
     assert goal_split(JUDGED, eval_share=0.25, seed=3) == split

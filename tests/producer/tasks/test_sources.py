@@ -9,7 +9,12 @@ from pydantic import JsonValue
 from producer.errors import UsageError
 from producer.tasks.sources import load_tasks, parse_sources
 
-QUIET: dict[str, JsonValue] = {"task_id": "quiet", "description": "Mute the media.", "validation_query": "media_volume", "expected": "0"}
+QUIET: dict[str, JsonValue] = {
+    "task_id": "quiet",
+    "description": "Mute the media.",
+    "validation_query": "media_volume",
+    "expected": "0",
+}
 
 
 def ids(source: JsonValue) -> list[str]:
@@ -47,20 +52,36 @@ def test_filters_come_before_the_limit_and_the_seed_decides_which_are_drawn() ->
         "train_25_open_gallery",
         "train_53_open_contacts",
     ]
-    three: dict[str, JsonValue] = {"source_type": "demo_training", "difficulty": "easy", "category": "app", "limit": 3}
+    three: dict[str, JsonValue] = {
+        "source_type": "demo_training",
+        "difficulty": "easy",
+        "category": "app",
+        "limit": 3,
+    }
     drawn = {seed: ids({**three, "seed": seed}) for seed in range(20)}
     assert ids(three) == ids({**three, "seed": 42}), "42 is the seed of a source that names none"
-    assert all(len(one) == 3 and one == [task_id for task_id in easy if task_id in one] for one in drawn.values())
+    assert all(
+        len(one) == 3 and one == [task_id for task_id in easy if task_id in one]
+        for one in drawn.values()
+    )
     assert len({tuple(one) for one in drawn.values()}) > 5
     assert ids({**three, "limit": 99}) == easy
 
 
-@pytest.mark.parametrize("text", [json.dumps([QUIET]), json.dumps(QUIET) + "\n\n"], ids=["json", "json lines"])
+@pytest.mark.parametrize(
+    "text", [json.dumps([QUIET]), json.dumps(QUIET) + "\n\n"], ids=["json", "json lines"]
+)
 def test_a_file_holds_tasks_as_a_custom_source_does(tmp_path: Path, text: str) -> None:
     path = tmp_path / "tasks.json"
     path.write_text(text)
     (task,) = load_tasks({"source_type": "file", "file_path": str(path)})
-    assert (task.task_id, task.name, task.expected_result, task.max_steps, task.source_type) == ("quiet", "quiet", "0", 20, "file")
+    assert (task.task_id, task.name, task.expected_result, task.max_steps, task.source_type) == (
+        "quiet",
+        "quiet",
+        "0",
+        20,
+        "file",
+    )
 
 
 @pytest.mark.parametrize(
@@ -74,22 +95,42 @@ def test_a_file_holds_tasks_as_a_custom_source_does(tmp_path: Path, text: str) -
         ({"source_type": "demo_all", "task_ids": ["x"]}, r"tasks\.task_ids: "),
         ({"source_type": "ids"}, r"tasks\.task_ids: a source of type ids needs it"),
         ({"source_type": "ids", "task_ids": ["train_99"]}, r"tasks\.task_ids: .*found train_99"),
-        ({"source_type": "ids", "task_ids": ["train_68_create_app_folder"]}, r"can be judged, found train_68"),
-        ([{"source_type": "demo_all"}, {"source_type": "file", "file_path": "/no/such/file"}], r"tasks\[1\]\.file_path"),
+        (
+            {"source_type": "ids", "task_ids": ["train_68_create_app_folder"]},
+            r"can be judged, found train_68",
+        ),
+        (
+            [{"source_type": "demo_all"}, {"source_type": "file", "file_path": "/no/such/file"}],
+            r"tasks\[1\]\.file_path",
+        ),
         (
             {"source_type": "custom", "custom_tasks": [{**QUIET, "validation_query": "mood"}]},
             r"custom_tasks\[0\]\.validation_query: .*'mood'",
         ),
-        ({"source_type": "custom", "custom_tasks": [{**QUIET, "expected": None}]}, r"custom_tasks\[0\]\.expected: "),
-        ({"source_type": "custom", "custom_tasks": [{**QUIET, "max_steps": 0}]}, r"custom_tasks\[0\]\.max_steps"),
-        ({"source_type": "custom", "custom_tasks": [{"task_id": "a"}]}, r"custom_tasks\[0\]\.description"),
-        ({"source_type": "custom", "custom_tasks": [{"task_id": "a", "description": "b"}]}, r"can be judged, found a"),
+        (
+            {"source_type": "custom", "custom_tasks": [{**QUIET, "expected": None}]},
+            r"custom_tasks\[0\]\.expected: ",
+        ),
+        (
+            {"source_type": "custom", "custom_tasks": [{**QUIET, "max_steps": 0}]},
+            r"custom_tasks\[0\]\.max_steps",
+        ),
+        (
+            {"source_type": "custom", "custom_tasks": [{"task_id": "a"}]},
+            r"custom_tasks\[0\]\.description",
+        ),
+        (
+            {"source_type": "custom", "custom_tasks": [{"task_id": "a", "description": "b"}]},
+            r"can be judged, found a",
+        ),
         ({"source_type": "database"}, "cannot be read from the database yet"),
         ([], "at least one source"),
         ("demo_all", "expected an object"),
     ],
 )
-def test_whatever_is_wrong_is_a_usage_error_that_names_the_field(source: JsonValue, reason: str) -> None:
+def test_whatever_is_wrong_is_a_usage_error_that_names_the_field(
+    source: JsonValue, reason: str
+) -> None:
     with pytest.raises(UsageError, match=reason):
         load_tasks(source)
 

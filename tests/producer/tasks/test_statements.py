@@ -31,7 +31,11 @@ def test_the_same_task_states_the_same_facts() -> None:
     stated, validator = task_facts(TASK)
     assert stated.id == task_row_id("train_02_enable_wifi", stated.definition_hash)
     assert validator is not None
-    assert (validator.task_id, validator.validation_query, validator.validation_method) == (stated.id, "wifi_enabled", "equals")
+    assert (validator.task_id, validator.validation_query, validator.validation_method) == (
+        stated.id,
+        "wifi_enabled",
+        "equals",
+    )
     assert validator.config["setup"] == ["settings put global wifi_on 0"]
 
 
@@ -41,7 +45,9 @@ def test_any_changed_field_makes_another_definition_and_another_validator() -> N
     assert len({definition_hash(task) for task in [TASK, *changed]}) == len(CHANGES) + 1
     facts = [task_facts(task) for task in [TASK, *changed]]
     assert len({stated.id for stated, _ in facts}) == len(CHANGES) + 1
-    assert len({validator.id for _, validator in facts if validator is not None}) == len(CHANGES) + 1
+    assert (
+        len({validator.id for _, validator in facts if validator is not None}) == len(CHANGES) + 1
+    )
 
 
 def test_a_task_that_cannot_be_judged_has_no_validator() -> None:

@@ -42,7 +42,13 @@ def read_log(installation: Installation) -> Callable[[], list[dict[str, Any]]]:
             events: list[dict[str, Any]] = []
             while records := reader.poll(10_000, 0.0):
                 events += [
-                    {**json.loads(one.value), "topic": one.topic, "partition": one.partition, "offset": one.offset} for one in records
+                    {
+                        **json.loads(one.value),
+                        "topic": one.topic,
+                        "partition": one.partition,
+                        "offset": one.offset,
+                    }
+                    for one in records
                 ]
             return events
         finally:

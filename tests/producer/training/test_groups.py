@@ -11,7 +11,14 @@ from producer.environments.environment import Environment
 from producer.errors import CuaTrainError
 from producer.rollouts.engine import RolloutEngine
 from producer.rollouts.episode import EpisodeSettings
-from producer.rollouts.plan import GroupOutcome, GroupPlan, Recalled, RolloutPlan, RolloutSource, StatedTask
+from producer.rollouts.plan import (
+    GroupOutcome,
+    GroupPlan,
+    Recalled,
+    RolloutPlan,
+    RolloutSource,
+    StatedTask,
+)
 from producer.tasks.statements import task_facts
 from producer.training.groups import GroupRunner, GroupSettings
 from producer.training.progress import ProgressTracker, Unit
@@ -20,7 +27,13 @@ from schemas.base import Payload
 from schemas.catalogue import stream
 from schemas.group import GroupFailed, GroupFinished
 from schemas.installation import read_installation
-from tests.producer.rollouts.doubles import WIFI, Devices, ScriptedEnvironment, ScriptedPolicy, click_then_stop
+from tests.producer.rollouts.doubles import (
+    WIFI,
+    Devices,
+    ScriptedEnvironment,
+    ScriptedPolicy,
+    click_then_stop,
+)
 
 TRAINING = ids.training_id("t")
 STEP = ids.step_id(TRAINING, 0, 1)
@@ -34,7 +47,11 @@ def emitter(tmp_path: Path) -> Iterator[Emitter]:
 
 
 def run_group(
-    emitter: Emitter, make: Callable[[RolloutPlan], Environment], *, policy: str, min_group_size: int = 2
+    emitter: Emitter,
+    make: Callable[[RolloutPlan], Environment],
+    *,
+    policy: str,
+    min_group_size: int = 2,
 ) -> tuple[GroupOutcome, list[Payload], list[RolloutPlan]]:
     stated, validator = task_facts(WIFI)
     said: list[Payload] = []
@@ -48,7 +65,9 @@ def run_group(
         return RolloutEngine(
             policy=ScriptedPolicy(click_then_stop),
             make_environment=make,
-            settings=EpisodeSettings(TRAINING, 12, 1800.0, 30.0, turn_cost=0.0, parse_error_cost=0.0),
+            settings=EpisodeSettings(
+                TRAINING, 12, 1800.0, 30.0, turn_cost=0.0, parse_error_cost=0.0
+            ),
             max_concurrent=8,
             emitter=emitter,
             clock=lambda: datetime.now(UTC),
@@ -59,8 +78,17 @@ def run_group(
     unit = Unit(GROUP_SIZE, 4, is_step=True)
     runner = GroupRunner(
         RolloutSource("step", STEP, "step-1", 0, 0, stream("training", TRAINING)),
-        [GroupPlan(0, ids.group_id(STEP, 0), StatedTask(WIFI, stated.id, validator.id if validator else None), (7,) * GROUP_SIZE)],
-        settings=GroupSettings("t", 0, 20, 1.0, policy, max_attempts=3, min_group_size=min_group_size),
+        [
+            GroupPlan(
+                0,
+                ids.group_id(STEP, 0),
+                StatedTask(WIFI, stated.id, validator.id if validator else None),
+                (7,) * GROUP_SIZE,
+            )
+        ],
+        settings=GroupSettings(
+            "t", 0, 20, 1.0, policy, max_attempts=3, min_group_size=min_group_size
+        ),
         recalled=Recalled(),
         say=said.append,
         make_engine=make_engine,
@@ -73,20 +101,35 @@ def run_group(
     return outcome, said, begun
 
 
-def test_a_failed_attempt_is_tried_again_with_a_fresh_device_and_its_place_is_filled(emitter: Emitter) -> None:
+def test_a_failed_attempt_is_tried_again_with_a_fresh_device_and_its_place_is_filled(
+    emitter: Emitter,
+) -> None:
     devices = Devices()
     outcome, said, begun = run_group(
-        emitter, lambda plan: ScriptedEnvironment(devices, fails_to_open=plan.env_index == 1 and plan.attempt < 2), policy="retry"
+        emitter,
+        lambda plan: ScriptedEnvironment(
+            devices, fails_to_open=plan.env_index == 1 and plan.attempt < 2
+        ),
+        policy="retry",
     )
     assert [result.plan.attempt for result in outcome.results] == [0, 2, 0]
     assert sorted(plan.attempt for plan in begun if plan.env_index == 1) == [0, 1, 2]
     assert isinstance(said[-1], GroupFinished)
-    assert (said[-1].reward_mean, said[-1].reward_std, said[-1].success_count, said[-1].completed_rollouts) == (1.0, 0.0, 3, 3)
+    assert (
+        said[-1].reward_mean,
+        said[-1].reward_std,
+        said[-1].success_count,
+        said[-1].completed_rollouts,
+    ) == (1.0, 0.0, 3, 3)
 
 
-def test_a_place_is_given_up_after_its_attempts_and_the_group_goes_on_without_it(emitter: Emitter) -> None:
+def test_a_place_is_given_up_after_its_attempts_and_the_group_goes_on_without_it(
+    emitter: Emitter,
+) -> None:
     outcome, said, begun = run_group(
-        emitter, lambda plan: ScriptedEnvironment(Devices(), fails_to_open=plan.env_index == 1), policy="retry"
+        emitter,
+        lambda plan: ScriptedEnvironment(Devices(), fails_to_open=plan.env_index == 1),
+        policy="retry",
     )
     assert len(outcome.results) == 2
     assert not outcome.is_failed
@@ -95,9 +138,13 @@ def test_a_place_is_given_up_after_its_attempts_and_the_group_goes_on_without_it
     assert said[-1].completed_rollouts == 2
 
 
-def test_a_group_with_too_few_scored_rollouts_fails_and_is_never_scored_with_zeros(emitter: Emitter) -> None:
+def test_a_group_with_too_few_scored_rollouts_fails_and_is_never_scored_with_zeros(
+    emitter: Emitter,
+) -> None:
     outcome, said, _ = run_group(
-        emitter, lambda plan: ScriptedEnvironment(Devices(), fails_to_open=plan.env_index > 0), policy="min_viable_group"
+        emitter,
+        lambda plan: ScriptedEnvironment(Devices(), fails_to_open=plan.env_index > 0),
+        policy="min_viable_group",
     )
     assert outcome.is_failed
     assert isinstance(said[-1], GroupFailed)
@@ -106,4 +153,8 @@ def test_a_group_with_too_few_scored_rollouts_fails_and_is_never_scored_with_zer
 
 def test_fail_fast_stops_at_the_first_failed_attempt_and_says_which(emitter: Emitter) -> None:
     with pytest.raises(CuaTrainError, match=r"env-2.*no device left"):
-        run_group(emitter, lambda plan: ScriptedEnvironment(Devices(), fails_to_open=plan.env_index == 2), policy="fail_fast")
+        run_group(
+            emitter,
+            lambda plan: ScriptedEnvironment(Devices(), fails_to_open=plan.env_index == 2),
+            policy="fail_fast",
+        )

@@ -24,7 +24,9 @@ def test_an_evaluation_by_hand_is_a_stream_of_its_own_and_touches_no_training(
     run(small(num_steps=1), installation=installation)
     before = read_log()
     given = {} if training_name else {"model_name": "oracle"}
-    summary = evaluate({**given, "eval_episodes": 5}, training_name=training_name, installation=installation)
+    summary = evaluate(
+        {**given, "eval_episodes": 5}, training_name=training_name, installation=installation
+    )
     assert (summary.episodes, 0.0 <= summary.success <= 1.0) == (5, True)
     added = [event for event in read_log() if event not in before]
     kinds = {event["subject"].partition("/")[0] for event in added}
@@ -34,11 +36,18 @@ def test_an_evaluation_by_hand_is_a_stream_of_its_own_and_touches_no_training(
     assert accepted(added)[1] == []
 
 
-def test_an_evaluation_that_is_stopped_ends_its_groups_and_leaves_no_mark(installation: Installation, read_log: ReadLog) -> None:
+def test_an_evaluation_that_is_stopped_ends_its_groups_and_leaves_no_mark(
+    installation: Installation, read_log: ReadLog
+) -> None:
     stopped = threading.Event()
     stopped.set()
     with pytest.raises(StopRequestedError):
-        evaluate({"model_name": "oracle", "eval_episodes": 9}, training_name=None, installation=installation, stop=stopped)
+        evaluate(
+            {"model_name": "oracle", "eval_episodes": 9},
+            training_name=None,
+            installation=installation,
+            stop=stopped,
+        )
     said = Counter(event["type"] for event in read_log())
     assert said["cua.group.created"] == said["cua.group.failed"] == 9
     assert said["cua.evaluation.cancelled"] == 1

@@ -35,7 +35,9 @@ def test_what_remains_is_turns_by_average_time_over_concurrency() -> None:
 
 def test_a_training_counts_all_its_units_whether_begun_or_not() -> None:
     # Baseline done with 10 real turns; one step ahead: 2 x (2 x 10) turns. 10 of 50.
-    baseline = Unit(num_rollouts=2, max_turns=10, is_step=False, finished_rollouts=2, finished_turns=10)
+    baseline = Unit(
+        num_rollouts=2, max_turns=10, is_step=False, finished_rollouts=2, finished_turns=10
+    )
     step = Unit(num_rollouts=2, max_turns=10, is_step=True)
     assert ProgressTracker(concurrency=1, units=[baseline, step]).of_all().percent == 20.0
 

@@ -33,22 +33,32 @@ def types(events: list[dict[str, Any]]) -> list[str]:
     return [event["type"].removeprefix("cua.") for event in events]
 
 
-def test_an_undisturbed_run_leaves_every_stream_whole_and_every_entity_at_its_end(installation: Installation, read_log: ReadLog) -> None:
+def test_an_undisturbed_run_leaves_every_stream_whole_and_every_entity_at_its_end(
+    installation: Installation, read_log: ReadLog
+) -> None:
     summary = run(small(), installation=installation)
-    assert (summary.status, summary.steps, summary.episodes, summary.generation) == ("completed", 3, 4, 0)
+    assert (summary.status, summary.steps, summary.episodes, summary.generation) == (
+        "completed",
+        3,
+        4,
+        0,
+    )
     assert summary.success_before is not None
     assert summary.success_after is not None
     events = read_log()
     assert whole(events) == []
     said = types(events)
-    # Two evaluations on schedule (after step 2, after the last), one baseline; three steps of two groups; a checkpoint before, at 2 and 3.
+    # Two evaluations on schedule (after step 2, after the last), one baseline; three steps of two
+    # groups; a checkpoint before, at 2 and 3.
     assert said.count("evaluation.finished") == 3
     assert said.count("step.finished") == 3
     assert said.count("checkpoint.saved") == 3
     assert said.count("rollout.finished") == 3 * 2 * 3 + 3 * 4
 
 
-def test_a_complete_training_is_left_alone_and_goes_on_when_more_steps_are_asked_for(installation: Installation, read_log: ReadLog) -> None:
+def test_a_complete_training_is_left_alone_and_goes_on_when_more_steps_are_asked_for(
+    installation: Installation, read_log: ReadLog
+) -> None:
     run(small(), installation=installation)
     before = read_log()
     again = run(small(), installation=installation)
@@ -59,7 +69,9 @@ def test_a_complete_training_is_left_alone_and_goes_on_when_more_steps_are_asked
     assert whole(read_log(), num_steps=4) == []
 
 
-def test_other_settings_than_recorded_are_a_usage_error_that_lists_them(installation: Installation) -> None:
+def test_other_settings_than_recorded_are_a_usage_error_that_lists_them(
+    installation: Installation,
+) -> None:
     run(small(num_steps=1), installation=installation)
     with pytest.raises(UsageError, match=r"group_size: 3 -> 5") as error:
         run(small(num_steps=1, group_size=5, temperature=0.5), installation=installation)
@@ -70,11 +82,15 @@ def test_what_is_not_said_again_is_taken_from_the_record(installation: Installat
     run(small(num_steps=1), installation=installation)
     from producer.config import read_config
 
-    summary = run(read_config({"training_name": "small", "num_steps": 2}), installation=installation)
+    summary = run(
+        read_config({"training_name": "small", "num_steps": 2}), installation=installation
+    )
     assert (summary.status, summary.steps) == ("completed", 2)
 
 
-def test_a_stop_in_the_middle_is_continued_without_losing_or_doubling_a_rollout(installation: Installation, read_log: ReadLog) -> None:
+def test_a_stop_in_the_middle_is_continued_without_losing_or_doubling_a_rollout(
+    installation: Installation, read_log: ReadLog
+) -> None:
     stop = threading.Event()
 
     def watch(line: str) -> None:
@@ -124,13 +140,29 @@ def test_steps_trained_again_after_a_lost_state_are_a_new_generation_and_the_old
     summary = run(small(num_steps=4), installation=installation)
     assert (summary.steps, summary.generation) == (4, 1)
     events = read_log()
-    superseded = {event["data"]["step_id"] for event in events if event["type"] == "cua.training.step_superseded"}
-    created = {event["data"]["step_id"]: event["data"] for event in events if event["type"] == "cua.step.created"}
+    superseded = {
+        event["data"]["step_id"]
+        for event in events
+        if event["type"] == "cua.training.step_superseded"
+    }
+    created = {
+        event["data"]["step_id"]: event["data"]
+        for event in events
+        if event["type"] == "cua.step.created"
+    }
     assert [(created[step]["generation"], created[step]["step"]) for step in superseded] == [(0, 3)]
-    assert [(one["generation"], one["step"]) for one in created.values()] == [(0, 1), (0, 2), (0, 3), (1, 3), (1, 4)]
+    assert [(one["generation"], one["step"]) for one in created.values()] == [
+        (0, 1),
+        (0, 2),
+        (0, 3),
+        (1, 3),
+        (1, 4),
+    ]
 
 
-def test_overwriting_begins_a_new_generation_and_deletes_nothing(installation: Installation, read_log: ReadLog) -> None:
+def test_overwriting_begins_a_new_generation_and_deletes_nothing(
+    installation: Installation, read_log: ReadLog
+) -> None:
     run(small(), installation=installation)
     before = read_log()
     summary = run(small(behavior_if_log_dir_exists="overwrite"), installation=installation)
@@ -154,7 +186,9 @@ def test_a_training_that_exists_can_be_refused_or_skipped(
         assert run(again, installation=installation).status == "skipped"
 
 
-def test_a_training_whose_lock_is_held_is_refused_and_the_holder_named(installation: Installation) -> None:
+def test_a_training_whose_lock_is_held_is_refused_and_the_holder_named(
+    installation: Installation,
+) -> None:
     folder = installation.runs_dir / "small"
     folder.mkdir(parents=True)
     with Path(folder / "lock").open("w") as file:
@@ -165,10 +199,14 @@ def test_a_training_whose_lock_is_held_is_refused_and_the_holder_named(installat
             run(small(), installation=installation)
 
 
-def test_a_failure_is_stated_and_the_same_command_continues(installation: Installation, read_log: ReadLog) -> None:
+def test_a_failure_is_stated_and_the_same_command_continues(
+    installation: Installation, read_log: ReadLog
+) -> None:
     run(small(num_steps=1), installation=installation)
     optimistic = small(num_steps=2)
-    state = installation.runs_dir / "small" / "state" / "generation-0" / "step-000001" / "scripted.json"
+    state = (
+        installation.runs_dir / "small" / "state" / "generation-0" / "step-000001" / "scripted.json"
+    )
     kept = state.read_text()
     state.write_text("{")
     with pytest.raises(ValueError, match="Expecting"):
@@ -180,11 +218,15 @@ def test_a_failure_is_stated_and_the_same_command_continues(installation: Instal
 
 
 def said_by_rollout(events: list[dict[str, Any]], training_name: str) -> dict[str, list[str]]:
-    """What was said in each rollout, turn by turn; a rollout is called by its place in the training."""
+    """What was said in each rollout, turn by turn.
+
+    A rollout is called by its place in the training.
+    """
     place_of = {
         one["subject"]: one["data"]["rollout_id"].removeprefix(f"{training_name}/")
         for one in events
-        if one["type"] == "cua.rollout.created" and one["data"]["rollout_id"].startswith(f"{training_name}/")
+        if one["type"] == "cua.rollout.created"
+        and one["data"]["rollout_id"].startswith(f"{training_name}/")
     }
     said: dict[str, list[str]] = {place: [] for place in place_of.values()}
     for one in events:
@@ -196,8 +238,14 @@ def said_by_rollout(events: list[dict[str, Any]], training_name: str) -> dict[st
 def test_the_same_configuration_says_the_same_under_any_name_and_other_things_with_another_seed(
     installation: Installation, read_log: ReadLog
 ) -> None:
-    summaries = [run(small(training_name=name, seed=seed), installation=installation) for name, seed in (("a", 0), ("b", 0), ("c", 1))]
-    assert (summaries[0].success_before, summaries[0].success_after) == (summaries[1].success_before, summaries[1].success_after)
+    summaries = [
+        run(small(training_name=name, seed=seed), installation=installation)
+        for name, seed in (("a", 0), ("b", 0), ("c", 1))
+    ]
+    assert (summaries[0].success_before, summaries[0].success_after) == (
+        summaries[1].success_before,
+        summaries[1].success_after,
+    )
     first, second, other = (said_by_rollout(read_log(), name) for name in ("a", "b", "c"))
     assert len(first) == 3 * 3 * 2 + 3 * 4
     assert first == second
@@ -205,7 +253,9 @@ def test_the_same_configuration_says_the_same_under_any_name_and_other_things_wi
     assert first != other
 
 
-def test_evaluations_of_a_policy_that_learns_nothing_say_the_same_and_steps_do_not(installation: Installation, read_log: ReadLog) -> None:
+def test_evaluations_of_a_policy_that_learns_nothing_say_the_same_and_steps_do_not(
+    installation: Installation, read_log: ReadLog
+) -> None:
     run(small(), installation=installation)
     by_source: dict[str, dict[str, list[str]]] = {}
     for place, said in said_by_rollout(read_log(), "small").items():
@@ -217,7 +267,9 @@ def test_evaluations_of_a_policy_that_learns_nothing_say_the_same_and_steps_do_n
     assert len({tuple(said) for said in by_source["step-1"].values()}) > 2
 
 
-def test_a_process_whose_training_was_taken_over_stops_and_says_who_has_it(installation: Installation, read_log: ReadLog) -> None:
+def test_a_process_whose_training_was_taken_over_stops_and_says_who_has_it(
+    installation: Installation, read_log: ReadLog
+) -> None:
     """The second writer claims the stream behind the first one's back, as one on another host would with --takeover."""
     taken = False
 
@@ -230,8 +282,15 @@ def test_a_process_whose_training_was_taken_over_stops_and_says_who_has_it(insta
                 history = other.read_back(subject, {})
                 resumed = history.events[0].payload
                 assert isinstance(resumed, TrainingCreated)
-                fact = TrainingResumed(generation=0, current_step=0, total_steps=3, recipe=resumed.recipe, config=resumed.config)
-                # The first process may speak in between: then the claim is stale, and is made anew under another name.
+                fact = TrainingResumed(
+                    generation=0,
+                    current_step=0,
+                    total_steps=3,
+                    recipe=resumed.recipe,
+                    config=resumed.config,
+                )
+                # The first process may speak in between: then the claim is stale, and is made anew
+                # under another name.
                 while True:
                     try:
                         claim(other, Fact(subject, fact, training_id("small")), history, {})

@@ -5,7 +5,14 @@ from xml.sax.saxutils import quoteattr
 
 from producer.environments.android_sim.screens import scene
 from producer.environments.android_sim.screens.widget import HEIGHT_PX, WIDTH_PX
-from producer.environments.android_sim.state.apps import BY_PACKAGE, CONTACTS, GALLERY, LAUNCHER, MESSAGES, SETTINGS
+from producer.environments.android_sim.state.apps import (
+    BY_PACKAGE,
+    CONTACTS,
+    GALLERY,
+    LAUNCHER,
+    MESSAGES,
+    SETTINGS,
+)
 from producer.environments.android_sim.state.phone import VOLUME_STEPS, Phone
 from producer.environments.android_sim.state.settings_tree import PAGES
 
@@ -41,15 +48,19 @@ def window(phone: Phone) -> str:
     focus = component(phone)
     package, _, name = focus.partition("/")
     shown = f"{package}/{package}{name}" if name.startswith(".") else focus
-    window_name = "NotificationShade" if phone.overlay in {"notifications", "quick_settings"} or phone.is_asleep else shown
+    window_name = (
+        "NotificationShade"
+        if phone.overlay in {"notifications", "quick_settings"} or phone.is_asleep
+        else shown
+    )
     awake, state = ("OFF", "SLEEP") if phone.is_asleep else ("ON", "AWAKE")
     return (
-        "WINDOW MANAGER POLICY STATE (dumpsys window policy)\n"
-        f"    mScreenOnEarly={str(not phone.is_asleep).lower()} interactiveState=INTERACTIVE_STATE_{state}\n"
-        "WINDOW MANAGER DISPLAY CONTENTS (dumpsys window displays)\n"
-        f"  Display: mDisplayId=0 init={WIDTH_PX}x{HEIGHT_PX} 160dpi state={awake}\n"
-        f"  mCurrentFocus=Window{{{_handle(window_name)} u0 {window_name}}}\n"
-        f"  mFocusedApp=ActivityRecord{{{_handle(focus)} u0 {focus} t{_task(package)}}}\n"
+        "WINDOW MANAGER POLICY STATE (dumpsys window policy)\n   "
+        f" mScreenOnEarly={str(not phone.is_asleep).lower()}"
+        f" interactiveState=INTERACTIVE_STATE_{state}\nWINDOW MANAGER DISPLAY CONTENTS (dumpsys"
+        f" window displays)\n  Display: mDisplayId=0 init={WIDTH_PX}x{HEIGHT_PX} 160dpi"
+        f" state={awake}\n  mCurrentFocus=Window{{{_handle(window_name)} u0 {window_name}}}\n "
+        f" mFocusedApp=ActivityRecord{{{_handle(focus)} u0 {focus} t{_task(package)}}}\n"
     )
 
 
@@ -82,7 +93,8 @@ def audio(phone: Phone) -> str:
         index = phone.get("volume", stream)
         muted = str(index == "0").lower()
         lines.append(
-            f"- {name}:\n   Muted: {muted}\n   Min: 0\n   Max: {VOLUME_STEPS}\n   streamVolume:{index}\n   Current: 2 (speaker): {index}"
+            f"- {name}:\n   Muted: {muted}\n   Min: 0\n   Max: {VOLUME_STEPS}\n  "
+            f" streamVolume:{index}\n   Current: 2 (speaker): {index}"
         )
     return "\n".join(lines) + "\n"
 
@@ -92,7 +104,8 @@ def notification(phone: Phone) -> str:
     lines = ["Current Notification Manager state:", "  Notification List:"]
     for number, note in enumerate(phone.notifications):
         lines.append(
-            f"    NotificationRecord(0x{_handle(note.title)}: pkg={note.package} user=UserHandle{{0}} id={number} tag=null importance=3)"
+            f"    NotificationRecord(0x{_handle(note.title)}: pkg={note.package}"
+            f" user=UserHandle{{0}} id={number} tag=null importance=3)"
         )
         lines.append(f"      android.title=String ({note.title})")
     return "\n".join(lines) + "\n"
@@ -100,7 +113,10 @@ def notification(phone: Phone) -> str:
 
 def wallpaper(phone: Phone) -> str:
     """`dumpsys wallpaper`; the wallpaper's name stands where a device names the image."""
-    return f"System wallpaper state:\n User 0: id=2\n Display state:\n  mName={phone.get('wallpaper', 'name')}\n  mAllowBackup=true\n"
+    return (
+        "System wallpaper state:\n User 0: id=2\n Display state:\n "
+        f" mName={phone.get('wallpaper', 'name')}\n  mAllowBackup=true\n"
+    )
 
 
 def view_tree(phone: Phone) -> str:
@@ -118,26 +134,40 @@ def view_tree(phone: Phone) -> str:
         look = widget.look
         if look.kind == "block" or not (look.label or widget.name):
             continue
-        identifier = f"{package}:id/{widget.resource_id or widget.name}" if widget.resource_id or widget.name else ""
+        identifier = (
+            f"{package}:id/{widget.resource_id or widget.name}"
+            if widget.resource_id or widget.name
+            else ""
+        )
         box = f"[{widget.x},{widget.y}][{widget.x + look.width},{widget.y + look.height}]"
         checked = str(look.state in {"on", "selected"}).lower()
-        extra = f' index="{index}" checked="{checked}" focused="{str(look.state == "focused").lower()}"'
+        extra = (
+            f' index="{index}" checked="{checked}" focused="{str(look.state == "focused").lower()}"'
+        )
         nodes.append(_node(look.label, identifier, package, "", box, extra))
     body = "".join(nodes)
-    dump = f"<?xml version='1.0' encoding='UTF-8' standalone='yes' ?><hierarchy rotation=\"0\">{body}</hierarchy>"
+    dump = (
+        "<?xml version='1.0' encoding='UTF-8' standalone='yes' ?><hierarchy"
+        f' rotation="0">{body}</hierarchy>'
+    )
     return dump + "UI hierchary dumped to: /dev/tty\n"
 
 
-def _node(text: str, identifier: str, package: str, description: str, bounds: str, extra: str) -> str:
+def _node(
+    text: str, identifier: str, package: str, description: str, bounds: str, extra: str
+) -> str:
     return (
-        f"<node text={quoteattr(NOT_IN_XML.sub('.', text))} resource-id={quoteattr(identifier)} package={quoteattr(package)}"
+        f"<node text={quoteattr(NOT_IN_XML.sub('.', text))} resource-id={quoteattr(identifier)}"
+        f" package={quoteattr(package)}"
         f' content-desc={quoteattr(description)} bounds="{bounds}"{extra} />'
     )
 
 
 def _handle(text: str) -> str:
     """A stable stand-in for the object address that a device prints."""
-    return f"{sum(index * ord(character) for index, character in enumerate(text, 17)) % 0xFFFFFFF:07x}"
+    return (
+        f"{sum(index * ord(character) for index, character in enumerate(text, 17)) % 0xFFFFFFF:07x}"
+    )
 
 
 def _task(package: str) -> int:

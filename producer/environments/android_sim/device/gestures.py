@@ -1,4 +1,7 @@
-"""From an action to a change of the phone. ActionRefusedError for what a phone cannot do; it then stays as it was."""
+"""From an action to a change of the phone.
+
+ActionRefusedError for what a phone cannot do; it then stays as it was.
+"""
 
 from collections.abc import Callable
 
@@ -30,7 +33,9 @@ def perform(phone: Phone, action: Action) -> None:
             _button(phone, action.button)
         case actions.OpenApp():
             if action.package not in phone.installed:
-                _refuse(f"no app {action.package} is installed; `pm list packages` names those that are")
+                _refuse(
+                    f"no app {action.package} is installed; `pm list packages` names those that are"
+                )
             phone.launch(action.package)
         case actions.Wait() | actions.Screenshot() | actions.Answer() | actions.Terminate():
             pass
@@ -40,7 +45,15 @@ def perform(phone: Phone, action: Action) -> None:
 
 def _touch(
     phone: Phone,
-    action: actions.Click | actions.DoubleClick | actions.LongPress | actions.Drag | actions.Swipe | actions.Scroll | actions.Move,
+    action: (
+        actions.Click
+        | actions.DoubleClick
+        | actions.LongPress
+        | actions.Drag
+        | actions.Swipe
+        | actions.Scroll
+        | actions.Move
+    ),
 ) -> None:
     match action:
         case actions.Click():
@@ -71,7 +84,9 @@ def _refuse(message: str) -> None:
 def _inside(*coordinates: int) -> None:
     for x, y in zip(coordinates[::2], coordinates[1::2], strict=True):
         if not (0 <= x < WIDTH_PX and 0 <= y < HEIGHT_PX):
-            _refuse(f"expected a point on the screen of {WIDTH_PX} x {HEIGHT_PX} px, found ({x}, {y})")
+            _refuse(
+                f"expected a point on the screen of {WIDTH_PX} x {HEIGHT_PX} px, found ({x}, {y})"
+            )
 
 
 def _apply(phone: Phone, effect: Effect | None, x: int) -> None:
@@ -115,7 +130,9 @@ def _pan(phone: Phone, x: int, y: int, dx: int, dy: int) -> None:
         if is_vertical:
             phone.is_drawer_open = True
         else:
-            phone.home_page = min(len(phone.home_cells) - 1, max(0, phone.home_page + (1 if dx < 0 else -1)))
+            phone.home_page = min(
+                len(phone.home_cells) - 1, max(0, phone.home_page + (1 if dx < 0 else -1))
+            )
     elif is_vertical:
         _scroll(phone, dy)
 
@@ -138,7 +155,9 @@ def _pan_overlay(phone: Phone, x: int, y: int, dx: int, dy: int) -> None:
             phone.recents.remove(widget.effect.package)
             phone.stop(widget.effect.package)
             phone.overlay = "recents"
-        case "notifications" if dx != 0 and widget is not None and isinstance(widget.effect, Dismiss):
+        case "notifications" if (
+            dx != 0 and widget is not None and isinstance(widget.effect, Dismiss)
+        ):
             phone.notifications.pop(widget.effect.index)
         case "notifications" if dy != 0:
             Show("quick_settings" if dy > 0 else None).apply(phone, x)
@@ -168,7 +187,10 @@ def _press_keys(phone: Phone, keys: tuple[str, ...]) -> None:
     elif len(names) == 1 and len(names[0]) == 1:
         _type(phone, keys[0])
     else:
-        _refuse(f"a phone has no key {'+'.join(keys)}; it knows enter, back, home, app_switch, backspace, power+volume_down and characters")
+        _refuse(
+            f"a phone has no key {'+'.join(keys)}; it knows enter, back, home, app_switch,"
+            " backspace, power+volume_down and characters"
+        )
 
 
 def _erase(phone: Phone) -> None:

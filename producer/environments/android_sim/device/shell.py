@@ -1,4 +1,7 @@
-"""A device's shell on the simulated phone: the commands that validators ask with and set-ups act with, in the text a device prints."""
+"""A device's shell on the simulated phone.
+
+The commands that validators ask with and set-ups act with, in the text a device prints.
+"""
 
 import shlex
 from collections.abc import Callable, Sequence
@@ -47,7 +50,12 @@ def _settings(phone: Phone, words: Sequence[str]) -> Printed:
             removed = phone.settings.get(namespace, {}).pop(key, None)
             return Printed(f"Deleted {int(removed is not None)} rows\n")
         case ["list", namespace] if namespace in NAMESPACES:
-            return Printed("".join(f"{key}={value}\n" for key, value in sorted(phone.settings.get(namespace, {}).items())))
+            return Printed(
+                "".join(
+                    f"{key}={value}\n"
+                    for key, value in sorted(phone.settings.get(namespace, {}).items())
+                )
+            )
         case _:
             return Printed(f"Invalid command: settings {' '.join(words)}\n", 255)
 
@@ -71,7 +79,13 @@ def _dumpsys(phone: Phone, words: Sequence[str]) -> Printed:
 def _pm(phone: Phone, words: Sequence[str]) -> Printed:
     match words:
         case ["list", "packages", *rest]:
-            return Printed("".join(f"package:{name}\n" for name in sorted(phone.installed) if all(part in name for part in rest)))
+            return Printed(
+                "".join(
+                    f"package:{name}\n"
+                    for name in sorted(phone.installed)
+                    if all(part in name for part in rest)
+                )
+            )
         case ["uninstall", package] if package in phone.installed:
             phone.uninstall(package)
             return Printed("Success\n")
@@ -94,9 +108,15 @@ def _am(phone: Phone, words: Sequence[str]) -> Printed:
                 pages = [page.name for page in PAGES.values() if page.activity == full]
                 page = pages[0] if pages else None
             else:
-                page = "main" if package in phone.installed and full == BY_PACKAGE[package].activity else None
+                page = (
+                    "main"
+                    if package in phone.installed and full == BY_PACKAGE[package].activity
+                    else None
+                )
             if page is None:
-                return Printed(f"Error type 3\nError: Activity class {{{target}}} does not exist.\n", 1)
+                return Printed(
+                    f"Error type 3\nError: Activity class {{{target}}} does not exist.\n", 1
+                )
             phone.launch(package, page)
             return Printed(f"Starting: Intent {{ cmp={target} }}\n")
         case _:
@@ -144,20 +164,53 @@ def _cmd(phone: Phone, words: Sequence[str]) -> Printed:  # noqa: PLR0911  # one
     match words:
         case ["wifi", "status"]:
             is_on = phone.get("global", "wifi_on") != "0"
-            joined = f'Wifi is connected to "{phone.connected}"' if phone.connected else "Wifi is not connected"
-            return Printed(f"Wifi is {'enabled' if is_on else 'disabled'}\n" + (f"{joined}\n" if is_on else ""))
+            joined = (
+                f'Wifi is connected to "{phone.connected}"'
+                if phone.connected
+                else "Wifi is not connected"
+            )
+            return Printed(
+                f"Wifi is {'enabled' if is_on else 'disabled'}\n" + (f"{joined}\n" if is_on else "")
+            )
         case ["wifi", "list-networks"]:
-            rows = "".join(f"{number}            {name}                 wpa2-psk\n" for number, name in enumerate(phone.saved_networks))
-            return Printed("Network Id      SSID                         Security type\n" + rows if rows else "No networks\n")
+            rows = "".join(
+                f"{number}            {name}                 wpa2-psk\n"
+                for number, name in enumerate(phone.saved_networks)
+            )
+            return Printed(
+                "Network Id      SSID                         Security type\n" + rows
+                if rows
+                else "No networks\n"
+            )
         case ["appops", "get", package, "POST_NOTIFICATION"] if package in phone.installed:
-            return Printed(f"POST_NOTIFICATION: {'ignore' if package in phone.blocked_notifications else 'allow'}\n")
-        case ["appops", "set", package, "POST_NOTIFICATION", "allow" | "ignore" as mode] if package in phone.installed:
-            (phone.blocked_notifications.discard if mode == "allow" else phone.blocked_notifications.add)(package)
+            return Printed(
+                "POST_NOTIFICATION:"
+                f" {'ignore' if package in phone.blocked_notifications else 'allow'}\n"
+            )
+        case [
+            "appops",
+            "set",
+            package,
+            "POST_NOTIFICATION",
+            "allow" | "ignore" as mode,
+        ] if package in phone.installed:
+            (
+                phone.blocked_notifications.discard
+                if mode == "allow"
+                else phone.blocked_notifications.add
+            )(package)
             return Printed("")
         case ["notification", "post", "-t", title, tag, text] if tag:
             phone.notifications.insert(0, Notification("com.android.email", title, text))
             return Printed(f"posting:\n  Notification(tag={tag})\n")
-        case ["media_session", "volume", "--stream", "3", "--set", index] if index.isdecimal() and int(index) <= VOLUME_STEPS:
+        case [
+            "media_session",
+            "volume",
+            "--stream",
+            "3",
+            "--set",
+            index,
+        ] if index.isdecimal() and int(index) <= VOLUME_STEPS:
             phone.put("volume", "music", index)
             return Printed(f"[V] will set volume to index={index}\n")
         case ["statusbar", "collapse"]:
@@ -171,7 +224,9 @@ def _cmd(phone: Phone, words: Sequence[str]) -> Printed:  # noqa: PLR0911  # one
 
 
 def _pidof(phone: Phone, words: Sequence[str]) -> Printed:
-    running = [str(4000 + sum(map(ord, package)) % 5000) for package in words if package in phone.stacks]
+    running = [
+        str(4000 + sum(map(ord, package)) % 5000) for package in words if package in phone.stacks
+    ]
     return Printed(" ".join(running) + "\n") if running else Printed("", 1)
 
 
@@ -180,10 +235,21 @@ def _ls(phone: Phone, words: Sequence[str]) -> Printed:
     if not paths:
         return Printed("acct  data  dev  etc  proc  sdcard  storage  system  vendor\n")
     folder = _real(paths[0]).rstrip("/")
-    names = sorted({name.removeprefix(folder + "/").partition("/")[0] for name in phone.files if name.startswith(folder + "/")})
+    names = sorted(
+        {
+            name.removeprefix(folder + "/").partition("/")[0]
+            for name in phone.files
+            if name.startswith(folder + "/")
+        }
+    )
     if folder in phone.files:
         return Printed(paths[0] + "\n")
-    if not names and folder not in {"/sdcard", "/sdcard/Pictures", "/sdcard/Pictures/Screenshots", "/sdcard/DCIM/Camera"}:
+    if not names and folder not in {
+        "/sdcard",
+        "/sdcard/Pictures",
+        "/sdcard/Pictures/Screenshots",
+        "/sdcard/DCIM/Camera",
+    }:
         return Printed(f"ls: {paths[0]}: No such file or directory\n", 1)
     return Printed("".join(f"{name}\n" for name in names))
 
@@ -199,25 +265,38 @@ def _test(phone: Phone, words: Sequence[str]) -> Printed:
 def _rm(phone: Phone, words: Sequence[str]) -> Printed:
     for word in words:
         if not word.startswith("-"):
-            phone.files -= {name for name in phone.files if name == _real(word) or name.startswith(_real(word).rstrip("/") + "/")}
+            phone.files -= {
+                name
+                for name in phone.files
+                if name == _real(word) or name.startswith(_real(word).rstrip("/") + "/")
+            }
     return Printed("")
 
 
 def _du(phone: Phone, words: Sequence[str]) -> Printed:
     """`du -sk /data/data/PACKAGE/cache`: its size in KiB."""
     match words:
-        case ["-sk", path] if path.startswith("/data/data/") and path.split("/")[3] in phone.cache_kib:
+        case ["-sk", path] if (
+            path.startswith("/data/data/") and path.split("/")[3] in phone.cache_kib
+        ):
             return Printed(f"{phone.cache_kib[path.split('/')[3]]}\t{path}\n")
         case _:
             return Printed(f"du: {' '.join(words)}: No such file or directory\n", 1)
 
 
 def _content(phone: Phone, words: Sequence[str]) -> Printed:
-    """`content query --uri content://com.android.contacts/contacts --projection display_name`: in the order they were made."""
+    """`content query --uri content://com.android.contacts/contacts --projection display_name`.
+
+    In the order they were made.
+    """
     match words:
         case ["query", "--uri", "content://com.android.contacts/contacts", *_]:
             return Printed(
-                "".join(f"Row: {number} display_name={name}\n" for number, name in enumerate(phone.contacts)) or "No result found.\n"
+                "".join(
+                    f"Row: {number} display_name={name}\n"
+                    for number, name in enumerate(phone.contacts)
+                )
+                or "No result found.\n"
             )
         case _:
             return Printed(f"[ERROR] Unsupported operation: {' '.join(words)}\n", 1)

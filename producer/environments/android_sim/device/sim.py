@@ -1,4 +1,7 @@
-"""`AndroidSim`: the simulated phone as an Environment. Same task, seed and actions: the same screens, byte for byte."""
+"""`AndroidSim`: the simulated phone as an Environment.
+
+Same task, seed and actions: the same screens, byte for byte.
+"""
 
 import secrets
 import time
@@ -8,7 +11,13 @@ from PIL import Image
 from producer.environments.android_sim.device import gestures, shell
 from producer.environments.android_sim.painting import paint
 from producer.environments.android_sim.screens import scene
-from producer.environments.android_sim.screens.widget import HEIGHT_PX, WIDTH_PX, Element, Scene, Widget
+from producer.environments.android_sim.screens.widget import (
+    HEIGHT_PX,
+    WIDTH_PX,
+    Element,
+    Scene,
+    Widget,
+)
 from producer.environments.android_sim.state.phone import Phone
 from producer.environments.android_sim.state.variation import fresh_phone
 from producer.environments.environment import EnvironmentFailedError, Screenshot
@@ -22,10 +31,12 @@ MIN_SHARE_VISIBLE = 0.4
 class AndroidSim:
     """One simulated phone for one episode.
 
-    Not thread-safe, blocks only in `hang_s`; after a failure every call but `close` fails; `close` twice is once.
+    Not thread-safe, blocks only in `hang_s`; after a failure every call but `close` fails; `close`
+    twice is once.
 
-    For tests of what happens when devices fail: `fail_on_open` never comes up; `fail_after_actions=n` dies during action n + 1;
-    `hang_after_actions=n` blocks for `hang_s` seconds in action n + 1 and then goes on as if nothing had been.
+    For tests of what happens when devices fail: `fail_on_open` never comes up;
+    `fail_after_actions=n` dies during action n + 1; `hang_after_actions=n` blocks for `hang_s`
+    seconds in action n + 1 and then goes on as if nothing had been.
     """
 
     env_type = "android_sim"
@@ -54,14 +65,23 @@ class AndroidSim:
 
     @property
     def phone(self) -> Phone:
-        """The true state, for oracles and tests. EnvironmentFailedError when the phone is not up."""
+        """The true state, for oracles and tests.
+
+        EnvironmentFailedError when the phone is not up.
+        """
         if self._phone is None:
-            message = "the simulated phone is not running; call open() first, and nothing after close() or a failure"
+            message = (
+                "the simulated phone is not running; call open() first, and nothing after close()"
+                " or a failure"
+            )
             raise EnvironmentFailedError(message)
         return self._phone
 
     def open(self, task: Task, seed: int) -> Screenshot:
-        """A fresh phone for this seed with the task's set-up done. EnvironmentFailedError when a set-up command fails."""
+        """A fresh phone for this seed with the task's set-up done.
+
+        EnvironmentFailedError when a set-up command fails.
+        """
         self.start(task, seed)
         return self.look()
 
@@ -77,7 +97,9 @@ class AndroidSim:
             printed = shell.run(self._phone, command)
             if printed.status != 0:
                 self._phone = None
-                message = f"set-up of {task.task_id} failed: {command!r} printed {printed.text.strip()!r}"
+                message = (
+                    f"set-up of {task.task_id} failed: {command!r} printed {printed.text.strip()!r}"
+                )
                 raise EnvironmentFailedError(message)
 
     def act(self, action: Action) -> Screenshot:
@@ -92,7 +114,9 @@ class AndroidSim:
             time.sleep(self._hang_s)
         if self._num_actions == self._fail_after_actions:
             self._phone = None
-            message = f"the simulated phone died after {self._num_actions} actions (fail_after_actions)"
+            message = (
+                f"the simulated phone died after {self._num_actions} actions (fail_after_actions)"
+            )
             raise EnvironmentFailedError(message)
         self._num_actions += 1
         gestures.perform(phone, action)
@@ -114,9 +138,16 @@ class AndroidSim:
         return paint.draw(scene(self.phone))
 
     def visible_elements(self) -> list[Element]:
-        """Ground truth: everything that is drawn now and can be touched. For supervised warm-up and oracles, never for rollouts."""
+        """Ground truth: everything that is drawn now and can be touched.
+
+        For supervised warm-up and oracles, never for rollouts.
+        """
         shown = scene(self.phone)
-        return [element for index, widget in enumerate(shown.widgets) if (element := _element(shown, index, widget)) is not None]
+        return [
+            element
+            for index, widget in enumerate(shown.widgets)
+            if (element := _element(shown, index, widget)) is not None
+        ]
 
 
 def _element(shown: Scene, index: int, widget: Widget) -> Element | None:
@@ -130,7 +161,10 @@ def _element(shown: Scene, index: int, widget: Widget) -> Element | None:
     if any(other.contains(*middle) for other in above):
         return None
     return Element(
-        widget.name, look.label, (widget.x, top, widget.x + look.width, bottom), look.state if look.state not in {"", "drawer"} else None
+        widget.name,
+        look.label,
+        (widget.x, top, widget.x + look.width, bottom),
+        look.state if look.state not in {"", "drawer"} else None,
     )
 
 

@@ -1,1 +1,4 @@
-"""Agents that know the phone's true state: they solve tasks, demonstrate them and check that tasks are sound."""
+"""Agents that know the phone's true state.
+
+They solve tasks, demonstrate them and check that tasks are sound.
+"""

@@ -1,4 +1,6 @@
-"""Are the demo tasks sound? An oracle must solve each within its turns; doing nothing must never, and chance hardly ever.
+"""Are the demo tasks sound? An oracle must solve each within its turns.
+
+Doing nothing must never, and chance hardly ever.
 
 Runs episodes on the simulated phone; prints nothing.
 """
@@ -19,7 +21,8 @@ from schemas.actions import Action, Click, SystemButton, Wait
 
 Agent = Callable[[Task, AndroidSim], Action]
 NUM_RANDOM_EPISODES: Final = 24
-"""Per task: with the limit below, a task that chance solves in one of six episodes is flagged in under 2 % of all draws."""
+"""Per task: with the limit below, a task that chance solves in one of six episodes is flagged in
+under 2 % of all draws."""
 MAX_RANDOM_SHARE: Final = 1 / 3
 """Above this, blind actions solve a task so often that its reward says little about the agent."""
 
@@ -45,10 +48,16 @@ class Soundness:
     def is_sound(self) -> bool:
         """Whether the task may be trained on."""
         by_chance = self.random_successes / self.num_random if self.num_random else 0.0
-        return self.oracle_successes == self.num_seeds and self.idle_successes == 0 and by_chance <= MAX_RANDOM_SHARE
+        return (
+            self.oracle_successes == self.num_seeds
+            and self.idle_successes == 0
+            and by_chance <= MAX_RANDOM_SHARE
+        )
 
 
-def check_tasks(tasks: Sequence[Task], *, num_seeds: int, num_random: int = NUM_RANDOM_EPISODES) -> Iterator[Soundness]:
+def check_tasks(
+    tasks: Sequence[Task], *, num_seeds: int, num_random: int = NUM_RANDOM_EPISODES
+) -> Iterator[Soundness]:
     """Each judged task's soundness, as it is found; seeds are 0 .. num_seeds - 1."""
     for task in tasks:
         if not task.is_judged:
@@ -105,7 +114,10 @@ def _idle(task: Task, sim: AndroidSim) -> Action:  # noqa: ARG001  # it looks at
 
 
 def blind_agent(seed: int) -> Agent:
-    """Actions at random, without a look: mostly taps anywhere, some swipes, now and then a system button."""
+    """Actions at random, without a look.
+
+    Mostly taps anywhere, some swipes, now and then a system button.
+    """
     random = Random(f"blind/{seed}")  # noqa: S311  # chance, not secrets
 
     def act(task: Task, sim: AndroidSim) -> Action:  # noqa: ARG001

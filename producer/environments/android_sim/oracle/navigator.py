@@ -1,4 +1,6 @@
-"""How to get from anywhere on the phone to a place: one good next action at a time, chosen from the true state.
+"""How to get from anywhere on the phone to a place.
+
+One good next action at a time, chosen from the true state.
 
 It answers None when the phone is already there. It changes nothing, and knows no task.
 """
@@ -15,10 +17,18 @@ HOME = SystemButton(button="home")
 BACK = SystemButton(button="back")
 RECENTS = SystemButton(button="recents")
 SWIPES: dict[str, Swipe] = {
-    "up": Swipe(x=WIDTH_PX // 2, y=HEIGHT_PX * 7 // 10, to_x=WIDTH_PX // 2, to_y=HEIGHT_PX * 3 // 10),
-    "down": Swipe(x=WIDTH_PX // 2, y=HEIGHT_PX * 3 // 10, to_x=WIDTH_PX // 2, to_y=HEIGHT_PX * 7 // 10),
-    "left": Swipe(x=WIDTH_PX * 8 // 10, y=HEIGHT_PX // 2, to_x=WIDTH_PX * 2 // 10, to_y=HEIGHT_PX // 2),
-    "right": Swipe(x=WIDTH_PX * 2 // 10, y=HEIGHT_PX // 2, to_x=WIDTH_PX * 8 // 10, to_y=HEIGHT_PX // 2),
+    "up": Swipe(
+        x=WIDTH_PX // 2, y=HEIGHT_PX * 7 // 10, to_x=WIDTH_PX // 2, to_y=HEIGHT_PX * 3 // 10
+    ),
+    "down": Swipe(
+        x=WIDTH_PX // 2, y=HEIGHT_PX * 3 // 10, to_x=WIDTH_PX // 2, to_y=HEIGHT_PX * 7 // 10
+    ),
+    "left": Swipe(
+        x=WIDTH_PX * 8 // 10, y=HEIGHT_PX // 2, to_x=WIDTH_PX * 2 // 10, to_y=HEIGHT_PX // 2
+    ),
+    "right": Swipe(
+        x=WIDTH_PX * 2 // 10, y=HEIGHT_PX // 2, to_x=WIDTH_PX * 8 // 10, to_y=HEIGHT_PX // 2
+    ),
 }
 """A finger that moves through the middle of the screen."""
 
@@ -29,7 +39,9 @@ class Navigator:
     def __init__(self, sim: AndroidSim) -> None:
         self.sim = sim
         self.phone = sim.phone
-        self.elements: dict[str, Element] = {element.name: element for element in sim.visible_elements()}
+        self.elements: dict[str, Element] = {
+            element.name: element for element in sim.visible_elements()
+        }
 
     def tap(self, name: str) -> Action | None:
         """Tap the element of this name; None when it is not visible."""
@@ -52,7 +64,10 @@ class Navigator:
         return SWIPES["down" if is_above else "up"]
 
     def slide(self, name: str, share: float) -> Action:
-        """Tap a slider where its value is this share (0-1); at the ends a little beyond the track."""
+        """Tap a slider where its value is this share (0-1).
+
+        At the ends a little beyond the track.
+        """
         widget = next(widget for widget in scene(self.phone).widgets if widget.name == name)
         slider = widget.effect
         assert isinstance(slider, Slide)  # noqa: S101  # named so in the settings tree
@@ -64,12 +79,16 @@ class Navigator:
     def uncover(self) -> Action | None:
         """Whatever lies above the apps goes away."""
         phone = self.phone
-        return HOME if phone.is_asleep or phone.overlay is not None or phone.menu is not None else None
+        return (
+            HOME if phone.is_asleep or phone.overlay is not None or phone.menu is not None else None
+        )
 
     def to_home(self) -> Action | None:
         """To the first home page, with nothing above it."""
         phone = self.phone
-        is_there = phone.foreground == LAUNCHER and not phone.is_drawer_open and phone.home_page == 0
+        is_there = (
+            phone.foreground == LAUNCHER and not phone.is_drawer_open and phone.home_page == 0
+        )
         return self.uncover() or (None if is_there else HOME)
 
     def to_app(self, package: str) -> Action | None:
@@ -90,7 +109,10 @@ class Navigator:
         return HOME if phone.home_page else SWIPES["up"]
 
     def to_settings(self, page: str) -> Action | None:
-        """To a page of the settings app; `app_info:com.android.chrome` and `network:HomeNet` name theirs with what it is about."""
+        """To a page of the settings app.
+
+        `app_info:com.android.chrome` and `network:HomeNet` name theirs with what it is about.
+        """
         if (way := self.to_app(SETTINGS)) is not None:
             return way
         if self.phone.page == page:

@@ -1,6 +1,9 @@
-"""Oracles: the next good action for a task, from the phone's true state. They work from any state, so a noisy agent can follow them.
+"""Oracles: the next good action for a task, from the phone's true state.
 
-Pure: nothing is remembered between calls. They exist for warm-up, for checking that tasks can be solved, and for tests.
+They work from any state, so a noisy agent can follow them.
+
+Pure: nothing is remembered between calls. They exist for warm-up, for checking that tasks can be
+solved, and for tests.
 """
 
 from collections.abc import Callable
@@ -9,9 +12,23 @@ from random import Random
 from producer.codecs.codec import Codec
 from producer.codecs.compact import CompactCodec
 from producer.environments.android_sim.device.sim import AndroidSim
-from producer.environments.android_sim.oracle.navigator import BACK, HOME, RECENTS, SWIPES, Navigator, tap_at
+from producer.environments.android_sim.oracle.navigator import (
+    BACK,
+    HOME,
+    RECENTS,
+    SWIPES,
+    Navigator,
+    tap_at,
+)
 from producer.environments.android_sim.screens.widget import HEIGHT_PX, WIDTH_PX
-from producer.environments.android_sim.state.apps import BY_PACKAGE, CHROME, CONTACTS, GALLERY, MESSAGES, TEST_APP
+from producer.environments.android_sim.state.apps import (
+    BY_PACKAGE,
+    CHROME,
+    CONTACTS,
+    GALLERY,
+    MESSAGES,
+    TEST_APP,
+)
 from producer.environments.android_sim.state.phone import MAX_BRIGHTNESS
 from producer.environments.android_sim.state.settings_tree import PAGE_OF
 from producer.task import Task
@@ -30,9 +47,16 @@ class NoOracleError(Exception):
 
 
 def oracle_action(task: Task, sim: AndroidSim, codec: Codec | None = None) -> tuple[str, Action]:
-    """The next action and how the codec (default: compact) writes it; both say the same. NoOracleError."""
+    """The next action and how the codec (default: compact) writes it; both say the same.
+
+    NoOracleError.
+    """
     words = codec or CompactCodec()
-    action: Action = Terminate(status="success") if judge(task, sim.shell).success else _towards(task, Navigator(sim))
+    action: Action = (
+        Terminate(status="success")
+        if judge(task, sim.shell).success
+        else _towards(task, Navigator(sim))
+    )
     text = words.encode(action, WIDTH_PX, HEIGHT_PX)
     read_back = words.parse(text, WIDTH_PX, HEIGHT_PX)[0].action
     assert read_back is not None  # noqa: S101  # a codec reads what it wrote
@@ -71,9 +95,17 @@ def _wanted(task: Task) -> str:
 
 def _app(nav: Navigator, task: Task) -> Action:
     package = _wanted(task)
-    if VIA_RECENTS in task.tags and package in nav.phone.recents and nav.phone.foreground != package:
+    if (
+        VIA_RECENTS in task.tags
+        and package in nav.phone.recents
+        and nav.phone.foreground != package
+    ):
         is_open = nav.phone.overlay == "recents" and not nav.phone.is_asleep
-        return nav.tap_or_scroll(f"{BY_PACKAGE[package].key}_card") if is_open else nav.uncover() or RECENTS
+        return (
+            nav.tap_or_scroll(f"{BY_PACKAGE[package].key}_card")
+            if is_open
+            else nav.uncover() or RECENTS
+        )
     if VIA_SEARCH in task.tags and nav.uncover() is None:
         if nav.phone.is_drawer_open:
             label = "Chrome" if package == CHROME else package
@@ -89,7 +121,11 @@ def _search_app(nav: Navigator, package: str, label: str) -> Action:
         return nav.to_app(package) or Wait()
     if searched:
         return HOME
-    return Type(text=label.lower()) if nav.phone.focus == "drawer_search" else nav.tap("drawer_search") or HOME
+    return (
+        Type(text=label.lower())
+        if nav.phone.focus == "drawer_search"
+        else nav.tap("drawer_search") or HOME
+    )
 
 
 ACTIVITY_PAGES: dict[str, str] = {
@@ -109,7 +145,11 @@ ACTIVITY_PAGES: dict[str, str] = {
 
 def _activity(nav: Navigator, task: Task) -> Action:
     wanted = _wanted(task)
-    page = f"app_info:{wanted.removeprefix('app_info_')}" if wanted.startswith("app_info_") else ACTIVITY_PAGES[wanted]
+    page = (
+        f"app_info:{wanted.removeprefix('app_info_')}"
+        if wanted.startswith("app_info_")
+        else ACTIVITY_PAGES[wanted]
+    )
     return nav.to_settings(page) or Wait()
 
 
@@ -154,7 +194,9 @@ def _clear_notifications(nav: Navigator, task: Task) -> Action:  # noqa: ARG001
 
 def _connect(nav: Navigator, task: Task) -> Action:  # noqa: ARG001
     is_off = nav.phone.get("global", "wifi_on") == "0"
-    return nav.to_settings("wifi") or nav.tap_or_scroll("wifi_switch" if is_off else "saved_network_row")
+    return nav.to_settings("wifi") or nav.tap_or_scroll(
+        "wifi_switch" if is_off else "saved_network_row"
+    )
 
 
 def _forget(nav: Navigator, task: Task) -> Action:
@@ -201,7 +243,9 @@ def _new_contact(nav: Navigator, task: Task) -> Action:
 def _search_contact(nav: Navigator, task: Task) -> Action:
     if (way := nav.to_app(CONTACTS)) is not None:
         return way
-    return (_fill(nav, "contact_search", _wanted(task)) if nav.phone.page == "main" else BACK) or Wait()
+    return (
+        _fill(nav, "contact_search", _wanted(task)) if nav.phone.page == "main" else BACK
+    ) or Wait()
 
 
 def _screenshot(nav: Navigator, task: Task) -> Action:  # noqa: ARG001
@@ -214,7 +258,9 @@ def _open_screenshot(nav: Navigator, task: Task) -> Action:
     if (way := nav.to_app(GALLERY)) is not None:
         return way
     shown = next((name for name in nav.elements if name.startswith("screenshot_")), None)
-    return (nav.tap(shown) if shown else None) or (SWIPES["up"] if nav.phone.page == "main" else BACK)
+    return (nav.tap(shown) if shown else None) or (
+        SWIPES["up"] if nav.phone.page == "main" else BACK
+    )
 
 
 GOALS: dict[str, Goal] = {
@@ -222,7 +268,9 @@ GOALS: dict[str, Goal] = {
     "current_activity": _activity,
     "is_home_screen": lambda nav, _task: nav.to_home() or HOME,
     "is_primary_home": lambda nav, _task: nav.to_home() or HOME,
-    "is_recents_screen": lambda nav, _task: RECENTS if nav.phone.overlay != "recents" and not nav.phone.is_asleep else HOME,
+    "is_recents_screen": lambda nav, _task: (
+        RECENTS if nav.phone.overlay != "recents" and not nav.phone.is_asleep else HOME
+    ),
     "is_quick_settings_open": lambda nav, _task: nav.to_shade(expanded=True) or Wait(),
     "is_notifications_open": lambda nav, _task: nav.to_shade(expanded=False) or Wait(),
     "found_icon": lambda nav, _task: nav.to_home() or SWIPES["up"],

@@ -1,4 +1,7 @@
-"""The few strokes every painter uses: fonts, colours of the light and the dark theme, text that fits, discs and plates with a sign."""
+"""The few strokes every painter uses.
+
+Fonts, colours of the light and the dark theme, text that fits, discs and plates with a sign.
+"""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -57,7 +60,14 @@ def fitted(text: str, size_px: int, width_px: int) -> str:
 
 
 def write(
-    picture: Image.Image, at: tuple[float, float], text: str, size_px: int, color: Color, *, width_px: int = 1000, anchor: str = "lm"
+    picture: Image.Image,
+    at: tuple[float, float],
+    text: str,
+    size_px: int,
+    color: Color,
+    *,
+    width_px: int = 1000,
+    anchor: str = "lm",
 ) -> None:
     """Text at a point; the anchor is Pillow's (`lm`: left, middle)."""
     line = text[:LONGEST_TEXT].replace("\n", " ")
@@ -70,7 +80,9 @@ def plate(name: str, size_px: int, color: Color, *, is_round: bool = False) -> I
     """A coloured rounded square (or disc) with a sign on it, RGBA."""
     big = size_px * 4
     mask = Image.new("L", (big, big), 0)
-    ImageDraw.Draw(mask).rounded_rectangle((0, 0, big - 1, big - 1), big // 2 if is_round else big // 4, fill=255)
+    ImageDraw.Draw(mask).rounded_rectangle(
+        (0, 0, big - 1, big - 1), big // 2 if is_round else big // 4, fill=255
+    )
     picture = Image.new("RGBA", (size_px, size_px), (*color, 0))
     picture.paste(color, (0, 0), mask.resize((size_px, size_px), Image.Resampling.BOX))
     inner = round(size_px * 0.66)
@@ -82,14 +94,20 @@ def plate(name: str, size_px: int, color: Color, *, is_round: bool = False) -> I
 
 def ink_on(ground: Color) -> Color:
     """The colour that can be read on a ground."""
-    return BLACK if 0.299 * ground[0] + 0.587 * ground[1] + 0.114 * ground[2] > BRIGHT_GROUND else WHITE
+    return (
+        BLACK
+        if 0.299 * ground[0] + 0.587 * ground[1] + 0.114 * ground[2] > BRIGHT_GROUND
+        else WHITE
+    )
 
 
 @lru_cache(maxsize=256)
 def pill(width_px: int, height_px: int, radius_px: int, color: Color) -> Image.Image:
     """A smooth rounded rectangle, RGBA, transparent outside."""
     big = Image.new("L", (width_px * 4, height_px * 4), 0)
-    ImageDraw.Draw(big).rounded_rectangle((0, 0, width_px * 4 - 1, height_px * 4 - 1), radius_px * 4, fill=255)
+    ImageDraw.Draw(big).rounded_rectangle(
+        (0, 0, width_px * 4 - 1, height_px * 4 - 1), radius_px * 4, fill=255
+    )
     picture = Image.new("RGBA", (width_px, height_px), (*color, 0))
     picture.paste(color, (0, 0), big.resize((width_px, height_px), Image.Resampling.BOX))
     return picture

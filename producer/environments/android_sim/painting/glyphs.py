@@ -9,42 +9,79 @@ from producer.environments.android_sim.state.apps import Color
 GRID = 24
 OVERSAMPLING = 4
 
-# Each stroke: shape, ink (f: foreground, g: ground, or #rrggbb), numbers on the grid.
-# disc x y r | ring x y r w | line w x y x y ... | area x y x y ... | rect x y x y r | arc x y x y start end w
+# Each stroke: shape, ink (f: foreground, g: ground, or #rrggbb), numbers on the grid. disc x y r |
+# ring x y r w | line w x y x y ... | area x y x y ... | rect x y x y r | arc x y x y start end w
 GLYPHS: dict[str, str] = {
-    "gear": "line f 4 12 1 12 23|line f 4 1 12 23 12|line f 4 4 4 20 20|line f 4 4 20 20 4|disc f 12 12 8|disc g 12 12 4",
-    "chrome": "disc #db4437 12 12 11|area #0f9d58 12 12 1.5 9 3 19 8 23 12 23|area #ffcd40 12 12 12 23 20 20 23 12 22 8"
-    "|disc #ffffff 12 12 6|disc #4285f4 12 12 4.5",
+    "gear": (
+        "line f 4 12 1 12 23|line f 4 1 12 23 12|line f 4 4 4 20 20|line f 4 4 20 20 4|disc f 12 12"
+        " 8|disc g 12 12 4"
+    ),
+    "chrome": (
+        "disc #db4437 12 12 11|area #0f9d58 12 12 1.5 9 3 19 8 23 12 23|area #ffcd40 12 12 12 23 20"
+        " 20 23 12 22 8|disc #ffffff 12 12 6|disc #4285f4 12 12 4.5"
+    ),
     "handset": "line f 5 5 6 8 13 18 19|disc f 5 6 3.5|disc f 18 19 3.5|line g 2 11 7 17 13",
-    "bubble": "rect f 2 3 22 17 4|area f 6 15 6 23 14 16|disc g 7.5 10 1.6|disc g 12 10 1.6|disc g 16.5 10 1.6",
+    "bubble": (
+        "rect f 2 3 22 17 4|area f 6 15 6 23 14 16|disc g 7.5 10 1.6|disc g 12 10 1.6|disc g 16.5"
+        " 10 1.6"
+    ),
     "camera": "rect f 1 6 23 20 3|rect f 8 3 16 8 1|disc #26c6da 12 13 5.5|disc #0d47a1 12 13 3",
-    "flower": "disc #e53935 12 6 4.6|disc #43a047 18 12 4.6|disc #1e88e5 12 18 4.6|disc #8e24aa 6 12 4.6|disc f 12 12 3.4",
+    "flower": (
+        "disc #e53935 12 6 4.6|disc #43a047 18 12 4.6|disc #1e88e5 12 18 4.6|disc #8e24aa 6 12"
+        " 4.6|disc f 12 12 3.4"
+    ),
     "person": "disc f 12 8 5|area f 2 22 3 17 8 14 16 14 21 17 22 22",
     "clock": "disc f 12 12 10|line g 2.4 12 12 12 5|line g 2.4 12 12 17 14",
-    "plusminus": "line f 3 3 7 11 7|line f 3 7 3 7 11|line f 3 14 7 21 7|line f 3 4 14 10 20|line f 3 10 14 4 20"
-    "|line f 3 14 15 21 15|line f 3 14 20 21 20",
-    "calendar": "rect f 2 3 22 22 3|rect g 4 9 20 20 1|rect f 6 11 10 14 0|rect f 13 11 17 14 0|rect f 6 16 10 19 0",
+    "plusminus": (
+        "line f 3 3 7 11 7|line f 3 7 3 7 11|line f 3 14 7 21 7|line f 3 4 14 10 20|line f 3 10 14"
+        " 4 20|line f 3 14 15 21 15|line f 3 14 20 21 20"
+    ),
+    "calendar": (
+        "rect f 2 3 22 22 3|rect g 4 9 20 20 1|rect f 6 11 10 14 0|rect f 13 11 17 14 0|rect f 6 16"
+        " 10 19 0"
+    ),
     "folder": "rect f 1 4 11 10 2|rect f 1 7 23 20 2|line g 1.4 1 10 23 10",
-    "note": "disc f 7 18 4|disc f 18 15 4|line f 2.6 10 18 10 4|line f 2.6 21 15 21 2|line f 4 9 5 22 3",
+    "note": (
+        "disc f 7 18 4|disc f 18 15 4|line f 2.6 10 18 10 4|line f 2.6 21 15 21 2|line f 4 9 5 22 3"
+    ),
     "pin": "disc f 12 9 7.5|area f 5 11 19 11 12 23|disc g 12 9 3",
     "envelope": "rect f 1 4 23 20 2|line g 2 2 6 12 14 22 6",
     "lines": "rect f 3 1 21 23 2|line g 2 6 7 18 7|line g 2 6 12 18 12|line g 2 6 17 14 17",
-    "flask": "line f 3 9 2 15 2|area f 10 2 14 2 14 9 22 22 2 22 10 9|disc g 10 17 1.8|disc g 14 14 1.4",
+    "flask": (
+        "line f 3 9 2 15 2|area f 10 2 14 2 14 9 22 22 2 22 10 9|disc g 10 17 1.8|disc g 14 14 1.4"
+    ),
     "wifi": "arc f 1 4 23 26 215 325 3|arc f 5 9 19 23 215 325 3|disc f 12 19 2.6",
     "bluetooth": "line f 2.6 6 7 18 17 12 22 12 2 18 7 6 17",
-    "airplane": "area f 11 1 13 1 14 8 23 14 23 16 14 13 13 19 16 21 16 23 12 22 8 23 8 21 11 19 10 13 1 16 1 14 10 8",
-    "sun": "disc f 12 12 5.5|line f 2.4 12 0 12 4|line f 2.4 12 20 12 24|line f 2.4 0 12 4 12|line f 2.4 20 12 24 12"
-    "|line f 2.4 3.5 3.5 6 6|line f 2.4 18 18 20.5 20.5|line f 2.4 3.5 20.5 6 18|line f 2.4 18 6 20.5 3.5",
+    "airplane": (
+        "area f 11 1 13 1 14 8 23 14 23 16 14 13 13 19 16 21 16 23 12 22 8 23 8 21 11 19 10 13 1 16"
+        " 1 14 10 8"
+    ),
+    "sun": (
+        "disc f 12 12 5.5|line f 2.4 12 0 12 4|line f 2.4 12 20 12 24|line f 2.4 0 12 4 12|line f"
+        " 2.4 20 12 24 12|line f 2.4 3.5 3.5 6 6|line f 2.4 18 18 20.5 20.5|line f 2.4 3.5 20.5 6"
+        " 18|line f 2.4 18 6 20.5 3.5"
+    ),
     "moon": "disc f 11 12 10|disc g 16 8.5 8.5",
-    "speaker": "area f 2 9 7 9 13 3 13 21 7 15 2 15|arc f 9 6 19 18 305 55 2.4|arc f 7 2 23 22 305 55 2.4",
+    "speaker": (
+        "area f 2 9 7 9 13 3 13 21 7 15 2 15|arc f 9 6 19 18 305 55 2.4|arc f 7 2 23 22 305 55 2.4"
+    ),
     "battery": "rect f 7 4 17 23 2|rect f 10 1 14 5 1|rect g 9.5 7 14.5 13 0",
     "grid": "rect f 2 2 10 10 2|rect f 14 2 22 10 2|rect f 2 14 10 22 2|rect f 14 14 22 22 2",
-    "disk": "rect f 2 2 22 9 2|rect f 2 10.5 22 17.5 2|rect f 2 19 22 23 2|disc g 18 5.5 1.5|disc g 18 14 1.5",
+    "disk": (
+        "rect f 2 2 22 9 2|rect f 2 10.5 22 17.5 2|rect f 2 19 22 23 2|disc g 18 5.5 1.5|disc g 18"
+        " 14 1.5"
+    ),
     "globe": "ring f 12 12 11 2.2|line f 2 1 12 23 12|ring f 12 12 5 1.8|line f 2 12 1 12 23",
     "lock": "rect f 3 10 21 23 3|arc f 6 1 18 17 180 360 3|disc g 12 16 2.4",
-    "braces": "line f 2.6 9 2 6 3 6 10 3 12 6 14 6 21 9 22|line f 2.6 15 2 18 3 18 10 21 12 18 14 18 21 15 22",
+    "braces": (
+        "line f 2.6 9 2 6 3 6 10 3 12 6 14 6 21 9 22|line f 2.6 15 2 18 3 18 10 21 12 18 14 18 21"
+        " 15 22"
+    ),
     "rotate": "arc f 2 2 22 22 300 200 3|area f 1 6 9 12 0 15|rect f 9 7 15 17 1",
-    "hourglass": "area f 4 1 20 1 12 12|area f 12 12 20 23 4 23|line f 2.4 3 1.5 21 1.5|line f 2.4 3 22.5 21 22.5",
+    "hourglass": (
+        "area f 4 1 20 1 12 12|area f 12 12 20 23 4 23|line f 2.4 3 1.5 21 1.5|line f 2.4 3 22.5 21"
+        " 22.5"
+    ),
     "bell": "disc f 12 9 7|area f 5 9 19 9 22 19 2 19|disc f 12 21 2.5",
     "minus": "disc f 12 12 11|line g 4 6 12 18 12",
     "leaf": "area f 20 2 22 10 18 18 9 20 4 17 4 10 9 5|line g 2 4 22 10 13 16 8",
@@ -59,7 +96,10 @@ GLYPHS: dict[str, str] = {
     "enter": "line f 3 20 5 20 13 5 13|area f 8 7 8 19 1 13",
     "erase": "area f 8 4 23 4 23 20 8 20 1 12|line g 2.4 11 8 18 16|line g 2.4 11 16 18 8",
     "cross": "line f 3.4 4 4 20 20|line f 3.4 4 20 20 4",
-    "shot": "ring f 12 12 5 2.6|line f 2.6 2 8 2 2 8 2|line f 2.6 16 2 22 2 22 8|line f 2.6 22 16 22 22 16 22|line f 2.6 8 22 2 22 2 16",
+    "shot": (
+        "ring f 12 12 5 2.6|line f 2.6 2 8 2 2 8 2|line f 2.6 16 2 22 2 22 8|line f 2.6 22 16 22 22"
+        " 16 22|line f 2.6 8 22 2 22 2 16"
+    ),
 }
 
 
@@ -76,7 +116,9 @@ def glyph(name: str, size_px: int, ink: Color, ground: Color) -> Image.Image:
     return picture.resize((size_px, size_px), Image.Resampling.BOX)
 
 
-def _draw(pen: ImageDraw.ImageDraw, shape: str, color: Color | str, numbers: list[float], scale: float) -> None:
+def _draw(
+    pen: ImageDraw.ImageDraw, shape: str, color: Color | str, numbers: list[float], scale: float
+) -> None:
     points = [number * scale for number in numbers]
     match shape:
         case "disc":
@@ -90,9 +132,17 @@ def _draw(pen: ImageDraw.ImageDraw, shape: str, color: Color | str, numbers: lis
         case "area":
             pen.polygon(points, fill=color)
         case "rect":
-            pen.rounded_rectangle((points[0], points[1], points[2], points[3]), points[4], fill=color)
+            pen.rounded_rectangle(
+                (points[0], points[1], points[2], points[3]), points[4], fill=color
+            )
         case "arc":
-            pen.arc((points[0], points[1], points[2], points[3]), numbers[4], numbers[5], fill=color, width=round(points[6]))
+            pen.arc(
+                (points[0], points[1], points[2], points[3]),
+                numbers[4],
+                numbers[5],
+                fill=color,
+                width=round(points[6]),
+            )
         case other:
             message = f"no such shape: {other}"
             raise AssertionError(message)

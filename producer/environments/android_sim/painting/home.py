@@ -2,7 +2,17 @@
 
 from PIL import Image, ImageDraw
 
-from producer.environments.android_sim.painting.brush import ON, WHITE, clear, font, pill, plate, stamp, theme, write
+from producer.environments.android_sim.painting.brush import (
+    ON,
+    WHITE,
+    clear,
+    font,
+    pill,
+    plate,
+    stamp,
+    theme,
+    write,
+)
 from producer.environments.android_sim.painting.glyphs import glyph
 from producer.environments.android_sim.screens.widget import Look
 
@@ -12,16 +22,34 @@ SHADOW = (20, 24, 32)
 
 def _write_on_wallpaper(picture: Image.Image, x: float, y: float, text: str, size_px: int) -> None:
     pen = ImageDraw.Draw(picture)
-    pen.text((x, y), text, font=font(size_px), fill=WHITE, anchor="mm", stroke_width=1, stroke_fill=SHADOW)
+    pen.text(
+        (x, y),
+        text,
+        font=font(size_px),
+        fill=WHITE,
+        anchor="mm",
+        stroke_width=1,
+        stroke_fill=SHADOW,
+    )
 
 
 def app_icon(look: Look) -> Image.Image:
     """A launcher icon with its name below; without one in the dock."""
     picture = clear(look.width, look.height)
     top = 2 if look.label else (look.height - ICON_PX) // 2
-    picture.alpha_composite(plate(look.glyph, ICON_PX, look.color), ((look.width - ICON_PX) // 2, top))
+    picture.alpha_composite(
+        plate(look.glyph, ICON_PX, look.color), ((look.width - ICON_PX) // 2, top)
+    )
     if look.label and look.state == "drawer":
-        write(picture, (look.width / 2, ICON_PX + 14), look.label, 14, theme(dark=look.dark).text, width_px=look.width, anchor="mm")
+        write(
+            picture,
+            (look.width / 2, ICON_PX + 14),
+            look.label,
+            14,
+            theme(dark=look.dark).text,
+            width_px=look.width,
+            anchor="mm",
+        )
     elif look.label:
         _write_on_wallpaper(picture, look.width / 2, ICON_PX + 14, look.label, 14)
     return picture
@@ -43,7 +71,9 @@ def dots(look: Look) -> Image.Image:
     for number in range(total):
         size = 10 if number + 1 == current else 6
         stamp(
-            picture, pill(size, size, size // 2, WHITE if number + 1 == current else (200, 204, 212)), (left + number * 18, 7 - size // 2)
+            picture,
+            pill(size, size, size // 2, WHITE if number + 1 == current else (200, 204, 212)),
+            (left + number * 18, 7 - size // 2),
         )
     return picture
 
@@ -69,11 +99,16 @@ def tile(look: Look) -> Image.Image:
     color = ON if is_on else (72, 76, 86)
     stamp(picture, pill(look.width, look.height, 22, color), (0, 0))
     if look.label:
-        picture.alpha_composite(plate(look.glyph, 48, look.color, is_round=True), (8, (look.height - 48) // 2))
+        picture.alpha_composite(
+            plate(look.glyph, 48, look.color, is_round=True), (8, (look.height - 48) // 2)
+        )
         write(picture, (64, look.height / 2 - 11), look.label, 16, WHITE, width_px=look.width - 70)
         write(picture, (64, look.height / 2 + 12), "On" if is_on else "Off", 14, (225, 230, 240))
     else:
-        picture.alpha_composite(plate(look.glyph, 52, look.color, is_round=True), ((look.width - 52) // 2, (look.height - 52) // 2))
+        picture.alpha_composite(
+            plate(look.glyph, 52, look.color, is_round=True),
+            ((look.width - 52) // 2, (look.height - 52) // 2),
+        )
     return picture
 
 
@@ -83,7 +118,9 @@ def note(look: Look) -> Image.Image:
     stamp(picture, pill(look.width, look.height, 18, (58, 61, 70)), (0, 0))
     picture.alpha_composite(plate(look.glyph, 50, look.color), (10, (look.height - 50) // 2))
     write(picture, (72, look.height / 2 - 12), look.label, 18, WHITE, width_px=look.width - 84)
-    write(picture, (72, look.height / 2 + 13), look.sub, 15, (190, 195, 205), width_px=look.width - 84)
+    write(
+        picture, (72, look.height / 2 + 13), look.sub, 15, (190, 195, 205), width_px=look.width - 84
+    )
     return picture
 
 
@@ -93,7 +130,16 @@ def card(look: Look) -> Image.Image:
     stamp(picture, pill(look.width, look.height, 22, (236, 238, 243)), (0, 0))
     picture.alpha_composite(plate(look.glyph, 60, look.color), (12, 10))
     write(picture, (86, 40), look.label, 23, (24, 26, 31), width_px=look.width - 100)
-    stamp(picture, pill(look.width - 24, look.height - 90, 12, look.color if look.color != WHITE else (120, 170, 250)), (12, 80))
+    stamp(
+        picture,
+        pill(
+            look.width - 24,
+            look.height - 90,
+            12,
+            look.color if look.color != WHITE else (120, 170, 250),
+        ),
+        (12, 80),
+    )
     return picture
 
 
@@ -101,7 +147,9 @@ def hero(look: Look) -> Image.Image:
     """The large sign of an app in the middle of its own page."""
     picture = clear(look.width, look.height)
     size = min(look.width, look.height)
-    picture.alpha_composite(plate(look.glyph, size, look.color), ((look.width - size) // 2, (look.height - size) // 2))
+    picture.alpha_composite(
+        plate(look.glyph, size, look.color), ((look.width - size) // 2, (look.height - size) // 2)
+    )
     return picture
 
 
@@ -111,10 +159,17 @@ def photo(look: Look) -> Image.Image:
     red, green, blue = look.color
     picture = Image.new("RGB", (width, height), look.color)
     pen = ImageDraw.Draw(picture)
-    pen.ellipse((width * 0.62, height * 0.12, width * 0.82, height * 0.12 + width * 0.2), fill=(255, 241, 190))
-    pen.polygon((0, height, 0, height * 0.7, width * 0.35, height * 0.4, width * 0.8, height), fill=(red // 2, green // 2, blue // 2))
+    pen.ellipse(
+        (width * 0.62, height * 0.12, width * 0.82, height * 0.12 + width * 0.2),
+        fill=(255, 241, 190),
+    )
     pen.polygon(
-        (width * 0.4, height, width * 0.75, height * 0.5, width, height * 0.72, width, height), fill=(red // 3, green // 3, blue // 3)
+        (0, height, 0, height * 0.7, width * 0.35, height * 0.4, width * 0.8, height),
+        fill=(red // 2, green // 2, blue // 2),
+    )
+    pen.polygon(
+        (width * 0.4, height, width * 0.75, height * 0.5, width, height * 0.72, width, height),
+        fill=(red // 3, green // 3, blue // 3),
     )
     return picture
 
@@ -131,5 +186,7 @@ def shutter(look: Look) -> Image.Image:
     """The camera's button."""
     picture = clear(look.width, look.height)
     stamp(picture, pill(look.width, look.height, look.width // 2, WHITE), (0, 0))
-    stamp(picture, pill(look.width - 12, look.height - 12, look.width // 2 - 6, (225, 45, 45)), (6, 6))
+    stamp(
+        picture, pill(look.width - 12, look.height - 12, look.width // 2 - 6, (225, 45, 45)), (6, 6)
+    )
     return picture

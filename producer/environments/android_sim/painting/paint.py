@@ -1,4 +1,6 @@
-"""From a scene to pixels and to a PNG file. Every part is drawn once per look, every screen once per scene; the rest is copying.
+"""From a scene to pixels and to a PNG file.
+
+Every part is drawn once per look, every screen once per scene; the rest is copying.
 
 Same scene, same bytes: nothing here depends on time, order or earlier scenes.
 """
@@ -42,7 +44,8 @@ PAINTERS: dict[str, Callable[[Look], Image.Image]] = {
 }
 ROW_BYTES = WIDTH_PX * 3
 NO_FILTER = b"\x00"
-"""PNG's row filter that stores pixels as they are. On flat screens it is quicker and smaller than differences to the row above."""
+"""PNG's row filter that stores pixels as they are. On flat screens it is quicker and smaller than
+differences to the row above."""
 
 
 @lru_cache(maxsize=1024)
@@ -57,10 +60,17 @@ def _backdrop(backdrop: str | Color) -> Image.Image:
     red, green, blue = next(color for name, _, color in WALLPAPERS if name == backdrop)
     slope = Image.linear_gradient("L").resize((WIDTH_PX, HEIGHT_PX))
     dark = Image.new("RGB", (WIDTH_PX, HEIGHT_PX), (red // 3, green // 3, blue // 3))
-    picture = Image.composite(dark, Image.new("RGB", (WIDTH_PX, HEIGHT_PX), (red, green, blue)), slope)
+    picture = Image.composite(
+        dark, Image.new("RGB", (WIDTH_PX, HEIGHT_PX), (red, green, blue)), slope
+    )
     pen = ImageDraw.Draw(picture)
-    pen.polygon((0, 640, 0, 470, 120, 400, 240, 470, 360, 420, 360, 640), fill=(red // 3, green // 3, blue // 3))
-    pen.polygon((0, 640, 0, 560, 150, 510, 360, 580, 360, 640), fill=(red // 4, green // 4, blue // 4))
+    pen.polygon(
+        (0, 640, 0, 470, 120, 400, 240, 470, 360, 420, 360, 640),
+        fill=(red // 3, green // 3, blue // 3),
+    )
+    pen.polygon(
+        (0, 640, 0, 560, 150, 510, 360, 580, 360, 640), fill=(red // 4, green // 4, blue // 4)
+    )
     return picture
 
 
@@ -80,12 +90,25 @@ def png(scene: Scene) -> bytes:
 
 
 def _encode(picture: Image.Image) -> bytes:
-    # Pillow's own encoder tries every row filter on every row, which takes longer than all the rest (2.2 ms against 1.2 ms).
+    # Pillow's own encoder tries every row filter on every row, which takes longer than all the rest
+    # (2.2 ms against 1.2 ms).
     raw = picture.tobytes()
-    rows = b"".join(NO_FILTER + raw[start : start + ROW_BYTES] for start in range(0, len(raw), ROW_BYTES))
+    rows = b"".join(
+        NO_FILTER + raw[start : start + ROW_BYTES] for start in range(0, len(raw), ROW_BYTES)
+    )
     header = struct.pack(">IIBBBBB", picture.width, picture.height, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", header) + _chunk(b"IDAT", zlib.compress(rows, 1)) + _chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + _chunk(b"IHDR", header)
+        + _chunk(b"IDAT", zlib.compress(rows, 1))
+        + _chunk(b"IEND", b"")
+    )
 
 
 def _chunk(name: bytes, content: bytes) -> bytes:
-    return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+    return (
+        struct.pack(">I", len(content))
+        + name
+        + content
+        + struct.pack(">I", zlib.crc32(name + content))
+    )

@@ -1,4 +1,7 @@
-"""The pages of every app but settings: browser, dialer, messages, camera, gallery, contacts, and a plain page for the rest."""
+"""The pages of every app but settings.
+
+Browser, dialer, messages, camera, gallery, contacts, and a plain page for the rest.
+"""
 
 from collections.abc import Callable
 from urllib.parse import quote_plus
@@ -15,15 +18,37 @@ from producer.environments.android_sim.screens.parts import (
     scrolled,
     text_field,
 )
-from producer.environments.android_sim.screens.widget import NAV_TOP_PX, WIDTH_PX, Look, Scene, Widget
-from producer.environments.android_sim.state.apps import BY_PACKAGE, CAMERA, CHROME, CONTACTS, DIALER, GALLERY, MESSAGES, Color
+from producer.environments.android_sim.screens.widget import (
+    NAV_TOP_PX,
+    WIDTH_PX,
+    Look,
+    Scene,
+    Widget,
+)
+from producer.environments.android_sim.state.apps import (
+    BY_PACKAGE,
+    CAMERA,
+    CHROME,
+    CONTACTS,
+    DIALER,
+    GALLERY,
+    MESSAGES,
+    Color,
+)
 from producer.environments.android_sim.state.effects import Go, Key, Press
 from producer.environments.android_sim.state.phone import Phone
 
 LIGHT_GROUND: Color = (246, 247, 250)
 DARK_GROUND: Color = (16, 17, 21)
 SITE_COLORS: tuple[Color, ...] = ((30, 136, 229), (56, 158, 62), (142, 36, 170), (229, 45, 50))
-PEOPLE_COLORS: tuple[Color, ...] = ((229, 45, 50), (30, 136, 229), (56, 158, 62), (245, 124, 0), (142, 36, 170), (0, 150, 136))
+PEOPLE_COLORS: tuple[Color, ...] = (
+    (229, 45, 50),
+    (30, 136, 229),
+    (56, 158, 62),
+    (245, 124, 0),
+    (142, 36, 170),
+    (0, 150, 136),
+)
 DIAL_KEYS = "123456789*0#"
 
 
@@ -48,8 +73,22 @@ def _scene(phone: Phone, title: str, widgets: list[Widget], max_scroll: int = 0)
 def _chrome(phone: Phone) -> Scene:
     kind, _, about = phone.page.partition(":")
     box = (10, 34, WIDTH_PX - 20, 50)
-    url = "" if kind == "main" else about if kind == "site" else f"google.com/search?q={quote_plus(about)}"
-    bar = text_field(phone, "url_bar", box, "Search or type URL", sign="search", resource_id="url_bar", idle_text=url)
+    url = (
+        ""
+        if kind == "main"
+        else about
+        if kind == "site"
+        else f"google.com/search?q={quote_plus(about)}"
+    )
+    bar = text_field(
+        phone,
+        "url_bar",
+        box,
+        "Search or type URL",
+        sign="search",
+        resource_id="url_bar",
+        idle_text=url,
+    )
     ink = _ink(phone)
     if kind == "main":
         body = [
@@ -60,12 +99,31 @@ def _chrome(phone: Phone) -> Scene:
         color = SITE_COLORS[sum(map(ord, about)) % len(SITE_COLORS)]
         body = [
             Widget(Look("block", WIDTH_PX, 120, color=color), 0, 96),
-            Widget(Look("text", WIDTH_PX, 60, about if kind == "site" else f"Results: {about}", color=WHITE_INK, state="26"), 0, 126),
+            Widget(
+                Look(
+                    "text",
+                    WIDTH_PX,
+                    60,
+                    about if kind == "site" else f"Results: {about}",
+                    color=WHITE_INK,
+                    state="26",
+                ),
+                0,
+                126,
+            ),
         ]
         body += [
-            Widget(Look("block", WIDTH_PX - 40 - 60 * (line % 2), 16, color=(170, 175, 186)), 20, 240 + 34 * line) for line in range(6)
+            Widget(
+                Look("block", WIDTH_PX - 40 - 60 * (line % 2), 16, color=(170, 175, 186)),
+                20,
+                240 + 34 * line,
+            )
+            for line in range(6)
         ]
-    return Scene(_ground(phone), (*body, bar, *keyboard(phone), *bars(phone, ink=ink, nav_ground=_ground(phone))))
+    return Scene(
+        _ground(phone),
+        (*body, bar, *keyboard(phone), *bars(phone, ink=ink, nav_ground=_ground(phone))),
+    )
 
 
 def _dialer(phone: Phone) -> Scene:
@@ -73,11 +131,28 @@ def _dialer(phone: Phone) -> Scene:
     widgets = [Widget(Look("text", WIDTH_PX, 60, number, color=_ink(phone), state="32"), 0, 90)]
     for index, digit in enumerate(DIAL_KEYS):
         row, column = divmod(index, 3)
-        look = Look("button", 96, 76, digit, color=(214, 236, 222) if not is_dark(phone) else (44, 70, 56), state="30")
-        widgets.append(Widget(look, 24 + column * 108, 160 + row * 84, f"dial_{digit}", Key(digit, "dial_number")))
+        look = Look(
+            "button",
+            96,
+            76,
+            digit,
+            color=(214, 236, 222) if not is_dark(phone) else (44, 70, 56),
+            state="30",
+        )
+        widgets.append(
+            Widget(
+                look, 24 + column * 108, 160 + row * 84, f"dial_{digit}", Key(digit, "dial_number")
+            )
+        )
     widgets.append(Widget(Look("button", 84, 84, glyph="handset", color=(0, 168, 67)), 138, 502))
     widgets.append(
-        Widget(Look("button", 72, 72, glyph="erase", color=(170, 175, 186)), 250, 508, "dial_erase", Key("backspace", "dial_number"))
+        Widget(
+            Look("button", 72, 72, glyph="erase", color=(170, 175, 186)),
+            250,
+            508,
+            "dial_erase",
+            Key("backspace", "dial_number"),
+        )
     )
     return _scene(phone, "Phone", widgets)
 
@@ -85,16 +160,33 @@ def _dialer(phone: Phone) -> Scene:
 def _messages(phone: Phone) -> Scene:
     kind, _, about = phone.page.partition(":")
     if kind == "main":
-        widgets = [_person(phone, index, name, sub, f"chat:{name}") for index, (name, sub) in enumerate(phone.look.conversations)]
+        widgets = [
+            _person(phone, index, name, sub, f"chat:{name}")
+            for index, (name, sub) in enumerate(phone.look.conversations)
+        ]
         fab = Look("button", 168, 68, "New chat", glyph="plus", color=(41, 121, 255))
-        return _scene(phone, "Messages", [*widgets, Widget(fab, 176, 512, "new_message", Go("compose"))])
+        return _scene(
+            phone, "Messages", [*widgets, Widget(fab, 176, 512, "new_message", Go("compose"))]
+        )
     top = NAV_TOP_PX - 60 if phone.focus is None else 338
-    compose = text_field(phone, "message_text", (10, top, WIDTH_PX - 20, 52), "Text message", resource_id="compose_message_text")
+    compose = text_field(
+        phone,
+        "message_text",
+        (10, top, WIDTH_PX - 20, 52),
+        "Text message",
+        resource_id="compose_message_text",
+    )
     if kind == "chat":
         last = dict(phone.look.conversations).get(about, "")
         bubble = Widget(Look("speech", 230, 52, last, color=(41, 121, 255)), 16, 100)
         return _scene(phone, about, [bubble, compose])
-    to = text_field(phone, "message_to", (10, 96, WIDTH_PX - 20, 52), "To: name or number", resource_id="recipient_text_view")
+    to = text_field(
+        phone,
+        "message_to",
+        (10, 96, WIDTH_PX - 20, 52),
+        "To: name or number",
+        resource_id="recipient_text_view",
+    )
     return _scene(phone, "New message", [to, compose])
 
 
@@ -108,7 +200,13 @@ def _camera(phone: Phone) -> Scene:
     color = phone.look.photos[phone.num_photos_taken % len(phone.look.photos)]
     widgets = [
         Widget(Look("photo", WIDTH_PX, 420, color=color), 0, 60),
-        Widget(Look("text", WIDTH_PX, 40, f"{phone.num_photos_taken} taken", color=WHITE_INK, state="18"), 0, 22),
+        Widget(
+            Look(
+                "text", WIDTH_PX, 40, f"{phone.num_photos_taken} taken", color=WHITE_INK, state="18"
+            ),
+            0,
+            22,
+        ),
         Widget(Look("shutter", 92, 92), 134, 492, "shutter", Press("shutter")),
     ]
     return Scene((12, 14, 18), (*widgets, *bars(phone, ink=WHITE_INK)))
@@ -119,13 +217,19 @@ def _gallery(phone: Phone) -> Scene:
     names = sorted(phone.files, reverse=True)
     if kind == "photo":
         color = _photo_color(phone, about)
-        return _scene(phone, about.rsplit("/", 1)[-1], [Widget(Look("photo", WIDTH_PX, 420, color=color), 0, 120)])
+        return _scene(
+            phone,
+            about.rsplit("/", 1)[-1],
+            [Widget(Look("photo", WIDTH_PX, 420, color=color), 0, 120)],
+        )
     parts = []
     for index, name in enumerate(names):
         row, column = divmod(index, 2)
         look = Look("photo", 172, 160, color=_photo_color(phone, name))
         slug = "screenshot" if "Screenshots" in name else "photo"
-        parts.append(Widget(look, 5 + column * 178, 8 + row * 168, f"{slug}_{index}", Go(f"photo:{name}")))
+        parts.append(
+            Widget(look, 5 + column * 178, 8 + row * 168, f"{slug}_{index}", Go(f"photo:{name}"))
+        )
     shown, max_scroll = scrolled(phone, parts, CONTENT_TOP_PX, NAV_TOP_PX)
     return _scene(phone, "Gallery", shown, max_scroll)
 
@@ -136,28 +240,68 @@ def _photo_color(phone: Phone, name: str) -> Color:
 
 def _contacts(phone: Phone) -> Scene:
     if phone.page == "create":
-        entry = text_field(phone, "contact_name", (10, 100, WIDTH_PX - 20, 56), "Name", sign="person", resource_id="contact_name")
-        save = Widget(Look("button", 150, 64, "Save", color=(0, 172, 193)), 105, 180, "save_contact", Press("save_contact"))
+        entry = text_field(
+            phone,
+            "contact_name",
+            (10, 100, WIDTH_PX - 20, 56),
+            "Name",
+            sign="person",
+            resource_id="contact_name",
+        )
+        save = Widget(
+            Look("button", 150, 64, "Save", color=(0, 172, 193)),
+            105,
+            180,
+            "save_contact",
+            Press("save_contact"),
+        )
         return _scene(phone, "New contact", [entry, save])
     if phone.page.startswith("contact:"):
         about = phone.page.partition(":")[2]
         hero = Widget(Look("hero", WIDTH_PX, 130, glyph="person", color=(0, 172, 193)), 0, 110)
-        return _scene(phone, about, [hero, Widget(Look("text", WIDTH_PX, 40, about, color=_ink(phone), state="28"), 0, 260)])
-    search = text_field(phone, "contact_search", (10, 86, WIDTH_PX - 20, 50), "Search contacts", sign="search", resource_id="search_view")
+        return _scene(
+            phone,
+            about,
+            [
+                hero,
+                Widget(Look("text", WIDTH_PX, 40, about, color=_ink(phone), state="28"), 0, 260),
+            ],
+        )
+    search = text_field(
+        phone,
+        "contact_search",
+        (10, 86, WIDTH_PX - 20, 50),
+        "Search contacts",
+        sign="search",
+        resource_id="search_view",
+    )
     wanted = phone.fields.get("contact_search", "").lower()
     found = [name for name in sorted(phone.contacts) if wanted in name.lower()][:5]
     people = []
     for index, name in enumerate(found):
         person = _person(phone, index, name, "", f"contact:{name}")
         people.append(Widget(person.look, 0, person.y + 62, person.name, person.effect))
-    fab = Widget(Look("button", 84, 76, glyph="plus", color=(0, 172, 193)), 264, 508, "new_contact", Go("create"))
+    fab = Widget(
+        Look("button", 84, 76, glyph="plus", color=(0, 172, 193)),
+        264,
+        508,
+        "new_contact",
+        Go("create"),
+    )
     return _scene(phone, "Contacts", [*people, search, fab])
 
 
 def _plain(phone: Phone) -> Scene:
     app = BY_PACKAGE[phone.foreground]
     hero = Widget(Look("hero", WIDTH_PX, 180, glyph=app.glyph, color=app.color), 0, 190)
-    return _scene(phone, app.label, [hero, Widget(Look("text", WIDTH_PX, 50, app.label, color=_ink(phone), state="32"), 0, 390)])
+    return _scene(
+        phone,
+        app.label,
+        [
+            hero,
+            Widget(Look("text", WIDTH_PX, 50, app.label, color=_ink(phone), state="32"), 0, 390),
+        ],
+    )
 
 
 _PAGES: dict[str, Callable[[Phone], Scene]] = {

@@ -1,9 +1,30 @@
 """The launcher: home pages with dock, the app drawer with its search, the menu of a held icon."""
 
-from producer.environments.android_sim.screens.parts import BLACK_INK, WHITE_INK, bars, is_dark, keyboard, scrolled, text_field
-from producer.environments.android_sim.screens.widget import NAV_TOP_PX, WIDTH_PX, Look, Scene, Widget
+from producer.environments.android_sim.screens.parts import (
+    BLACK_INK,
+    WHITE_INK,
+    bars,
+    is_dark,
+    keyboard,
+    scrolled,
+    text_field,
+)
+from producer.environments.android_sim.screens.widget import (
+    NAV_TOP_PX,
+    WIDTH_PX,
+    Look,
+    Scene,
+    Widget,
+)
 from producer.environments.android_sim.state.apps import BY_PACKAGE, SETTINGS, TEST_APP
-from producer.environments.android_sim.state.effects import AppDeed, Effect, Go, Launch, OpenMenu, Press
+from producer.environments.android_sim.state.effects import (
+    AppDeed,
+    Effect,
+    Go,
+    Launch,
+    OpenMenu,
+    Press,
+)
 from producer.environments.android_sim.state.phone import Phone
 
 CELL_W, CELL_H = 90, 94
@@ -26,9 +47,22 @@ def home(phone: Phone) -> Scene:
     for index, package in enumerate(phone.dock):
         app = BY_PACKAGE[package]
         look = Look("app_icon", CELL_W, DOCK_PX, glyph=app.glyph, color=app.color)
-        widgets.append(Widget(look, index * CELL_W, DOCK_TOP_PX, f"{app.key}_icon", Launch(package), OpenMenu(package)))
+        widgets.append(
+            Widget(
+                look,
+                index * CELL_W,
+                DOCK_TOP_PX,
+                f"{app.key}_icon",
+                Launch(package),
+                OpenMenu(package),
+            )
+        )
     widgets += bars(phone, ink=WHITE_INK) + _menu(phone)
-    return Scene(phone.get("wallpaper", "name"), tuple(widgets), description=f"Home screen {current} of {total}")
+    return Scene(
+        phone.get("wallpaper", "name"),
+        tuple(widgets),
+        description=f"Home screen {current} of {total}",
+    )
 
 
 def drawer(phone: Phone) -> Scene:
@@ -41,16 +75,35 @@ def drawer(phone: Phone) -> Scene:
     shown, max_scroll = scrolled(phone, parts, DRAWER_TOP_PX, NAV_TOP_PX)
     ground = (16, 17, 21) if dark else (246, 247, 250)
     search = text_field(
-        phone, "drawer_search", (16, 36, WIDTH_PX - 32, 48), "Search apps", sign="search", resource_id="search_container_all_apps"
+        phone,
+        "drawer_search",
+        (16, 36, WIDTH_PX - 32, 48),
+        "Search apps",
+        sign="search",
+        resource_id="search_container_all_apps",
     )
     head = Widget(Look("block", WIDTH_PX, DRAWER_TOP_PX, color=ground), 0, 0)
     over = bars(phone, ink=WHITE_INK if dark else BLACK_INK, nav_ground=ground)
-    return Scene(ground, (*shown, head, search, *keyboard(phone), *over, *_menu(phone)), max_scroll, "apps_list_view")
+    return Scene(
+        ground,
+        (*shown, head, search, *keyboard(phone), *over, *_menu(phone)),
+        max_scroll,
+        "apps_list_view",
+    )
 
 
 def _icon(package: str, x: int, y: int, state: str = "", *, dark: bool = False) -> Widget:
     app = BY_PACKAGE[package]
-    look = Look("app_icon", CELL_W, CELL_H, app.label, glyph=app.glyph, color=app.color, state=state, dark=dark)
+    look = Look(
+        "app_icon",
+        CELL_W,
+        CELL_H,
+        app.label,
+        glyph=app.glyph,
+        color=app.color,
+        state=state,
+        dark=dark,
+    )
     return Widget(look, x, y, f"{app.key}_icon", Launch(package), OpenMenu(package))
 
 
@@ -58,12 +111,18 @@ def _menu(phone: Phone) -> list[Widget]:
     if phone.menu is None:
         return []
     app = BY_PACKAGE[phone.menu]
-    entries: list[tuple[str, str, str, Effect]] = [("menu_app_info", "App info", "lines", Go(f"app_info:{app.package}", SETTINGS))]
+    entries: list[tuple[str, str, str, Effect]] = [
+        ("menu_app_info", "App info", "lines", Go(f"app_info:{app.package}", SETTINGS))
+    ]
     if app.package == TEST_APP:
         entries.append(("menu_uninstall", "Uninstall", "cross", AppDeed("uninstall", app.package)))
-    scrim = Widget(Look("block", WIDTH_PX, NAV_TOP_PX, color=(30, 32, 38)), 0, 0, "menu_close", Press("back"))
+    scrim = Widget(
+        Look("block", WIDTH_PX, NAV_TOP_PX, color=(30, 32, 38)), 0, 0, "menu_close", Press("back")
+    )
     widgets = [scrim, Widget(Look("hero", WIDTH_PX, 110, glyph=app.glyph, color=app.color), 0, 120)]
-    widgets.append(Widget(Look("text", WIDTH_PX, 40, app.label, color=WHITE_INK, state="24"), 0, 240))
+    widgets.append(
+        Widget(Look("text", WIDTH_PX, 40, app.label, color=WHITE_INK, state="24"), 0, 240)
+    )
     for index, (name, label, sign, effect) in enumerate(entries):
         look = Look("button", 280, 64, label, glyph=sign, color=(255, 255, 255))
         widgets.append(Widget(look, 40, 300 + index * 76, name, effect))

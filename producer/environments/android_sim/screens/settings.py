@@ -1,9 +1,31 @@
 """The settings app: pages of `settings_tree` with the rows that depend on the device (networks, apps, storage)."""
 
-from producer.environments.android_sim.screens.parts import CONTENT_TOP_PX, ROW_PX, is_dark, page_bars, scrolled
-from producer.environments.android_sim.screens.widget import NAV_TOP_PX, SLIDER_LEFT, SLIDER_RIGHT, WIDTH_PX, Look, Scene, Widget
+from producer.environments.android_sim.screens.parts import (
+    CONTENT_TOP_PX,
+    ROW_PX,
+    is_dark,
+    page_bars,
+    scrolled,
+)
+from producer.environments.android_sim.screens.widget import (
+    NAV_TOP_PX,
+    SLIDER_LEFT,
+    SLIDER_RIGHT,
+    WIDTH_PX,
+    Look,
+    Scene,
+    Widget,
+)
 from producer.environments.android_sim.state.apps import APPS, BY_PACKAGE, CHROME, TEST_APP
-from producer.environments.android_sim.state.effects import AppDeed, Effect, Go, Join, Put, Slide, Toggle
+from producer.environments.android_sim.state.effects import (
+    AppDeed,
+    Effect,
+    Go,
+    Join,
+    Put,
+    Slide,
+    Toggle,
+)
 from producer.environments.android_sim.state.phone import MAX_BRIGHTNESS, VOLUME_STEPS, Phone
 from producer.environments.android_sim.state.settings_tree import BLUE, INDIGO, PAGES, Row
 
@@ -24,7 +46,9 @@ def page(phone: Phone) -> Scene:
         y += row.look.height
     shown, max_scroll = scrolled(phone, placed, CONTENT_TOP_PX, NAV_TOP_PX)
     ground = (16, 17, 21) if is_dark(phone) else (246, 247, 250)
-    return Scene(ground, (*shown, *page_bars(phone, definition.title, with_arrow=kind != "root")), max_scroll)
+    return Scene(
+        ground, (*shown, *page_bars(phone, definition.title, with_arrow=kind != "root")), max_scroll
+    )
 
 
 def _ordered(phone: Phone, kind: str) -> list[Row]:
@@ -43,7 +67,12 @@ def _widget(phone: Phone, row: Row) -> Widget:
         case "link":
             name, kind, state, effect = f"{row.name}_row", "row", "", Go(row.target)
         case "switch" | "main_switch":
-            name, kind, state, effect = f"{row.name}_switch", row.kind, "on" if stored == row.on else "off", Toggle(row)
+            name, kind, state, effect = (
+                f"{row.name}_switch",
+                row.kind,
+                "on" if stored == row.on else "off",
+                Toggle(row),
+            )
         case "slider":
             highest = VOLUME_STEPS if row.namespace == "volume" else MAX_BRIGHTNESS
             state = str(percent_of(stored, highest))
@@ -55,7 +84,17 @@ def _widget(phone: Phone, row: Row) -> Widget:
         case "info":
             name, kind, state, effect = "", "row", "plain", None
     height = 76 if kind == "main_switch" else ROW_PX
-    look = Look(kind, WIDTH_PX, height, row.label, row.info or _second_line(phone, row), row.glyph, row.color, state, dark)
+    look = Look(
+        kind,
+        WIDTH_PX,
+        height,
+        row.label,
+        row.info or _second_line(phone, row),
+        row.glyph,
+        row.color,
+        state,
+        dark,
+    )
     return Widget(look, 0, 0, name, effect)
 
 
@@ -67,7 +106,11 @@ def percent_of(stored: str, highest: int) -> int:
 def _second_line(phone: Phone, row: Row) -> str:
     match row.name:
         case "wifi" if row.kind == "link":
-            return (phone.connected or "Not connected") if phone.get("global", "wifi_on") != "0" else "Off"
+            return (
+                (phone.connected or "Not connected")
+                if phone.get("global", "wifi_on") != "0"
+                else "Off"
+            )
         case "bluetooth" if row.kind == "link":
             return "On" if phone.get("global", "bluetooth_on") == "1" else "Off"
         case "battery":
@@ -83,32 +126,63 @@ def _network_rows(phone: Phone, about: str) -> list[Widget]:  # noqa: ARG001  # 
     for name in phone.look.networks:
         is_saved, is_connected = name in phone.saved_networks, name == phone.connected
         sub = "Connected" if is_connected else "Saved" if is_saved else "Locked"
-        effect: Effect | None = (Go(f"network:{name}") if is_connected else Join(name)) if is_saved else None
+        effect: Effect | None = (
+            (Go(f"network:{name}") if is_connected else Join(name)) if is_saved else None
+        )
         slug = "saved_network" if is_saved else ""
         rows.append(_row(phone, slug, name, sub, "wifi", BLUE if is_saved else GREY, effect))
     return rows
 
 
 def _network_detail(phone: Phone, about: str) -> list[Widget]:
-    rows = [_row(phone, "", about, "Connected" if about == phone.connected else "Saved", "wifi", BLUE, None)]
+    rows = [
+        _row(
+            phone,
+            "",
+            about,
+            "Connected" if about == phone.connected else "Saved",
+            "wifi",
+            BLUE,
+            None,
+        )
+    ]
     if about in phone.saved_networks:
-        rows.append(_row(phone, "forget_network", "Forget network", "", "cross", (229, 45, 50), Join(about, forget=True)))
+        rows.append(
+            _row(
+                phone,
+                "forget_network",
+                "Forget network",
+                "",
+                "cross",
+                (229, 45, 50),
+                Join(about, forget=True),
+            )
+        )
     return rows
 
 
 def _device_rows(phone: Phone, about: str) -> list[Widget]:  # noqa: ARG001
     if phone.get("global", "bluetooth_on") != "1":
         return []
-    return [_row(phone, "", name, "Paired", "bluetooth", INDIGO, None) for name in ("Headphones", "Car kit")]
+    return [
+        _row(phone, "", name, "Paired", "bluetooth", INDIGO, None)
+        for name in ("Headphones", "Car kit")
+    ]
 
 
 def _battery_rows(phone: Phone, about: str) -> list[Widget]:  # noqa: ARG001
-    return [_row(phone, "", f"{phone.look.battery_percent}%", "Charge", "battery", (56, 158, 62), None)]
+    return [
+        _row(phone, "", f"{phone.look.battery_percent}%", "Charge", "battery", (56, 158, 62), None)
+    ]
 
 
 def _app_rows(phone: Phone, about: str) -> list[Widget]:  # noqa: ARG001
     listed = [package for package in APPS_FIRST if package in phone.installed]
-    listed += [app.package for app in APPS if app.package in phone.installed and app.package not in APPS_FIRST]
+    listed += [
+        app.package
+        for app in APPS
+        if app.package in phone.installed and app.package not in APPS_FIRST
+    ]
     apps = [BY_PACKAGE[package] for package in listed]
     return [
         _row(
@@ -130,14 +204,56 @@ def _app_info_rows(phone: Phone, about: str) -> list[Widget]:
     if about not in phone.installed:
         return rows
     is_allowed = about not in phone.blocked_notifications
-    bell = Look("switch", WIDTH_PX, ROW_PX, "Notifications", "", "bell", BLUE, "on" if is_allowed else "off", is_dark(phone))
+    bell = Look(
+        "switch",
+        WIDTH_PX,
+        ROW_PX,
+        "Notifications",
+        "",
+        "bell",
+        BLUE,
+        "on" if is_allowed else "off",
+        is_dark(phone),
+    )
     is_running = "Running" if about in phone.stacks else "Stopped"
-    rows.append(Widget(bell, 0, 0, "app_notifications_switch", AppDeed("toggle_notifications", about)))
-    rows.append(_row(phone, "force_stop", "Force stop", is_running, "cross", (229, 45, 50), AppDeed("stop", about)))
+    rows.append(
+        Widget(bell, 0, 0, "app_notifications_switch", AppDeed("toggle_notifications", about))
+    )
+    rows.append(
+        _row(
+            phone,
+            "force_stop",
+            "Force stop",
+            is_running,
+            "cross",
+            (229, 45, 50),
+            AppDeed("stop", about),
+        )
+    )
     cache = f"{phone.cache_kib[about]} KB"
-    rows.append(_row(phone, "clear_cache", "Clear cache", cache, "disk", (121, 85, 72), AppDeed("clear_cache", about)))
+    rows.append(
+        _row(
+            phone,
+            "clear_cache",
+            "Clear cache",
+            cache,
+            "disk",
+            (121, 85, 72),
+            AppDeed("clear_cache", about),
+        )
+    )
     if about == TEST_APP:
-        rows.append(_row(phone, "uninstall", "Uninstall", "", "erase", (245, 124, 0), AppDeed("uninstall", about)))
+        rows.append(
+            _row(
+                phone,
+                "uninstall",
+                "Uninstall",
+                "",
+                "erase",
+                (245, 124, 0),
+                AppDeed("uninstall", about),
+            )
+        )
     return rows
 
 
@@ -150,7 +266,15 @@ def _storage_rows(phone: Phone, about: str) -> list[Widget]:  # noqa: ARG001
     ]
 
 
-def _row(phone: Phone, name: str, label: str, sub: str, sign: str, color: tuple[int, int, int], effect: Effect | None) -> Widget:
+def _row(
+    phone: Phone,
+    name: str,
+    label: str,
+    sub: str,
+    sign: str,
+    color: tuple[int, int, int],
+    effect: Effect | None,
+) -> Widget:
     state = "" if effect is not None else "plain"
     look = Look("row", WIDTH_PX, ROW_PX, label, sub, sign, color, state, is_dark(phone))
     return Widget(look, 0, 0, f"{name}_row" if name else "", effect)

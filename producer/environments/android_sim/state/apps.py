@@ -1,4 +1,7 @@
-"""The apps a simulated phone can have: what they are called, how their icon looks, which activity a launcher starts."""
+"""The apps a simulated phone can have.
+
+What they are called, how their icon looks, which activity a launcher starts.
+"""
 
 from dataclasses import dataclass
 
@@ -31,16 +34,46 @@ class App:
 
 APPS: tuple[App, ...] = (
     App(SETTINGS, "settings", "Settings", "gear", (96, 108, 122), ".Settings"),
-    App(CHROME, "chrome", "Chrome", "chrome", (255, 255, 255), "com.google.android.apps.chrome.Main"),
+    App(
+        CHROME, "chrome", "Chrome", "chrome", (255, 255, 255), "com.google.android.apps.chrome.Main"
+    ),
     App(DIALER, "dialer", "Phone", "handset", (0, 168, 67), ".main.impl.MainActivity"),
-    App(MESSAGES, "messages", "Messages", "bubble", (41, 121, 255), ".ui.conversationlist.ConversationListActivity"),
+    App(
+        MESSAGES,
+        "messages",
+        "Messages",
+        "bubble",
+        (41, 121, 255),
+        ".ui.conversationlist.ConversationListActivity",
+    ),
     App(CAMERA, "camera", "Camera", "camera", (38, 50, 56), ".CameraActivity"),
     App(GALLERY, "gallery", "Gallery", "flower", (255, 179, 0), ".GalleryActivity"),
     App(CONTACTS, "contacts", "Contacts", "person", (0, 172, 193), ".activities.PeopleActivity"),
     App("com.android.deskclock", "clock", "Clock", "clock", (63, 60, 187), ".DeskClock"),
-    App("com.android.calculator2", "calculator", "Calculator", "plusminus", (244, 104, 11), ".Calculator"),
-    App("com.android.calendar", "calendar", "Calendar", "calendar", (229, 57, 53), ".AllInOneActivity"),
-    App("com.android.documentsui", "files", "Files", "folder", (141, 110, 99), ".files.FilesActivity"),
+    App(
+        "com.android.calculator2",
+        "calculator",
+        "Calculator",
+        "plusminus",
+        (244, 104, 11),
+        ".Calculator",
+    ),
+    App(
+        "com.android.calendar",
+        "calendar",
+        "Calendar",
+        "calendar",
+        (229, 57, 53),
+        ".AllInOneActivity",
+    ),
+    App(
+        "com.android.documentsui",
+        "files",
+        "Files",
+        "folder",
+        (141, 110, 99),
+        ".files.FilesActivity",
+    ),
     App("com.android.music", "music", "Music", "note", (213, 0, 190), ".MusicBrowserActivity"),
     App("com.android.maps", "maps", "Maps", "pin", (124, 179, 66), ".MapsActivity"),
     App("com.android.email", "email", "Email", "envelope", (183, 28, 28), ".activity.Welcome"),

@@ -1,8 +1,16 @@
-"""What touching a widget does to the phone: small frozen commands, so that scenes are values that can be compared and cached."""
+"""What touching a widget does to the phone.
+
+Small frozen commands, so that scenes are values that can be compared and cached.
+"""
 
 from dataclasses import dataclass
 
-from producer.environments.android_sim.state.phone import MAX_BRIGHTNESS, VOLUME_STEPS, Overlay, Phone
+from producer.environments.android_sim.state.phone import (
+    MAX_BRIGHTNESS,
+    VOLUME_STEPS,
+    Overlay,
+    Phone,
+)
 from producer.environments.android_sim.state.settings_tree import Row
 
 
@@ -68,7 +76,11 @@ class Slide:
     def apply(self, phone: Phone, x: int) -> None:
         """Do it."""
         share = min(1.0, max(0.0, (x - self.left_px) / (self.right_px - self.left_px)))
-        value = round(share * VOLUME_STEPS) if self.namespace == "volume" else max(1, round(share * MAX_BRIGHTNESS))
+        value = (
+            round(share * VOLUME_STEPS)
+            if self.namespace == "volume"
+            else max(1, round(share * MAX_BRIGHTNESS))
+        )
         phone.put(self.namespace, self.key, str(value))
 
 
@@ -164,7 +176,10 @@ class OpenMenu:
 
 @dataclass(frozen=True, slots=True)
 class AppDeed:
-    """A button of the app info page or of an icon's menu: stop, clear_cache, uninstall, toggle_notifications, pin."""
+    """A button of the app info page or of an icon's menu.
+
+    Stop, clear_cache, uninstall, toggle_notifications, pin.
+    """
 
     deed: str
     package: str
@@ -216,4 +231,18 @@ class Dismiss:
         phone.launch(phone.notifications.pop(self.index).package)
 
 
-Effect = Launch | Go | Toggle | Put | Slide | Focus | Key | Press | Show | OpenMenu | AppDeed | Join | Dismiss
+Effect = (
+    Launch
+    | Go
+    | Toggle
+    | Put
+    | Slide
+    | Focus
+    | Key
+    | Press
+    | Show
+    | OpenMenu
+    | AppDeed
+    | Join
+    | Dismiss
+)

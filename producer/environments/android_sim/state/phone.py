@@ -1,6 +1,9 @@
-"""The state of a simulated phone and the moves between its states; knows nothing of pixels, actions or shells.
+"""The state of a simulated phone and the moves between its states.
 
-Pages are text: `root`, `wifi`, `app_info:com.android.chrome` (kind, then what it is about). Each running app has a stack of them.
+Knows nothing of pixels, actions or shells.
+
+Pages are text: `root`, `wifi`, `app_info:com.android.chrome` (kind, then what it is about). Each
+running app has a stack of them.
 """
 
 from dataclasses import dataclass, field
@@ -101,10 +104,15 @@ class Phone:
         """Store a setting."""
         self.settings.setdefault(namespace, {})[key] = value
         if (namespace, key) == ("global", "wifi_on"):
-            self.connected = self.saved_networks[0] if value != "0" and self.saved_networks else None
+            self.connected = (
+                self.saved_networks[0] if value != "0" and self.saved_networks else None
+            )
 
     def toggle(self, row: Row) -> None:
-        """What the finger on a switch does; airplane mode takes the radios along and gives them back."""
+        """What the finger on a switch does.
+
+        Airplane mode takes the radios along and gives them back.
+        """
         value = row.off if self.get(row.namespace, row.key) == row.on else row.on
         self.put(row.namespace, row.key, value)
         if row.key != "airplane_mode_on":
@@ -208,7 +216,9 @@ class Phone:
     def drawer_matches(self) -> list[str]:
         """Packages the drawer shows, by label, filtered by what is searched."""
         wanted = self.fields.get("drawer_search", "").strip().lower()
-        found = [package for package in self.installed if wanted in BY_PACKAGE[package].label.lower()]
+        found = [
+            package for package in self.installed if wanted in BY_PACKAGE[package].label.lower()
+        ]
         return sorted(found, key=lambda package: BY_PACKAGE[package].label)
 
     def _clear_front(self) -> None:

@@ -39,7 +39,8 @@ class Row:
     """Page that a link opens."""
     namespace: str = ""
     key: str = ""
-    """Where the setting is stored: `settings get NAMESPACE KEY`; a slider of the namespace `volume` is an audio stream."""
+    """Where the setting is stored: `settings get NAMESPACE KEY`; a slider of the namespace `volume`
+    is an audio stream."""
     on: str = "1"
     """Stored value of a switch that is on, or of the radio button that this row is."""
     off: str = "0"
@@ -65,7 +66,9 @@ def _link(target: str, label: str, glyph: str, color: Color) -> Row:
 FIRST_ROWS: tuple[Row, ...] = (
     _link("wifi", "Wi-Fi", "wifi", BLUE),
     _link("bluetooth", "Bluetooth", "bluetooth", INDIGO),
-    Row("airplane", "Airplane mode", "airplane", ORANGE, "switch", "", "global", "airplane_mode_on"),
+    Row(
+        "airplane", "Airplane mode", "airplane", ORANGE, "switch", "", "global", "airplane_mode_on"
+    ),
     _link("display", "Display", "sun", AMBER),
     _link("sound", "Sound", "speaker", RED),
     _link("battery", "Battery", "battery", GREEN),
@@ -81,7 +84,8 @@ LATER_ROWS: tuple[Row, ...] = (
     _link("security", "Security", "lock", LIME),
     _link("developer", "Developer options", "braces", BLACK),
 )
-"""The rows below the fold; their order varies by seed. Developer options appear when they are enabled, as on a device."""
+"""The rows below the fold; their order varies by seed. Developer options appear when they are
+enabled, as on a device."""
 
 TIMEOUTS: tuple[tuple[str, str, Color], ...] = (
     ("15000", "15 seconds", ORANGE),
@@ -121,16 +125,56 @@ _PAGES: tuple[Page, ...] = (
         "bluetooth",
         "Bluetooth",
         ".Settings$BluetoothSettingsActivity",
-        (Row("bluetooth", "Use Bluetooth", "bluetooth", INDIGO, "main_switch", "", "global", "bluetooth_on"),),
+        (
+            Row(
+                "bluetooth",
+                "Use Bluetooth",
+                "bluetooth",
+                INDIGO,
+                "main_switch",
+                "",
+                "global",
+                "bluetooth_on",
+            ),
+        ),
     ),
     Page(
         "display",
         "Display",
         ".Settings$DisplaySettingsActivity",
         (
-            Row("brightness", "Brightness", "sun", AMBER, "slider", "", "system", "screen_brightness"),
-            Row("dark_theme", "Dark theme", "moon", INDIGO, "switch", "", "secure", "ui_night_mode", "2", "1"),
-            Row("auto_rotate", "Auto-rotate screen", "rotate", GREEN, "switch", "", "system", "accelerometer_rotation"),
+            Row(
+                "brightness",
+                "Brightness",
+                "sun",
+                AMBER,
+                "slider",
+                "",
+                "system",
+                "screen_brightness",
+            ),
+            Row(
+                "dark_theme",
+                "Dark theme",
+                "moon",
+                INDIGO,
+                "switch",
+                "",
+                "secure",
+                "ui_night_mode",
+                "2",
+                "1",
+            ),
+            Row(
+                "auto_rotate",
+                "Auto-rotate screen",
+                "rotate",
+                GREEN,
+                "switch",
+                "",
+                "system",
+                "accelerometer_rotation",
+            ),
             Row("screen_timeout", "Screen timeout", "hourglass", ORANGE, "link", "screen_timeout"),
             Row("wallpaper", "Wallpaper", "flower", PINK, "link", "wallpaper"),
         ),
@@ -140,7 +184,17 @@ _PAGES: tuple[Page, ...] = (
         "Screen timeout",
         ".Settings$ScreenTimeoutActivity",
         tuple(
-            Row(f"timeout_{value}", label, "hourglass", color, "radio", "", "system", "screen_off_timeout", value)
+            Row(
+                f"timeout_{value}",
+                label,
+                "hourglass",
+                color,
+                "radio",
+                "",
+                "system",
+                "screen_off_timeout",
+                value,
+            )
             for value, label, color in TIMEOUTS
         ),
     ),
@@ -149,7 +203,8 @@ _PAGES: tuple[Page, ...] = (
         "Wallpaper",
         ".Settings$WallpaperSettingsActivity",
         tuple(
-            Row(f"wallpaper_{name}", label, "flower", color, "radio", "", "wallpaper", "name", name) for name, label, color in WALLPAPERS
+            Row(f"wallpaper_{name}", label, "flower", color, "radio", "", "wallpaper", "name", name)
+            for name, label, color in WALLPAPERS
         ),
     ),
     Page(
@@ -161,20 +216,53 @@ _PAGES: tuple[Page, ...] = (
             Row("ring_volume", "Ring volume", "bell", BLUE, "slider", "", "volume", "ring"),
             Row("alarm_volume", "Alarm volume", "clock", GREEN, "slider", "", "volume", "alarm"),
             Row("dnd", "Do Not Disturb", "minus", PURPLE, "switch", "", "global", "zen_mode"),
-            Row("call_vibration", "Vibrate for calls", "handset", ORANGE, "switch", "", "system", "vibrate_when_ringing"),
+            Row(
+                "call_vibration",
+                "Vibrate for calls",
+                "handset",
+                ORANGE,
+                "switch",
+                "",
+                "system",
+                "vibrate_when_ringing",
+            ),
         ),
     ),
     Page(
         "battery",
         "Battery",
         ".Settings$PowerUsageSummaryActivity",
-        (Row("battery_saver", "Battery saver", "leaf", GREEN, "main_switch", "", "global", "low_power"),),
+        (
+            Row(
+                "battery_saver",
+                "Battery saver",
+                "leaf",
+                GREEN,
+                "main_switch",
+                "",
+                "global",
+                "low_power",
+            ),
+        ),
     ),
     Page(
         "location",
         "Location",
         ".Settings$LocationSettingsActivity",
-        (Row("location", "Use location", "pin", PURPLE, "main_switch", "", "secure", "location_mode", "3", "0"),),
+        (
+            Row(
+                "location",
+                "Use location",
+                "pin",
+                PURPLE,
+                "main_switch",
+                "",
+                "secure",
+                "location_mode",
+                "3",
+                "0",
+            ),
+        ),
     ),
     Page("apps", "Apps", ".Settings$ManageApplicationsActivity", ()),
     Page("app_info", "App info", ".applications.InstalledAppDetails", ()),
@@ -185,9 +273,38 @@ _PAGES: tuple[Page, ...] = (
         "Date & time",
         ".Settings$DateTimeSettingsActivity",
         (
-            Row("auto_time", "Set time automatically", "clock", PINK, "switch", "", "global", "auto_time"),
-            Row("auto_zone", "Set time zone automatically", "globe", BLUE, "switch", "", "global", "auto_time_zone"),
-            Row("time_24", "Use 24-hour format", "clock", SLATE, "switch", "", "system", "time_12_24", "24", "12"),
+            Row(
+                "auto_time",
+                "Set time automatically",
+                "clock",
+                PINK,
+                "switch",
+                "",
+                "global",
+                "auto_time",
+            ),
+            Row(
+                "auto_zone",
+                "Set time zone automatically",
+                "globe",
+                BLUE,
+                "switch",
+                "",
+                "global",
+                "auto_time_zone",
+            ),
+            Row(
+                "time_24",
+                "Use 24-hour format",
+                "clock",
+                SLATE,
+                "switch",
+                "",
+                "system",
+                "time_12_24",
+                "24",
+                "12",
+            ),
         ),
     ),
     Page(
@@ -195,7 +312,17 @@ _PAGES: tuple[Page, ...] = (
         "Language & input",
         ".Settings$LanguageAndInputSettingsActivity",
         tuple(
-            Row(f"language_{value[:2]}", label, "globe", color, "radio", "", "system", "system_locales", value)
+            Row(
+                f"language_{value[:2]}",
+                label,
+                "globe",
+                color,
+                "radio",
+                "",
+                "system",
+                "system_locales",
+                value,
+            )
             for value, label, color in LANGUAGES
         ),
     ),
@@ -205,7 +332,16 @@ _PAGES: tuple[Page, ...] = (
         ".Settings$SecurityDashboardActivity",
         (
             _link("screen_lock", "Screen lock", "lock", LIME),
-            Row("lock_notifications", "Lock screen notes", "bell", BLUE, "switch", "", "secure", "lock_screen_show_notifications"),
+            Row(
+                "lock_notifications",
+                "Lock screen notes",
+                "bell",
+                BLUE,
+                "switch",
+                "",
+                "secure",
+                "lock_screen_show_notifications",
+            ),
         ),
     ),
     Page(
@@ -214,7 +350,13 @@ _PAGES: tuple[Page, ...] = (
         ".password.ChooseLockGeneric",
         tuple(
             Row(f"lock_{value}", label, "lock", LIME, "radio", "", "lock", "kind", value)
-            for value, label in (("none", "None"), ("swipe", "Swipe"), ("pattern", "Pattern"), ("pin", "PIN"), ("password", "Password"))
+            for value, label in (
+                ("none", "None"),
+                ("swipe", "Swipe"),
+                ("pattern", "Pattern"),
+                ("pin", "PIN"),
+                ("password", "Password"),
+            )
         ),
     ),
     Page(
@@ -222,8 +364,27 @@ _PAGES: tuple[Page, ...] = (
         "Developer options",
         ".Settings$DevelopmentSettingsDashboardActivity",
         (
-            Row("usb_debugging", "USB debugging", "braces", BLACK, "switch", "", "global", "adb_enabled"),
-            Row("stay_awake", "Stay awake", "sun", AMBER, "switch", "", "global", "stay_on_while_plugged_in", "7"),
+            Row(
+                "usb_debugging",
+                "USB debugging",
+                "braces",
+                BLACK,
+                "switch",
+                "",
+                "global",
+                "adb_enabled",
+            ),
+            Row(
+                "stay_awake",
+                "Stay awake",
+                "sun",
+                AMBER,
+                "switch",
+                "",
+                "global",
+                "stay_on_while_plugged_in",
+                "7",
+            ),
             Row("show_taps", "Show taps", "target", PURPLE, "switch", "", "system", "show_touches"),
         ),
     ),
@@ -241,8 +402,12 @@ PARENTS: dict[str, str] = {
 }
 """Page -> the page that links to it."""
 
-SWITCHES: dict[str, Row] = {row.name: row for page in _PAGES for row in page.rows if row.kind in {"switch", "main_switch"}}
+SWITCHES: dict[str, Row] = {
+    row.name: row for page in _PAGES for row in page.rows if row.kind in {"switch", "main_switch"}
+}
 """Every switch by name; quick settings tiles show and flip the same rows."""
 
-PAGE_OF: dict[str, str] = {row.name: page.name for page in _PAGES for row in page.rows if row.kind != "link"}
+PAGE_OF: dict[str, str] = {
+    row.name: page.name for page in _PAGES for row in page.rows if row.kind != "link"
+}
 """Control -> the page it stands on."""

@@ -2,9 +2,29 @@
 
 from random import Random
 
-from producer.environments.android_sim.state.apps import APPS, CAMERA, CHROME, CORE, GALLERY, MESSAGES, TEST_APP
-from producer.environments.android_sim.state.phone import MAX_BRIGHTNESS, VOLUME_STEPS, Appearance, Notification, Phone
-from producer.environments.android_sim.state.settings_tree import FIRST_ROWS, LANGUAGES, LATER_ROWS, TIMEOUTS, WALLPAPERS
+from producer.environments.android_sim.state.apps import (
+    APPS,
+    CAMERA,
+    CHROME,
+    CORE,
+    GALLERY,
+    MESSAGES,
+    TEST_APP,
+)
+from producer.environments.android_sim.state.phone import (
+    MAX_BRIGHTNESS,
+    VOLUME_STEPS,
+    Appearance,
+    Notification,
+    Phone,
+)
+from producer.environments.android_sim.state.settings_tree import (
+    FIRST_ROWS,
+    LANGUAGES,
+    LATER_ROWS,
+    TIMEOUTS,
+    WALLPAPERS,
+)
 
 NUM_CELLS = 16
 """Of a home page: 4 x 4."""
@@ -15,7 +35,14 @@ OTHER_TILES = ("auto_rotate", "battery_saver", "dark_theme", "location")
 
 _NETWORKS = ("HomeNet", "Cafe Blue", "Office-5G", "Linden 12", "Guest", "Harbour")
 _PEOPLE = ("Ada", "Bruno", "Chen", "Dara", "Emil", "Farah", "Goran", "Hana", "Ines", "Jonas")
-_MESSAGES = ("See you at six", "Thanks a lot!", "Where are you?", "Photos are great", "Call me later", "On my way")
+_MESSAGES = (
+    "See you at six",
+    "Thanks a lot!",
+    "Where are you?",
+    "Photos are great",
+    "Call me later",
+    "On my way",
+)
 _NOTES = (
     (MESSAGES, "New message", "Dinner at eight?"),
     (CHROME, "Download complete", "map.pdf"),
@@ -55,9 +82,11 @@ def fresh_phone(seed: int) -> Phone:
         saved_networks=[networks[0]],
         connected=None,
         contacts=sorted(random.sample(_PEOPLE, random.randint(4, 6))),
-        files={f"/sdcard/DCIM/Camera/IMG_{number:03d}.jpg" for number in range(random.randint(1, 3))},
+        files={
+            f"/sdcard/DCIM/Camera/IMG_{number:03d}.jpg" for number in range(random.randint(1, 3))
+        },
         cache_kib={package: random.randint(2000, 90000) for package in sorted(installed)},
-        home_page=1 if random.random() < 0.1 else 0,  # noqa: PLR2004  # now and then it was left on another page
+        home_page=(1 if random.random() < 0.1 else 0),  # noqa: PLR2004  # now and then it was left on another page
         blocked_notifications={TEST_APP} if random.random() < 0.5 else set(),  # noqa: PLR2004
     )
     phone.put("global", "wifi_on", phone.get("global", "wifi_on"))
@@ -73,7 +102,10 @@ def _place_icons(random: Random) -> tuple[list[dict[int, str]], tuple[str, ...]]
     others = [app.package for app in APPS if app.package not in CORE]
     random.shuffle(others)
     first = core[NUM_DOCK:] + others[:5]
-    pages = [dict(zip(random.sample(range(NUM_CELLS), len(packages)), packages, strict=True)) for packages in (first, others[5:])]
+    pages = [
+        dict(zip(random.sample(range(NUM_CELLS), len(packages)), packages, strict=True))
+        for packages in (first, others[5:])
+    ]
     if random.random() < 0.5:  # noqa: PLR2004  # half of the phones have a third page
         pages.append({random.randrange(NUM_CELLS): random.choice(others)})
     return pages, tuple(core[:NUM_DOCK])
@@ -128,13 +160,18 @@ def _settings(random: Random) -> dict[str, dict[str, str]]:
             "location_mode": flag(0.5, "3", "0"),
             "lock_screen_show_notifications": flag(),
         },
-        "volume": {stream: str(random.randint(3, VOLUME_STEPS - 3)) for stream in ("music", "ring", "alarm")},
+        "volume": {
+            stream: str(random.randint(3, VOLUME_STEPS - 3))
+            for stream in ("music", "ring", "alarm")
+        },
         "wallpaper": {"name": random.choice([name for name, _, _ in WALLPAPERS])},
         "lock": {"kind": random.choice(("none", "swipe", "pin"))},
     }
 
 
 def _leave_apps_in_recents(phone: Phone, random: Random) -> None:
-    for package in random.sample([CAMERA, GALLERY, MESSAGES, "com.android.maps", "com.android.music"], random.randint(1, 2)):
+    for package in random.sample(
+        [CAMERA, GALLERY, MESSAGES, "com.android.maps", "com.android.music"], random.randint(1, 2)
+    ):
         phone.stacks[package] = ["main"]
         phone.recents.append(package)
