@@ -30,17 +30,6 @@ def parse_stream_point(text: str) -> StreamPoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
-    """What a writer says, before the emitter gives it its id, time and place in the stream."""
-
-    subject: str
-    """The stream: `rollout/<uuid>`."""
-    data: Payload
-    training_id: UUID | None = None
-    """The training that this belongs to; None for what no training made."""
-
-
-@dataclass(frozen=True, slots=True)
 class Envelope:
     """Everything of an event but its payload's meaning.
 

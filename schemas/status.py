@@ -116,3 +116,11 @@ def next_status(
         message = f"{entity} cannot go from {old} to {new}"
         raise IllegalTransitionError(message)
     return True
+
+
+def has_reached(entity: str, current: str, status: str) -> bool:
+    """Whether an entity in `current` is at `status` or past it on its path."""
+    path = MACHINES[entity].path
+    if current == status:
+        return True
+    return current in path and status in path and path.index(current) > path.index(status)

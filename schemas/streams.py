@@ -1,33 +1,41 @@
-"""What a reader knows of one stream, and what it does with the next record.
+"""The rules of a stream, for every reader and writer: what comes next, what is a duplicate, a gap or fenced.
 
-The proof that nothing is doubled, lost or forged.
-
-Pure state, one rule per verdict. The projector keeps it beside the rows; a resuming trainer
-computes it from the log.
+Pure state. The projector keeps it beside the rows; a resuming trainer computes it from the log. Both
+therefore agree on which records count.
 """
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple, TypeVar
 
 from schemas.event import Envelope, StreamPoint
 
 
 class RecordOrder(Enum):
-    """What a record is to a reader of its stream."""
+    """Where a record stands relative to what was read of its stream before."""
 
     NEXT = "next"
     """Apply it."""
     DUPLICATE = "duplicate"
-    """Applied already: ignore and count it."""
+    """Already applied: ignore and count it."""
     GAP = "gap"
-    """Something before it is missing: it waits."""
+    """A record before it is missing: it waits."""
     FENCED = "fenced"
     """An older epoch, a foreign source or an invalid claim: refuse, keep and count it."""
 
 
+class Epoch(NamedTuple):
+    """What a new writer stamps its events with."""
+
+    number: int
+    continues: StreamPoint | None
+    """The last point before it, named by its first event; None in epoch 1."""
+
+
 @dataclass(slots=True)
 class StreamPosition:
-    """How far one stream has been read. Not thread-safe; `advance` is the only change."""
+    """How far one stream has been read. Not thread-safe."""
 
     epoch: int = 0
     """0 before the first record."""
@@ -37,31 +45,30 @@ class StreamPosition:
     ends: dict[int, int] = field(default_factory=dict)
     """Last sequence of every older epoch."""
     refused: set[tuple[int, str]] = field(default_factory=set)
-    """(epoch, source) of claims that were not valid: everything of theirs is refused."""
+    """(epoch, source) of invalid claims: everything from them is fenced."""
 
     @property
     def point(self) -> StreamPoint:
         """The last record applied; (0, 0) before the first."""
         return StreamPoint(self.epoch, self.sequence)
 
-    def judge(self, envelope: Envelope) -> RecordOrder:
-        """What this record is; changes nothing."""
+    def classify(self, envelope: Envelope) -> RecordOrder:
+        """Order of this record. Changes nothing."""
         epoch, sequence = envelope.epoch, envelope.sequence
         if (epoch, envelope.source) in self.refused:
             return RecordOrder.FENCED
         if epoch < self.epoch:
-            return (
-                RecordOrder.DUPLICATE if sequence <= self.ends.get(epoch, 0) else RecordOrder.FENCED
-            )
+            is_applied = sequence <= self.ends.get(epoch, 0)
+            return RecordOrder.DUPLICATE if is_applied else RecordOrder.FENCED
         if epoch == self.epoch:
             if envelope.source != self.source:
                 return RecordOrder.FENCED
             if sequence <= self.sequence:
                 return RecordOrder.DUPLICATE
             return RecordOrder.NEXT if sequence == self.sequence + 1 else RecordOrder.GAP
-        return self._judge_claim(envelope)
+        return self._classify_claim(envelope)
 
-    def _judge_claim(self, envelope: Envelope) -> RecordOrder:
+    def _classify_claim(self, envelope: Envelope) -> RecordOrder:
         if envelope.sequence > 1:
             return RecordOrder.GAP
         if self.epoch == 0 and envelope.epoch == 1:
@@ -73,7 +80,7 @@ class StreamPosition:
         return RecordOrder.GAP if envelope.continues > self.point else RecordOrder.FENCED
 
     def advance(self, envelope: Envelope) -> None:
-        """Take a record that `judge` called NEXT."""
+        """Apply a record that `classify` called NEXT."""
         if envelope.epoch > self.epoch:
             if self.epoch:
                 self.ends[self.epoch] = self.sequence
@@ -82,6 +89,36 @@ class StreamPosition:
         self.sequence = envelope.sequence
 
     def refuse(self, envelope: Envelope) -> None:
-        """Remember a fenced claim, so that what follows it from the same writer is fenced too, instead of waiting for ever."""
+        """Remember a fenced claim, so that its writer's later records are fenced and do not wait."""
         if envelope.sequence == 1 and envelope.epoch > self.epoch:
             self.refused.add((envelope.epoch, envelope.source))
+
+    def skip_gap(self, envelope: Envelope) -> None:
+        """Give up the records missing before this one; `classify` then calls it NEXT."""
+        is_claim = envelope.sequence == 1 and envelope.continues is not None
+        before = envelope.continues if is_claim else None
+        epoch, sequence = before or (envelope.epoch, envelope.sequence - 1)
+        if epoch > self.epoch:
+            if self.epoch:
+                self.ends[self.epoch] = self.sequence
+            self.source = envelope.source if epoch == envelope.epoch else ""
+            self.epoch = epoch
+        self.sequence = sequence
+
+    def next_epoch(self) -> Epoch:
+        """The epoch that a new writer opens after everything read so far."""
+        return Epoch(self.epoch + 1, self.point if self.epoch else None)
+
+
+Waiting = TypeVar("Waiting")
+
+
+def first_released(
+    position: StreamPosition, waiting: Iterable[Waiting], envelope_of: Callable[[Waiting], Envelope]
+) -> Waiting | None:
+    """The first waiting record, in the stream's order, that no longer waits; None: all still do."""
+    envelopes = ((record, envelope_of(record)) for record in waiting)
+    for record, envelope in sorted(envelopes, key=lambda pair: (pair[1].epoch, pair[1].sequence)):
+        if position.classify(envelope) is not RecordOrder.GAP:
+            return record
+    return None

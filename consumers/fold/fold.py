@@ -210,7 +210,7 @@ class Fold:
     def _judge(
         self, stream: Stream, parsed: ParsedRecord, envelope: Envelope, progress: PartitionProgress
     ) -> None:
-        match stream.position.judge(envelope):
+        match stream.position.classify(envelope):
             case RecordOrder.NEXT:
                 drop = self._drops.scope(stream.subject, parsed.record.value)
                 if drop == "rest":
@@ -280,7 +280,7 @@ class Fold:
                     stream.subject, held.record.value, stream.position.point
                 ):
                     jump_over_gap(stream.position, envelope)
-                if stream.position.judge(envelope) is RecordOrder.GAP:
+                if stream.position.classify(envelope) is RecordOrder.GAP:
                     continue
                 stream.waiting.remove(held)
                 self._unhold(held)

@@ -1,18 +1,18 @@
-"""The emitter's background thread.
+"""The emitter's background thread: makes buffered records durable, blobs first, one commit per batch.
 
-Takes what emit handed over and makes it durable, blobs first, in one commit per batch.
-
-Owns the bounded buffer between the caller's thread and the disk. Knows nothing of streams or
-payloads.
+Owns the bounded buffer between the caller's thread and the disk. Knows no streams and no payloads.
 """
 
+import logging
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from producer.errors import CuaTrainError, LogBrokenError
-from producer.log.writer import Coordinates, Record
+from producer.log.writer import Record
+
+logger = logging.getLogger(__name__)
 
 BATCH_BYTES = 8 << 20
 """Of one commit at most, so that acknowledgements keep coming while a full buffer is worked off."""
@@ -31,49 +31,32 @@ class Blob(NamedTuple):
     content: bytes
 
 
-class Appender(Protocol):
-    """The part of a LogWriter that is needed here."""
-
-    def append(self, records: Sequence[Record]) -> list[Coordinates]:
-        """Durable on return; LogBrokenError."""
-        ...
-
-
-class BlobSink(Protocol):
-    """The part of a blob store that is needed here."""
-
-    def put_many(self, contents: dict[str, bytes]) -> None:
-        """Durable on return; OSError or UnreachableError."""
-        ...
-
-
 class GroupCommitBuffer:
     """Bounded buffer and the thread that empties it. Thread-safe.
 
-    `put` waits for no I/O unless the buffer is full; then it waits for room and says so once. After
-    a failure nothing more is written: `put`, `wait` and `flush` raise the same LogBrokenError for
-    everything that was not acknowledged before.
+    `put` waits for no I/O. `wait_for_room` blocks while the buffer is full, with one warning. After
+    a failure nothing more is written: `wait_for_room`, `wait` and `flush` raise the same
+    LogBrokenError for everything that was not acknowledged before. `stop` is idempotent.
     """
 
     def __init__(
         self,
-        log: Appender,
-        blobs: BlobSink,
+        append: Callable[[Sequence[Record]], object],
+        put_blobs: Callable[[Mapping[str, bytes]], None],
         *,
         buffer_bytes: int,
-        say: Callable[[str], None],
         on_commit: Callable[[], None],
         linger_s: float = LINGER_S,
     ) -> None:
-        self._log = log
-        self._blobs = blobs
+        """`append` and `put_blobs` return once everything is durable. `on_commit`: after each."""
+        self._append = append
+        self._put_blobs = put_blobs
         self._limit = buffer_bytes
-        self._say = say
         self._on_commit = on_commit
         self._linger_s = linger_s
         self.lock = threading.Lock()
-        """Guards everything here; the emitter holds it while it gives a fact its place, so that
-        places and queue agree."""
+        """Guards everything here. A StreamWriter holds it while it stamps an event, so that sequence
+        numbers and queue order agree."""
         self._work = threading.Condition(self.lock)
         self._progress = threading.Condition(self.lock)
         self._urgent = threading.Event()
@@ -83,7 +66,7 @@ class GroupCommitBuffer:
         self._committed = 0
         self._is_idle = False
         self._is_stopping = False
-        self._said_full = False
+        self._has_warned = False
         self._failure: CuaTrainError | None = None
         self._known_blobs: OrderedDict[str, None] = OrderedDict()
         self._thread = threading.Thread(target=self._run, name="cua-emitter", daemon=True)
@@ -100,12 +83,11 @@ class GroupCommitBuffer:
             raise LogBrokenError(CLOSED)
         if self._buffered < self._limit:
             return
-        if not self._said_full:
-            self._said_full = True
-            waiting = f"{self._buffered >> 20} MiB wait for the disk"
-            self._say(
-                f"the log takes events more slowly than they come: {waiting}; from here on emit"
-                " waits for it"
+        if not self._has_warned:
+            self._has_warned = True
+            logger.warning(
+                "the disk is slower than the events come: %d MiB are waiting; emit now waits too",
+                self._buffered >> 20,
             )
         self._urgent.set()
         self._progress.wait_for(lambda: self._buffered < self._limit or self._failure is not None)
@@ -218,14 +200,14 @@ class GroupCommitBuffer:
         blobs = {item.ref: item.content for item in items if isinstance(item, Blob)}
         if blobs:
             try:
-                self._blobs.put_many(blobs)
+                self._put_blobs(blobs)
             except OSError as error:
                 message = (
                     f"a screenshot or other payload cannot be stored: {error}. Make room there and"
                     " run the same command again"
                 )
                 raise LogBrokenError(message) from error
-        self._log.append([item for item in items if isinstance(item, Record)])
+        self._append([item for item in items if isinstance(item, Record)])
 
     def _end_with(self, failure: CuaTrainError) -> None:
         with self.lock:

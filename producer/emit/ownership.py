@@ -1,89 +1,94 @@
-"""Taking a stream over, and noticing that somebody else has.
+"""One writer per stream, proven by the log and not by clocks: claiming a stream, and noticing its loss.
 
-One writer per stream, proven by the log and not by clocks.
-
-A claim is the first event of an epoch. It counts only if it continues the stream's last record
-before it in the log and was there first; so whoever claims reads the stream back and looks whose
-name it bears.
+A claim is the first event of an epoch. It is valid only if it continues the stream's last record
+before it in the log and was appended first; so a claimant reads the stream back and checks whose
+source it names.
 """
 
 from collections.abc import Mapping
+from typing import NamedTuple
+from uuid import UUID
 
 from producer.emit.emitter import Emitter
+from producer.emit.stream import StreamWriter
 from producer.errors import CuaTrainError
 from producer.log.stream_history import StreamHistory
 from producer.log.writer import TopicPartition
-from schemas.event import Fact
+from schemas.base import Payload
 
 
 class ClaimLostError(CuaTrainError):
-    """Another writer holds the stream. Exit 1."""
+    """Another writer owns the stream. Exit 1."""
 
-    def __init__(self, subject: str, source: str, epoch: int) -> None:
+    def __init__(self, history: StreamHistory) -> None:
+        position = history.position
         super().__init__(
-            f"{subject} is written by {source} (epoch {epoch}), so this process must not. Stop that"
-            " one (its name is //host/pid/start), then run the same command again"
+            f"{history.subject} is written by {position.source} (epoch {position.epoch}). Stop that"
+            " process (its name is //host/pid/start), then run the same command again"
         )
-        self.subject = subject
-        self.source = source
-        """The holder: `//host/pid/start`."""
-        self.epoch = epoch
-
-
-def claim(
-    emitter: Emitter,
-    fact: Fact,
-    history: StreamHistory,
-    since: Mapping[TopicPartition, int],
-    *,
-    timeout_s: float = 60.0,
-) -> StreamHistory:
-    """Open the next epoch of a stream with `fact`, and return once the log says that it is ours.
-
-    The stream with our claim at its end.
-
-    `history`: the stream as just read back (empty for a new one); `since`: as for `read_back`.
-    ClaimLostError when another writer was first, or the old one still writes; to try again, call
-    `emitter.renew_source(subject)` and read back anew, for what a lost claim's source says is
-    refused for ever. UnreachableError when the log did not take it within `timeout_s`.
-    """
-    subject = fact.subject
-    emitter.resume_stream(subject, position=history.position, statuses=history.statuses)
-    emitter.emit(fact)
-    emitter.wait_shipped(timeout_s)
-    after = emitter.read_back(subject, since, timeout_s=timeout_s)
-    check_owner(emitter, after)
-    return after
+        self.source = position.source
+        """The owner: `//host/pid/start`."""
+        self.epoch = position.epoch
 
 
 def check_owner(emitter: Emitter, history: StreamHistory) -> None:
-    """ClaimLostError unless this emitter is the stream's last writer in `history` (read back a moment ago)."""
+    """ClaimLostError unless this emitter wrote the last epoch in `history`."""
     if history.position.source != emitter.source:
-        raise ClaimLostError(history.subject, history.position.source, history.position.epoch)
+        raise ClaimLostError(history)
 
 
 class OwnershipMonitor:
-    """Looks, now and then, whether a claimed stream is still ours, reading only what was added since the last look. For one thread."""
+    """Checks now and then whether a claimed stream is still ours, reading only what was added.
+
+    For one thread at a time.
+    """
 
     def __init__(
         self, emitter: Emitter, history: StreamHistory, ends: Mapping[TopicPartition, int]
     ) -> None:
-        """`history`: as `claim` returned it; `ends`.
-
-        The log's, from before that reading (`emitter.lower_bounds()`).
-        """
+        """`history`: read back after the claim; `ends`: the log's, from before that reading."""
         self._emitter = emitter
         self._history = history
         self._since = dict(ends)
 
     def check(self) -> None:
-        """ClaimLostError when another writer has validly taken the stream over.
-
-        UnreachableError: not known now; look again later.
-        """
+        """ClaimLostError after another writer's valid claim. UnreachableError: unknown for now."""
+        # Read before the stream, so that nothing unread lies before them.
         ends = self._emitter.log.ends()
-        self._emitter.read_into(self._history, self._since)
-        # What was asked for before the reading is a bound that nothing unread lies before.
+        self._emitter.log.read_on(self._history, self._since)
         self._since = ends
         self._history.events.clear()
         check_owner(self._emitter, self._history)
+
+
+class Claim(NamedTuple):
+    """A stream that is ours."""
+
+    stream: StreamWriter
+    monitor: OwnershipMonitor
+
+
+def claim(
+    emitter: Emitter,
+    first: Payload,
+    history: StreamHistory,
+    since: Mapping[TopicPartition, int],
+    *,
+    training_id: UUID | None = None,
+    timeout_s: float = 60.0,
+) -> Claim:
+    """Open the next epoch of a stream with `first`; returns once the log confirms that it is ours.
+
+    `history`: the stream as just read back (empty for a new one); `since`: offsets at or before its
+    first record. ClaimLostError when another writer was first or still writes: everything this
+    emitter appends to the stream is fenced from then on. UnreachableError when the log did not take
+    the claim within `timeout_s`.
+    """
+    ends = emitter.log.lower_bounds()
+    stream = emitter.stream(history.subject, history, training_id=training_id)
+    stream.emit(first)
+    emitter.flush(timeout_s)
+    emitter.log.wait_shipped(timeout_s)
+    after = emitter.log.read_back(history.subject, since, timeout_s=timeout_s)
+    check_owner(emitter, after)
+    return Claim(stream, OwnershipMonitor(emitter, after, ends))

@@ -7,8 +7,8 @@ import socket
 from datetime import datetime
 
 
-def draw_source(now: datetime) -> str:
-    """A fresh name. Host and pid are for people.
+def new_source(now: datetime) -> str:
+    """A new name. Host and pid are for people.
 
     The time and 32 random bits make it unique (containers share hosts and pids).
 

@@ -3,14 +3,17 @@
 Knows where blobs wait, not what is in them.
 """
 
+import logging
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 
 from producer.blobs import FolderBlobs, RemoteBlobs
 from producer.errors import NotFoundError
 from producer.log.writer import Coordinates, Record
+
+logger = logging.getLogger(__name__)
 
 REF = re.compile(rb"blob:sha256:[0-9a-f]{64}")
 KNOWN_REFS = 65536
@@ -27,12 +30,9 @@ class BlobUploads:
     another installation, or is lost.
     """
 
-    def __init__(
-        self, staging: FolderBlobs, store: RemoteBlobs, *, say: Callable[[str], None]
-    ) -> None:
+    def __init__(self, staging: FolderBlobs, store: RemoteBlobs) -> None:
         self._staging = staging
         self._store = store
-        self._say = say
         self._known: OrderedDict[str, None] = OrderedDict()
 
     def __call__(self, records: Sequence[Record]) -> None:
@@ -44,7 +44,7 @@ class BlobUploads:
                 content = self._staging.get(ref)
             except NotFoundError as error:
                 if not self._store.exists(ref):
-                    self._say(f"an event names a blob that is nowhere to be found: {error}")
+                    logger.warning("an event names a blob that is missing: %s", error)
                 self._remember([ref])
                 continue
             waiting[ref] = content

@@ -167,13 +167,6 @@ class KafkaLog:
             found = consumer.end_offsets(partitions, timeout_ms=int(CONNECT_TIMEOUT_S * 1000))
         return {TopicPartition(at.topic, at.partition): int(end) for at, end in found.items()}
 
-    def read_stream(
-        self, topic: str, key: str, since: Mapping[TopicPartition, int]
-    ) -> Iterator[bytes]:
-        """Values of one stream in order, from `since` to the end at call. UnreachableError."""
-        for _, value in self.read_streams(topic, [key], since):
-            yield value
-
     def read_streams(
         self, topic: str, keys: Collection[str], since: Mapping[TopicPartition, int]
     ) -> Iterator[tuple[str, bytes]]:

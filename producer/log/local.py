@@ -186,13 +186,6 @@ class LocalLog:
         finally:
             connection.close()
 
-    def read_stream(
-        self, topic: str, key: str, since: Mapping[TopicPartition, int]
-    ) -> Iterator[bytes]:
-        """Values of one stream in order, from `since` to the end at call."""
-        for _, value in self.read_streams(topic, [key], since):
-            yield value
-
     def read_streams(
         self, topic: str, keys: Collection[str], since: Mapping[TopicPartition, int]
     ) -> Iterator[tuple[str, bytes]]:

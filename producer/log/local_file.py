@@ -8,8 +8,9 @@ import sqlite3
 from pathlib import Path
 from uuid import uuid4
 
+from filelock import FileLock
+
 from producer.errors import LogBrokenError
-from producer.log.lock import FileLock
 from schemas.local_log import DDL, FORMAT
 
 BUSY_TIMEOUT_S = 60.0

@@ -1,9 +1,7 @@
-"""A stream read back from the log: where it stands, the status of its entities, and what was said.
+"""A stream read back from the log: its position, the status of its entities and its events.
 
-What a resuming writer goes by.
-
-Judges every record by the same rule as every reader (`StreamPosition`), so that writer and tables
-agree on what counts.
+Uses the same ordering rules as the projector (`schemas.streams`), so that a resuming writer and the
+tables agree on which records count.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -14,7 +12,7 @@ from producer.errors import MismatchError
 from producer.log.writer import LogWriter, TopicPartition
 from schemas.catalogue import entity_of, topic_of
 from schemas.event import Envelope, Event
-from schemas.streams import RecordOrder, StreamPosition
+from schemas.streams import RecordOrder, StreamPosition, first_released
 from schemas.wire import (
     InvalidPayloadError,
     UnknownSchemaError,
@@ -26,10 +24,7 @@ from schemas.wire import (
 
 @dataclass(slots=True)
 class StreamHistory:
-    """What counts of one stream, in order.
-
-    Duplicates, fenced records and what never found its predecessor are counted only.
-    """
+    """The records of one stream that count, in order. Duplicates and fenced records are counted."""
 
     subject: str
     position: StreamPosition = field(default_factory=StreamPosition)
@@ -43,39 +38,27 @@ class StreamHistory:
 
     @property
     def exists(self) -> bool:
-        """Whether anything of it is in the log."""
+        """Whether the log holds any record of it."""
         return self.position.epoch > 0
 
-    def take(self, envelope: Envelope) -> None:
-        """The stream's next record in the log's order."""
-        verdict = self._judge(envelope)
-        if verdict is RecordOrder.NEXT:
-            self._release()
-        elif verdict is RecordOrder.GAP:
-            self.waiting.append(envelope)
+    def read(self, envelope: Envelope) -> None:
+        """Take the stream's next record in log order. InvalidPayloadError, UnknownSchemaError."""
+        self._read(envelope)
+        while released := first_released(self.position, self.waiting, lambda one: one):
+            self.waiting.remove(released)
+            self._read(released)
 
-    def _release(self) -> None:
-        """What waited for the record just applied."""
-        progress = True
-        while progress and self.waiting:
-            waiting, self.waiting = self.waiting, []
-            progress = False
-            for envelope in waiting:
-                verdict = self._judge(envelope)
-                if verdict is RecordOrder.GAP:
-                    self.waiting.append(envelope)
-                progress = progress or verdict is RecordOrder.NEXT
-
-    def _judge(self, envelope: Envelope) -> RecordOrder:
-        verdict = self.position.judge(envelope)
-        if verdict is RecordOrder.NEXT:
-            self._apply(envelope)
-        elif verdict is RecordOrder.DUPLICATE:
-            self.num_duplicates += 1
-        elif verdict is RecordOrder.FENCED:
-            self.position.refuse(envelope)
-            self.num_fenced += 1
-        return verdict
+    def _read(self, envelope: Envelope) -> None:
+        match self.position.classify(envelope):
+            case RecordOrder.NEXT:
+                self._apply(envelope)
+            case RecordOrder.GAP:
+                self.waiting.append(envelope)
+            case RecordOrder.DUPLICATE:
+                self.num_duplicates += 1
+            case RecordOrder.FENCED:
+                self.position.refuse(envelope)
+                self.num_fenced += 1
 
     def _apply(self, envelope: Envelope) -> None:
         payload = read_payload(envelope)
@@ -86,55 +69,37 @@ class StreamHistory:
             self.statuses[entity] = payload.STATUS
 
 
-def read_back(
-    log: LogWriter, subject: str, since: Mapping[TopicPartition, int], *, topic_prefix: str = "cua."
-) -> StreamHistory:
-    """One stream, whole, as it is in the log now.
-
-    `since`: offsets that the stream's first record does not lie before (a manifest's lower bounds);
-    places not named: from the beginning. MismatchError when a record cannot be read: the stream
-    cannot be continued by this code.
-    """
-    return read_back_many(log, [subject], since, topic_prefix=topic_prefix)[subject]
-
-
-def read_into(
+def read_streams_into(
+    histories: Mapping[str, StreamHistory],
     log: LogWriter,
-    history: StreamHistory,
     since: Mapping[TopicPartition, int],
     *,
-    topic_prefix: str = "cua.",
+    topic_prefix: str,
 ) -> None:
-    """Go on with a history: what the log holds from `since` on. MismatchError as `read_back`."""
-    topic = topic_of(history.subject, topic_prefix)
-    _fold({history.subject: history}, log.read_streams(topic, [history.subject], since))
+    """Continue reading these streams from `since`, in one pass over each topic.
 
-
-def read_back_many(
-    log: LogWriter,
-    subjects: Collection[str],
-    since: Mapping[TopicPartition, int],
-    *,
-    topic_prefix: str = "cua.",
-) -> dict[str, StreamHistory]:
-    """Several streams in one pass over the partitions they lie in.
-
-    One history each, empty where there is nothing.
+    `since`: offsets at or before the first record not read yet; a missing partition means 0.
+    Records read before count as duplicates. MismatchError when a record cannot be read: this code
+    cannot continue that stream.
     """
-    histories = {subject: StreamHistory(subject) for subject in subjects}
     for topic in sorted({topic_of(subject, topic_prefix) for subject in histories}):
         keys = [subject for subject in histories if topic_of(subject, topic_prefix) == topic]
-        _fold(histories, log.read_streams(topic, keys, since))
-    return histories
+        _read_all(histories, keys, log.read_streams(topic, keys, since))
 
 
-def _fold(histories: Mapping[str, StreamHistory], records: Iterable[tuple[str, bytes]]) -> None:
+def _read_all(
+    histories: Mapping[str, StreamHistory],
+    keys: Collection[str],
+    records: Iterable[tuple[str, bytes]],
+) -> None:
     for key, value in records:
+        if key not in keys:
+            continue
         try:
-            histories[key].take(read_envelope(value))
+            histories[key].read(read_envelope(value))
         except (UnreadableError, UnknownSchemaError, InvalidPayloadError) as error:
             message = (
-                f"the stream {key} cannot be continued: a record of it cannot be read ({error})."
-                " Use the version that wrote it"
+                f"{key} cannot be continued: one of its records cannot be read ({error}). Continue"
+                " with the cua-train version that wrote it"
             )
             raise MismatchError(message) from error

@@ -51,15 +51,6 @@ class LogWriter(Protocol):
         """Offset after the last record of every partition; a lower bound to keep in a manifest."""
         ...
 
-    def read_stream(
-        self, topic: str, key: str, since: Mapping[TopicPartition, int]
-    ) -> Iterator[bytes]:
-        """Values of one stream in order, from `since` (places that it does not name.
-
-        From the beginning) to the end at call.
-        """
-        ...
-
     def read_streams(
         self, topic: str, keys: Collection[str], since: Mapping[TopicPartition, int]
     ) -> Iterator[tuple[str, bytes]]:

@@ -27,7 +27,6 @@ from producer.seeds import derived_seed
 from producer.validators import Verdict, judge
 from schemas import ids
 from schemas.arrays import encode_float32, encode_int32
-from schemas.base import Payload
 from schemas.catalogue import stream
 from schemas.environment import (
     EnvironmentCreationStarted,
@@ -36,7 +35,6 @@ from schemas.environment import (
     EnvironmentStarted,
     EnvironmentTerminated,
 )
-from schemas.event import Fact
 from schemas.rollout import (
     RolloutAgentInitialized,
     RolloutCancelled,
@@ -100,9 +98,11 @@ class Episode:
         self._clock = clock
         self._policy_name = policy_name
         self._policy_version = policy_version
-        self._stream = stream("rollout", plan.id)
+        self._stream = emitter.stream(stream("rollout", plan.id), training_id=settings.training_id)
         self._environment_id = ids.environment_id(plan.id)
-        self._environment_stream = stream("environment", self._environment_id)
+        self._environment_stream = emitter.stream(
+            stream("environment", self._environment_id), training_id=settings.training_id
+        )
         self._worker = EnvironmentWorker(self, done, name=plan.name)
         self._history: list[PastTurn] = []
         self._screenshot: Screenshot | None = None
@@ -117,7 +117,7 @@ class Episode:
         """State the attempt and ask for its device."""
         plan = self.plan
         self._begun_s = monotonic()
-        self._say(
+        self._stream.emit(
             RolloutCreated(
                 rollout_id=plan.name,
                 source_type=plan.source.type,
@@ -136,16 +136,16 @@ class Episode:
                 seed=plan.seed,
             )
         )
-        self._say(RolloutEnvironmentRequested(env_id=self._environment_id))
+        self._stream.emit(RolloutEnvironmentRequested(env_id=self._environment_id))
         environment = self._environment
-        self._say_environment(
+        self._environment_stream.emit(
             EnvironmentRequested(
                 env_type=environment.env_type,
                 box_type=environment.box_type,
                 config={"seed": plan.seed},
             )
         )
-        self._say_environment(EnvironmentCreationStarted())
+        self._environment_stream.emit(EnvironmentCreationStarted())
         self._submit(lambda: environment.open(plan.task, plan.seed))
 
     def request(self) -> SampleRequest:
@@ -183,13 +183,13 @@ class Episode:
 
     def _on_open(self, screenshot: Screenshot) -> None:
         now = self._clock()
-        self._say_environment(
+        self._environment_stream.emit(
             EnvironmentStarted(gbox_id=self._environment.provider_id, started_at=now)
         )
-        self._say(RolloutAgentInitialized(env_creation_time_s=monotonic() - self._begun_s))
+        self._stream.emit(RolloutAgentInitialized(env_creation_time_s=monotonic() - self._begun_s))
         self._task_begun_s = monotonic()
         self._screenshot = screenshot
-        self._say(
+        self._stream.emit(
             RolloutStarted(agent_init_time_s=monotonic() - self._task_begun_s, task_started_at=now)
         )
         self.phase = "deciding"
@@ -245,7 +245,7 @@ class Episode:
         is_over = terminate is not None or turn >= self.plan.max_turns or self._is_out_of_time()
         seconds = monotonic() - self._turn_begun_s
         self._turn_seconds += seconds
-        self._say(
+        self._stream.emit(
             TurnTaken(
                 turn=turn,
                 started_at=self._turn_started_at,
@@ -275,7 +275,7 @@ class Episode:
 
     def _judge(self) -> None:
         self.phase = "judging"
-        self._say(RolloutPhaseEntered(current_phase="validation", progress_percent=100.0))
+        self._stream.emit(RolloutPhaseEntered(current_phase="validation", progress_percent=100.0))
         task, environment = self.plan.task, self._environment
 
         def ask() -> Verdict | None:
@@ -290,7 +290,7 @@ class Episode:
         now, plan, settings = self._clock(), self.plan, self._settings
         validation_s = monotonic() - self._sampled_s
         if verdict is not None and plan.validator_row_id is not None:
-            self._say(
+            self._stream.emit(
                 ValidationRecorded(
                     rollout_id=plan.id,
                     validator_id=plan.validator_row_id,
@@ -303,7 +303,7 @@ class Episode:
                     details=verdict.details,
                 )
             )
-        self._say_environment(EnvironmentTerminated(terminated_at=now))
+        self._environment_stream.emit(EnvironmentTerminated(terminated_at=now))
         success = verdict is not None and verdict.success
         errors = {
             kind: sum(call.error_type == kind for call in self._taken)
@@ -321,7 +321,7 @@ class Episode:
         )
         reported = None if self._terminate is None else self._terminate.action.status == "success"  # type: ignore[union-attr]  # set with a terminate action only
         calls = [(call.tool_name, call.tool_args) for call in self._taken]
-        self._say(
+        self._stream.emit(
             RolloutFinished(
                 task_ended_at=now,
                 rollout_time_s=monotonic() - self._begun_s,
@@ -369,8 +369,8 @@ class Episode:
         """The attempt cannot go on, by no fault of the agent."""
         now = self._clock()
         self._worker.submit(self._environment.close)
-        self._say_environment(EnvironmentFailed(error_message=message, terminated_at=now))
-        self._say(
+        self._environment_stream.emit(EnvironmentFailed(error_message=message, terminated_at=now))
+        self._stream.emit(
             RolloutFailed(
                 error_type=error_type,
                 error_message=message,
@@ -385,8 +385,10 @@ class Episode:
         """The run stops in order while the attempt is under way."""
         now = self._clock()
         self._worker.submit(self._environment.close)
-        self._say_environment(EnvironmentTerminated(terminated_at=now, status_message=reason))
-        self._say(RolloutCancelled(reason=reason, ended_at=now))
+        self._environment_stream.emit(
+            EnvironmentTerminated(terminated_at=now, status_message=reason)
+        )
+        self._stream.emit(RolloutCancelled(reason=reason, ended_at=now))
         self._end(self._empty_result("cancelled"))
 
     def _empty_result(self, status: Literal["failed", "cancelled"]) -> RolloutResult:
@@ -406,8 +408,8 @@ class Episode:
             if result.error_type == "environment_timeout"
             else self._worker.finish()
         )
-        self._emitter.forget_stream(self._stream)
-        self._emitter.forget_stream(self._environment_stream)
+        self._stream.close()
+        self._environment_stream.close()
 
     def _is_out_of_time(self) -> bool:
         return monotonic() - self._task_begun_s > self._settings.max_task_time_s
@@ -434,9 +436,3 @@ class Episode:
             ),
             stop_reason=tokens.stop_reason,
         )
-
-    def _say(self, payload: Payload) -> None:
-        self._emitter.emit(Fact(self._stream, payload, self._settings.training_id))
-
-    def _say_environment(self, payload: Payload) -> None:
-        self._emitter.emit(Fact(self._environment_stream, payload, self._settings.training_id))

@@ -20,7 +20,7 @@ def record(
 def read(position: StreamPosition, *records: Envelope) -> list[str]:
     verdicts = []
     for one in records:
-        verdict = position.judge(one)
+        verdict = position.classify(one)
         if verdict is RecordOrder.NEXT:
             position.advance(one)
         elif verdict is RecordOrder.FENCED:
@@ -125,7 +125,7 @@ def test_any_redelivery_applies_every_record_once_and_in_order(
         delivered += [replace(one) for one in history[rng.randint(0, again) : again + 1]]
     position, applied = StreamPosition(), []
     for one in delivered:
-        verdict = position.judge(one)
+        verdict = position.classify(one)
         assert verdict in {RecordOrder.NEXT, RecordOrder.DUPLICATE}
         if verdict is RecordOrder.NEXT:
             position.advance(one)

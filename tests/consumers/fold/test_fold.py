@@ -194,7 +194,7 @@ def test_after_a_jump_the_first_record_behind_the_gap_is_next() -> None:
 
     jump_over_gap(position, envelope)
 
-    assert position.judge(envelope) is RecordOrder.NEXT
+    assert position.classify(envelope) is RecordOrder.NEXT
     assert position.point == (1, 5)
 
 

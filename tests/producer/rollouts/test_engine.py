@@ -11,7 +11,6 @@ import pytest
 from producer.emit import Emitter
 from producer.environments.environment import Environment
 from producer.errors import StopRequestedError
-from producer.log.stream_history import read_back
 from producer.policy.policy import SampleRequest
 from producer.rollouts.engine import RolloutEngine
 from producer.rollouts.episode import EpisodeSettings
@@ -92,7 +91,7 @@ def types_of(emitter: Emitter, subject: str) -> list[str]:
     emitter.flush()
     return [
         event.envelope.type.removeprefix("cua.")
-        for event in read_back(emitter.log, subject, {}).events
+        for event in emitter.log.read_back(subject, {}).events
     ]
 
 
@@ -135,7 +134,7 @@ def test_screenshots_of_a_turn_are_in_the_blob_store_before_and_after(
 ) -> None:
     run_one(emitter, click_then_stop, ScriptedEnvironment(Devices()))
     emitter.flush()
-    events = read_back(emitter.log, stream("rollout", plan(0).id), {}).events
+    events = emitter.log.read_back(stream("rollout", plan(0).id), {}).events
     turns = [event.payload for event in events if isinstance(event.payload, TurnTaken)]
     assert turns[0].screenshot_after == turns[1].screenshot_before != turns[0].screenshot_before
     stored = {path.name for path in (tmp_path / "blobs").rglob("*") if path.is_file()}
@@ -154,7 +153,7 @@ def test_running_out_of_turns_is_an_outcome_that_is_judged(emitter: Emitter) -> 
     result = run_one(emitter, lambda _request: Click(x=1, y=1), ScriptedEnvironment(Devices()))
     assert (result.status, result.success, result.num_turns) == ("completed", True, 4)
     emitter.flush()
-    payload = read_back(emitter.log, stream("rollout", plan(0).id), {}).events[-1].payload
+    payload = emitter.log.read_back(stream("rollout", plan(0).id), {}).events[-1].payload
     assert isinstance(payload, RolloutFinished)
     assert (payload.ran_out_of_turns, payload.task_completed, payload.agent_reported_success) == (
         True,
@@ -172,7 +171,7 @@ def test_what_cannot_be_understood_or_done_is_counted_and_costs(emitter: Emitter
     assert not result.success
     assert result.reward == pytest.approx(-3 * 0.02 - 0.1)
     emitter.flush()
-    payload = read_back(emitter.log, stream("rollout", plan(0).id), {}).events[-1].payload
+    payload = emitter.log.read_back(stream("rollout", plan(0).id), {}).events[-1].payload
     assert isinstance(payload, RolloutFinished)
     assert (payload.parse_errors, payload.runtime_errors, payload.num_total_actions) == (1, 1, 3)
 
