@@ -6,7 +6,6 @@ Named by their sha256, so that writing one twice is writing it once.
 which events name a blob.
 """
 
-import contextlib
 import os
 import secrets
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+from producer.durable import sync_folder
 from producer.errors import NotFoundError, UnreachableError
 from schemas.blobs import blob_path, blob_ref
 
@@ -56,7 +56,7 @@ class FolderBlobs:
         for temporary, path in pending:
             temporary.replace(path)
         for folder in sorted(folders):
-            _sync_folder(folder)
+            sync_folder(folder)
 
     def exists(self, ref: str) -> bool:
         """Whether it is there."""
@@ -147,12 +147,3 @@ def _checked(ref: str, content: bytes) -> bytes:
         )
         raise NotFoundError(message)
     return content
-
-
-def _sync_folder(folder: Path) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from producer.commands.flags import given_fields
-from producer.commands.run import say, stop_on_signals
+from producer.commands.run import stop_on_signals
 from producer.errors import UsageError
 
 
@@ -46,7 +46,7 @@ def command(
 
     config_of_policy(given)
     try:
-        summary = evaluate(given, training_name=training_name, stop=stop_on_signals(), report=say)
+        summary = evaluate(given, training_name=training_name, stop=stop_on_signals())
     except StopRequestedError:
         return 130
     if as_json:

@@ -61,8 +61,10 @@ def command(
     Without flags: the preset demo, a small policy on a simulated phone, in minutes on a CPU.
     """
     config = read_config(given_fields(flags, config_file))
+    from dataclasses import asdict
+
     from producer.errors import StopRequestedError
-    from producer.training.run import run, summary_json
+    from producer.training.run import run
 
     stop = stop_on_signals()
     consuming = ConsumingSide(say)
@@ -75,16 +77,16 @@ def command(
             consuming.start()
 
     try:
-        summary = run(config, stop=stop, report=say, on_open=on_open, takeover=takeover)
+        summary = run(config, stop=stop, on_open=on_open, takeover=takeover)
     except StopRequestedError:
         say("stopped; the same command continues")
         return 130
     finally:
         consuming.stop()
     if as_json:
-        click.echo(json.dumps(summary_json(summary)))
+        click.echo(json.dumps(asdict(summary)))
     else:
-        _print_summary(summary_json(summary))
+        _print_summary(asdict(summary))
     # Threads of devices that hang must not keep a finished run alive.
     sys.stdout.flush()
     return 0

@@ -1,5 +1,6 @@
-"""Puts the default policy's warm-up into the log as a training of its own (kind sft), when one happens at all."""
+"""Records the default policy's warm-up as a training of its own (kind sft), when one happens."""
 
+import logging
 import secrets
 import threading
 from collections.abc import Callable
@@ -7,10 +8,10 @@ from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 from producer.config import RunConfig, recipe
-from producer.emit import Emitter
-from producer.emit.speaker import StreamSpeaker
+from producer.emit import Emitter, StreamWriter
 from producer.errors import LogBrokenError, StopRequestedError
 from producer.resume.open_stream_markers import mark_open
 from schemas import ids
@@ -26,11 +27,13 @@ from schemas.training import (
     TrainingStarted,
 )
 
+logger = logging.getLogger(__name__)
 
-class WarmUpFacts:
-    """Begins its training with the first progress it hears of and states its end when left.
 
-    One that found a warm policy says nothing.
+class WarmUpTraining:
+    """Created with the first progress it hears of and ended when left.
+
+    A policy that is warm already leaves no events.
     """
 
     def __init__(
@@ -40,36 +43,33 @@ class WarmUpFacts:
         config: RunConfig,
         open_dir: Path,
         stop: threading.Event,
-        report: Callable[[str], None],
     ) -> None:
         self._emitter = emitter
         self._clock = clock
         self._config = config
         self._open_dir = open_dir
         self._stop = stop
-        self._report = report
-        self._mark = ExitStack()
-        self._speaker: StreamSpeaker | None = None
+        self._marker = ExitStack()
+        self._stream: StreamWriter | None = None
         self._total = 0
         self._percent = -1
 
     def on_progress(self, policy: str, done: int, total: int, loss: float | None) -> None:
-        """`done` of `total` optimiser steps of making `policy`; loss None: still drawing.
+        """`done` of `total` optimiser steps of `policy`; loss None: drawing demonstrations.
 
-        StopRequestedError when the run is to stop.
+        StopRequestedError after a stop was requested.
         """
-        speaker = self._speaker or self._begin(policy, total)
+        writer = self._stream or self._begin(policy, total)
         if self._stop.is_set():
             raise StopRequestedError
         percent = 100 * done // total
         if percent // 5 == self._percent // 5 and done < total:
             return
         self._percent = percent
-        line = f"warm-up of the default policy: {percent} %" + (
-            ", drawing demonstrations" if loss is None else f", loss {loss:.3f}"
-        )
-        self._report(line)
-        speaker.say(
+        activity = "drawing demonstrations" if loss is None else f"loss {loss:.3f}"
+        line = f"warm-up of the default policy: {percent} %, {activity}"
+        logger.info("%s", line)
+        writer.emit(
             TrainingProgressed(
                 current_phase="training",
                 current_step=done,
@@ -78,7 +78,7 @@ class WarmUpFacts:
             )
         )
 
-    def __enter__(self) -> "WarmUpFacts":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -87,34 +87,32 @@ class WarmUpFacts:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._speaker is None or isinstance(exc, LogBrokenError):
+        if self._stream is None or isinstance(exc, LogBrokenError):
             return
-        with self._mark:
-            self._speaker.say(self._end(exc))
-            self._emitter.forget_stream(self._speaker.subject)
+        with self._marker:
+            self._stream.emit(self._ending(exc))
+            self._stream.close()
 
-    def _end(self, exc: BaseException | None) -> Payload:
+    def _ending(self, exc: BaseException | None) -> Payload:
+        now = self._clock()
         if exc is None:
-            return TrainingCompleted(
-                current_step=self._total, progress=Progress(percent=100.0), ended_at=self._clock()
-            )
+            done = Progress(percent=100.0)
+            return TrainingCompleted(current_step=self._total, progress=done, ended_at=now)
         if isinstance(exc, StopRequestedError):
-            return TrainingCancelled(status_message="stopped on request", ended_at=self._clock())
-        return TrainingFailed(
-            error_message=f"{type(exc).__name__}: {exc}"[:2000], ended_at=self._clock()
-        )
+            return TrainingCancelled(status_message="stopped on request", ended_at=now)
+        message = f"{type(exc).__name__}: {exc}"[:2000]
+        return TrainingFailed(error_message=message, ended_at=now)
 
-    def _begin(self, policy: str, total: int) -> StreamSpeaker:
-        # The policy's name hashes its recipe; the suffix keeps two homes on one log apart, and a
-        # second attempt from the first.
+    def _begin(self, policy: str, total: int) -> StreamWriter:
+        # The policy's name hashes its recipe. The suffix keeps apart two homes that share a log,
+        # and a second attempt from the first.
         name = f"warm-up-{policy}-{secrets.token_hex(4)}"
-        training_id = ids.training_id(name)
-        speaker = StreamSpeaker(stream("training", training_id), training_id, self._emitter)
-        self._mark.enter_context(mark_open(self._open_dir, speaker.subject, self._emitter))
+        writer = self._emitter.stream(stream("training", ids.training_id(name)))
+        self._marker.enter_context(mark_open(self._open_dir, writer.subject, self._emitter))
         settings = recipe(self._config, Path()).model_copy(
             update={"log_path": None, "lora_rank": None}
         )
-        speaker.say(
+        writer.emit(
             TrainingCreated(
                 run_name=name,
                 kind="sft",
@@ -123,7 +121,7 @@ class WarmUpFacts:
                 config={"kind": "behaviour cloning"},
             )
         )
-        speaker.say(TrainingInitializing())
-        speaker.say(TrainingStarted(current_step=0))
-        self._speaker, self._total = speaker, total
-        return speaker
+        writer.emit(TrainingInitializing())
+        writer.emit(TrainingStarted(current_step=0))
+        self._stream, self._total = writer, total
+        return writer

@@ -3,13 +3,13 @@
 Knows its layout (`schemas.local_log`), not what is written.
 """
 
-import os
 import sqlite3
 from pathlib import Path
 from uuid import uuid4
 
 from filelock import FileLock
 
+from producer.durable import sync_folder
 from producer.errors import LogBrokenError
 from schemas.local_log import DDL, FORMAT
 
@@ -46,7 +46,7 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
             # a file without them.
             if not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
                 _create(connection)
-                _sync_folder(path.parent)
+                sync_folder(path.parent)
         found = connection.execute("SELECT value FROM meta WHERE name = 'format'").fetchone()
     except (OSError, sqlite3.Error) as error:
         raise broken(path, "cannot be opened", error) from error
@@ -78,15 +78,6 @@ def _create(connection: sqlite3.Connection) -> None:
         "INSERT INTO meta VALUES (?, ?)", [("log_id", f"local-{uuid4()}"), ("format", str(FORMAT))]
     )
     connection.execute("COMMIT")
-
-
-def _sync_folder(folder: Path) -> None:
-    # Without this a power cut can forget the file's name although its contents were synced.
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def open_for_reading(path: Path) -> sqlite3.Connection:

@@ -1,18 +1,21 @@
-"""Marks of streams that only their own process would end, in a folder that the home's processes share.
+"""Markers of streams that only their own process would end: warm-ups and evaluations by hand.
 
-A training needs none: the same command continues it. A mark is a file that its owner holds locked while it lives, so that after a SIGKILL
-the next process knows which streams were left open.
+After a SIGKILL the next process of the same home finds the marker, sees that its lock is free, and
+ends the stream. A training needs no marker: the same command continues it.
+
+    <home>/open/<id>.open   subject and lower bounds, as JSON
+    <home>/open/<id>.lock   held by the owner while it lives
 """
 
-import contextlib
-import fcntl
 import json
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
+from producer.durable import write_durably
 from producer.emit import Emitter
 from producer.errors import LogBrokenError
 from producer.log.writer import TopicPartition
@@ -24,55 +27,63 @@ SUFFIX = ".open"
 
 @dataclass(frozen=True, slots=True)
 class OpenStreamMarker:
-    """A stream whose owner died before it ended it."""
+    """A stream whose owner died before it ended the stream."""
 
     subject: str
     since: Mapping[TopicPartition, int]
-    """Nothing of the stream, and of what came of it, lies before."""
+    """Offsets at or before every record of the stream and of its rollouts."""
     path: Path
+
+    def remove(self) -> None:
+        """The stream is ended."""
+        self.path.unlink(missing_ok=True)
+        self.path.with_suffix(".lock").unlink(missing_ok=True)
 
 
 @contextmanager
 def mark_open(folder: Path, subject: str, emitter: Emitter) -> Iterator[None]:
-    """While inside, the stream is known to be ours.
+    """Inside, the stream is marked as ours.
 
-    To be entered before anything is said on it, and left after its end was said.
+    Enter before its first event and leave after its last. When the log breaks the marker stays, so
+    that the next process ends the stream.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    owner = stream_owner(subject)
-    path, hidden = folder / f"{owner}{SUFFIX}", folder / f".{owner}"
-    content = {
-        "subject": subject,
-        "log_id": emitter.log.log_id,
-        "since": bounds_to_json(emitter.lower_bounds()),
-    }
-    with hidden.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        file.write(json.dumps(content))
-        file.flush()
-        hidden.rename(path)
+    path = folder / f"{stream_owner(subject)}{SUFFIX}"
+    since = bounds_to_json(emitter.log.lower_bounds())
+    content = {"subject": subject, "log_id": emitter.log.log_id(), "since": since}
+    marker = OpenStreamMarker(subject, {}, path)
+    with FileLock(path.with_suffix(".lock")):
+        write_durably(path, json.dumps(content))
         try:
             yield
         except LogBrokenError:
-            raise  # the end could not be said; the next process will
+            raise
         except Exception:
-            path.unlink()
+            marker.remove()
             raise
         emitter.flush()
-        path.unlink()
+        marker.remove()
 
 
 def markers_of_dead_processes(folder: Path, log_id: str) -> Iterator[OpenStreamMarker]:
-    """Each mark whose owner lives no more, ours alone while it is being looked at.
+    """Each marker whose owner is dead, locked by us while the caller ends its stream.
 
-    The caller removes its file once its stream is ended.
+    The caller removes it afterwards.
     """
     for path in sorted(folder.glob(f"*{SUFFIX}")):
-        with contextlib.suppress(FileNotFoundError, BlockingIOError), path.open() as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.fstat(file.fileno()).st_nlink == 0:
-                continue  # its owner removed it between our opening and our lock
-            content = json.load(file)
-            # Offsets of another log say nothing about this one.
+        lock = FileLock(path.with_suffix(".lock"))
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            continue
+        try:
+            if not path.exists():
+                # Removed by its owner between our listing and our lock.
+                path.with_suffix(".lock").unlink(missing_ok=True)
+                continue
+            content = json.loads(path.read_text(encoding="utf-8"))
+            # Offsets of another log mean nothing in this one.
             since = bounds_from_json(content["since"]) if content["log_id"] == log_id else {}
             yield OpenStreamMarker(content["subject"], since, path)
+        finally:
+            lock.release()

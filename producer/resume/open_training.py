@@ -1,55 +1,72 @@
-"""Begins or continues a training in the log.
-
-What is there, whether we may go on, from which state, under which generation.
+"""Begins or continues a training: read what exists, decide, claim, replay what is pending.
 
 The claim comes first: nothing is emitted on any other stream before the training's own claim has
-been read back.
+been read back from the log.
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from uuid import UUID
 
 from pydantic import JsonValue
 
 from producer.config import RunConfig, differences, read_config, recipe
-from producer.emit import Emitter
+from producer.emit import Emitter, StreamWriter
 from producer.emit.ownership import OwnershipMonitor, claim
-from producer.emit.speaker import StreamSpeaker
 from producer.errors import CuaTrainError, UsageError
 from producer.log.stream_history import StreamHistory
 from producer.resume import resume_state
-from producer.resume.resume_state import Manifest
+from producer.resume.orphans import close_orphans
+from producer.resume.resume_state import Manifest, SavedState
+from producer.resume.supersede import supersede_generation
 from producer.resume.training_history import TrainingHistory, read_training_history
 from schemas import ids
-from schemas.catalogue import BY_TYPE, stream, stream_owner
-from schemas.evaluation import EvaluationCreated, EvaluationSuperseded
-from schemas.event import Event, Fact
-from schemas.group import GroupCreated
-from schemas.step import StepCreated
-from schemas.training import StepSuperseded, TrainingCreated, TrainingInitializing, TrainingResumed
+from schemas.base import Payload
+from schemas.training import TrainingCreated, TrainingInitializing, TrainingResumed
+
+logger = logging.getLogger(__name__)
 
 LOG_TIMEOUT_S = 60.0
-"""Beginning and continuing need the log; so long it is waited for."""
+"""Beginning and continuing need the log; how long to wait for it."""
 TAKEOVER_AFTER_S = 60.0
-"""Another host's heartbeat younger than this means that it still trains."""
+"""A heartbeat from another host younger than this means that it still trains."""
 
 
 @dataclass(frozen=True, slots=True)
-class OpenedTraining:
-    """A training that this process holds."""
+class RecordedTraining:
+    """What the log and the disk hold of a training."""
+
+    run_name: str
+    history: TrainingHistory
+    stream: StreamHistory
+    """The training's own stream; empty for a new training."""
+    states: Sequence[SavedState]
+    """Whole states, newest first."""
+    log_id: str
+    log_ends: dict[str, int]
+    """Offsets at or before everything emitted from now on."""
+
+    @property
+    def status(self) -> str | None:
+        """Of the training; None for a new one."""
+        return self.stream.statuses.get(("training", ids.training_id(self.run_name)))
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How to go on."""
 
     config: RunConfig
     generation: int
+    begins_generation: bool
+    """What the generation before did after `manifest.step` is to be marked superseded."""
     manifest: Manifest
     state_folder: Path | None
-    """Where to load the learner from; None: begin with a fresh one."""
-    speaker: StreamSpeaker
-    training_history: TrainingHistory
-    watch: OwnershipMonitor
-    """Whether the training is still ours."""
+    """State to load; None: begin with a fresh policy."""
+    first: TrainingCreated | TrainingResumed
+    """The event that claims the training."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +77,16 @@ class AlreadyComplete:
     manifest: Manifest
 
 
+@dataclass(frozen=True, slots=True)
+class OpenedTraining:
+    """A training that this process owns."""
+
+    plan: Plan
+    stream: StreamWriter
+    history: TrainingHistory
+    monitor: OwnershipMonitor
+
+
 def open_training(
     emitter: Emitter,
     run_name: str,
@@ -67,292 +94,206 @@ def open_training(
     run_folder: Path,
     *,
     clock: Callable[[], datetime],
-    report: Callable[[str], None],
-    overwrite: bool,
-    takeover: bool,
-    topic_prefix: str,
+    overwrite: bool = False,
+    takeover: bool = False,
 ) -> OpenedTraining | AlreadyComplete:
-    """Begin or continue. UsageError for other settings than recorded.
+    """Begin the training or continue it.
 
-    CuaTrainError when somebody else trains it.
+    UsageError for settings other than the recorded ones, CuaTrainError when another process trains
+    it, UnreachableError when the log is away for `LOG_TIMEOUT_S`.
     """
+    recorded = read_recorded_training(emitter, run_name, run_folder)
+    if recorded.stream.exists and not takeover:
+        refuse_living_writer(recorded, emitter.source, clock())
+    plan = plan_training(recorded, asked, run_folder, overwrite=overwrite)
+    if isinstance(plan, AlreadyComplete):
+        return plan
+    since = resume_state.bounds_from_json(plan.manifest.log_start)
+    stream, monitor = claim(emitter, plan.first, recorded.stream, since)
+    if isinstance(plan.first, TrainingCreated):
+        stream.emit(TrainingInitializing())
+    else:
+        _replay_pending(plan, recorded, stream, emitter, clock)
+    return OpenedTraining(plan, stream, recorded.history, monitor)
+
+
+def read_recorded_training(emitter: Emitter, run_name: str, run_folder: Path) -> RecordedTraining:
+    """The training as recorded: its own stream whole, other streams since the newest state."""
+    log = emitter.log
+    log_id = log.log_id(LOG_TIMEOUT_S)
+    # Records that dead processes left in the spool belong to the history that is read now.
+    log.wait_shipped(LOG_TIMEOUT_S)
+    states = [_for_log(state, log_id) for state in resume_state.find_states(run_folder)]
+    newest = states[0].manifest if states else None
+    log_ends = resume_state.bounds_to_json(log.lower_bounds())
     training_id = ids.training_id(run_name)
-    subject = stream("training", training_id)
-    # What dead processes of this host left in the spool belongs to the history that is read now.
-    emitter.open_log(LOG_TIMEOUT_S)
-    emitter.wait_shipped(LOG_TIMEOUT_S)
-    states = resume_state.find_states(run_folder)
-    newest = states[0][0] if states else None
-    log_start = resume_state.bounds_to_json(emitter.lower_bounds())
-    training_history = _read_training_history(emitter, training_id, newest, topic_prefix)
-    history = training_history.of(subject)
-    speaker = StreamSpeaker(subject, training_id, emitter)
-    if history is None or not history.events:
-        manifest = Manifest(
-            run_name, 0, 0, 0, emitter.log.log_id, log_start, log_start, (), (), 0.0
-        )
-        ends = emitter.lower_bounds()
-        ours = claim(
-            emitter,
-            Fact(
-                subject,
-                TrainingCreated(
-                    run_name=run_name,
-                    recipe=recipe(asked, run_folder),
-                    total_steps=asked.num_steps,
-                    config=asked.recorded(),
-                ),
-                training_id,
-            ),
-            StreamHistory(subject),
-            resume_state.bounds_from_json(log_start),
-        )
-        speaker.statuses[("training", training_id)] = "pending"
-        speaker.say(TrainingInitializing())
-        return OpenedTraining(
-            asked,
-            0,
-            manifest,
-            None,
-            speaker,
-            training_history,
-            OwnershipMonitor(emitter, ours, ends),
-        )
-    if newest is not None and newest.log_id != emitter.log.log_id:
-        # The installation changed its log: offsets of the old one say nothing, the new one is read
-        # from its beginning.
-        states = [
-            (replace(manifest, log_id=emitter.log.log_id, log_start={}, since={}), folder)
-            for manifest, folder in states
-        ]
-    recorded = next(
-        event.payload
-        for event in reversed(history.events)
-        if isinstance(event.payload, TrainingCreated | TrainingResumed)
-    )
-    config = _continued(asked, recorded.config)
-    generation = recorded.generation if isinstance(recorded, TrainingResumed) else 0
-    _refuse_living_writer(
-        history.events[-1].envelope.time,
-        history.position.source,
-        emitter.source,
-        clock(),
-        run_name,
-        takeover=takeover,
-    )
-    manifest, folder = _where(states, generation, emitter, run_name)
-    steps_done = _steps_done(training_history, training_id, generation)
-    if (
-        history.statuses[("training", training_id)] == "completed"
-        and not overwrite
-        and config.num_steps <= max(steps_done, default=0)
-    ):
-        return AlreadyComplete(config, manifest)
-    begun = bool(steps_done) or any(
-        subject.startswith("evaluation/") for subject in training_history.histories
-    )
-    new_generation = (
-        overwrite or (folder is None and begun) or manifest.step < max(steps_done, default=0)
-    )
-    if new_generation:
-        kept_step = 0 if overwrite else manifest.step
-        if overwrite:
-            folder = None
-        generation += 1
-        evaluations = (
-            tuple(one for one in manifest.evaluations if one.step <= kept_step) if kept_step else ()
-        )
-        manifest = replace(
-            manifest,
-            generation=generation,
-            step=kept_step,
-            evaluations=evaluations,
-            pending=(),
-            log_id=emitter.log.log_id,
-        )
-        report(
-            f"generation {generation} begins after step {kept_step}; the steps after it stay,"
-            " marked superseded"
-        )
-    ends = emitter.lower_bounds()
-    ours = claim(
-        emitter,
-        Fact(
-            subject,
-            TrainingResumed(
-                generation=generation,
-                current_step=manifest.step,
-                total_steps=config.num_steps,
-                recipe=recipe(config, run_folder),
-                config=config.recorded(),
-                status_message=f"continues after step {manifest.step}",
-            ),
-            training_id,
-        ),
-        history,
-        resume_state.bounds_from_json(manifest.log_start),
-    )
-    speaker.statuses.update(history.statuses)
-    speaker.statuses[("training", training_id)] = "initializing"
-    closed = training_history.close_orphans(emitter, training_id, clock)
-    report(
-        f"training {run_name!r} continues after step {manifest.step} of {config.num_steps};"
-        f" {closed} rollouts of the dead process closed"
-    )
-    if new_generation:
-        _supersede(training_history, speaker, emitter, training_id, generation - 1, manifest.step)
-    for pending in manifest.pending:
-        payload = BY_TYPE[(str(pending["type"]), int(str(pending["version"])))].model_validate(
-            pending["data"]
-        )
-        if _is_missing(payload, speaker, history.events):
-            speaker.say(payload)
-    return OpenedTraining(
-        config,
-        generation,
-        manifest,
-        folder,
-        speaker,
-        training_history,
-        OwnershipMonitor(emitter, ours, ends),
-    )
-
-
-def _is_missing(payload: object, speaker: StreamSpeaker, events: Sequence[Event]) -> bool:
-    """Whether a manifest's event did not reach the log."""
-    step_id = getattr(payload, "step_id", None)
-    if getattr(payload, "STATUS", None) is not None:
-        return speaker.status_of("step", step_id) != "completed" if step_id else True
-    return not any(
-        type(event.payload) is type(payload) and getattr(event.payload, "step_id", None) == step_id
-        for event in events
-    )
-
-
-def _read_training_history(
-    emitter: Emitter, training_id: UUID, newest: Manifest | None, topic_prefix: str
-) -> TrainingHistory:
-    """Everything of the training that is needed to go on.
-
-    Its own stream whole, the others since the newest state.
-    """
-    # Bounds of another log say nothing about this one.
-    known = newest is not None and newest.log_id == emitter.log.log_id
-    return read_training_history(
-        emitter.log,
+    history = read_training_history(
+        log,
         training_id,
-        topic_prefix=topic_prefix,
-        start=(
-            resume_state.bounds_from_json(newest.log_start) if newest is not None and known else {}
-        ),
-        since=resume_state.bounds_from_json(newest.since) if newest is not None and known else {},
+        start=resume_state.bounds_from_json(newest.log_start) if newest else {},
+        since=resume_state.bounds_from_json(newest.since) if newest else {},
     )
+    stream = history.training_stream(training_id)
+    return RecordedTraining(run_name, history, stream, states, log_id, log_ends)
+
+
+def _for_log(state: SavedState, log_id: str) -> SavedState:
+    """A state whose offsets hold in this log; those of another log are dropped."""
+    if state.manifest.log_id == log_id:
+        return state
+    manifest = replace(state.manifest, log_id=log_id, log_start={}, since={})
+    return SavedState(manifest, state.folder)
+
+
+def refuse_living_writer(recorded: RecordedTraining, source: str, now: datetime) -> None:
+    """CuaTrainError when another host's heartbeat is younger than `TAKEOVER_AFTER_S`."""
+    owner = recorded.stream.position.source
+    host = owner.split("/")[2] if owner.startswith("//") else owner
+    age = now - recorded.stream.events[-1].envelope.time
+    if host != source.split("/")[2] and age < timedelta(seconds=TAKEOVER_AFTER_S):
+        message = (
+            f"training {recorded.run_name!r} was alive on {host} {age.total_seconds():.0f} s ago;"
+            f" stop it there, wait {TAKEOVER_AFTER_S:.0f} s after its last heartbeat, or pass"
+            " --takeover"
+        )
+        raise CuaTrainError(message)
+
+
+def plan_training(
+    recorded: RecordedTraining, asked: RunConfig, run_folder: Path, *, overwrite: bool
+) -> Plan | AlreadyComplete:
+    """Decide how to go on. Pure. UsageError for settings that contradict the record."""
+    if not recorded.stream.exists:
+        return _plan_new(recorded, asked, run_folder)
+    last = recorded.history.last_configuration(recorded.stream)
+    config = _continued(asked, last.config)
+    generation = last.generation if isinstance(last, TrainingResumed) else 0
+    manifest, folder = _state_to_load(recorded, generation)
+    steps_done = recorded.history.steps_done(recorded.stream, generation)
+    newest_done = max(steps_done, default=0)
+    is_complete = recorded.status == "completed"
+    if is_complete and not overwrite and config.num_steps <= newest_done:
+        return AlreadyComplete(config, manifest)
+    has_begun = bool(steps_done) or recorded.history.has_evaluations(generation)
+    begins_generation = (
+        overwrite
+        or (folder is None and has_begun)
+        or manifest.step < newest_done
+        or recorded.history.has_failed_parts(recorded.stream, generation)
+    )
+    if begins_generation:
+        kept_step = 0 if overwrite else manifest.step
+        generation += 1
+        manifest = _first_of_generation(manifest, generation, kept_step)
+        folder = None if overwrite else folder
+    first = TrainingResumed(
+        generation=generation,
+        current_step=manifest.step,
+        total_steps=config.num_steps,
+        recipe=recipe(config, run_folder),
+        config=config.recorded(),
+        status_message=f"continues after step {manifest.step}",
+    )
+    return Plan(config, generation, begins_generation, manifest, folder, first)
+
+
+def _plan_new(recorded: RecordedTraining, asked: RunConfig, run_folder: Path) -> Plan:
+    first = TrainingCreated(
+        run_name=recorded.run_name,
+        recipe=recipe(asked, run_folder),
+        total_steps=asked.num_steps,
+        config=asked.recorded(),
+    )
+    manifest = _empty_manifest(recorded, 0, log_start=recorded.log_ends)
+    return Plan(asked, 0, False, manifest, None, first)  # noqa: FBT003  # a new training supersedes nothing
+
+
+def _empty_manifest(
+    recorded: RecordedTraining, generation: int, *, log_start: dict[str, int]
+) -> Manifest:
+    return Manifest(
+        training_name=recorded.run_name,
+        generation=generation,
+        step=0,
+        policy_version=0,
+        log_id=recorded.log_id,
+        log_start=log_start,
+        since=recorded.log_ends,
+    )
+
+
+def _first_of_generation(manifest: Manifest, generation: int, kept_step: int) -> Manifest:
+    kept = tuple(one for one in manifest.evaluations if kept_step and one.step <= kept_step)
+    return replace(manifest, generation=generation, step=kept_step, evaluations=kept, pending=())
+
+
+def _state_to_load(recorded: RecordedTraining, generation: int) -> tuple[Manifest, Path | None]:
+    """The newest state of the generation, else the one it began from, else the beginning."""
+    began_at = recorded.history.step_before_generation(recorded.stream, generation)
+    for manifest, folder in recorded.states:
+        is_earlier = manifest.generation < generation and manifest.step <= began_at
+        if manifest.generation == generation or is_earlier:
+            return manifest, folder
+    return _empty_manifest(recorded, generation, log_start={}), None
 
 
 def _continued(asked: RunConfig, recorded: dict[str, JsonValue]) -> RunConfig:
-    """The recorded configuration with what was asked for explicitly and may change.
-
-    UsageError lists what may not.
-    """
+    """The recorded configuration with the explicit settings that may change."""
     explicit = {name: value for name, value in asked.recorded().items() if name in asked.explicit}
     conflicts = differences({name: recorded.get(name) for name in explicit}, explicit)
     if conflicts:
         message = (
-            "this training was begun with other settings; leave these out to continue it, choose"
-            " another --training-name, or say --behavior-if-log-dir-exists overwrite: "
+            "this training was begun with other settings: "
             + "; ".join(conflicts)
+            + ". Leave these out to continue it, choose another --training-name, or begin a new"
+            " generation with --behavior-if-log-dir-exists overwrite"
         )
         raise UsageError(message)
     return read_config({**recorded, **explicit})
 
 
-def _refuse_living_writer(
-    last: datetime, holder: str, source: str, now: datetime, run_name: str, *, takeover: bool
-) -> None:
-    host = holder.split("/")[2] if holder.startswith("//") else ""
-    is_here = host == source.split("/")[2]
-    if not is_here and not takeover and now - last < timedelta(seconds=TAKEOVER_AFTER_S):
-        message = (
-            f"training {run_name!r} was alive on {host or holder}"
-            f" {(now - last).total_seconds():.0f} s ago; stop it there, wait {TAKEOVER_AFTER_S:.0f}"
-            " s after its last heartbeat, or say --takeover"
-        )
-        raise CuaTrainError(message)
-
-
-def _where(
-    states: list[tuple[Manifest, Path]], generation: int, emitter: Emitter, run_name: str
-) -> tuple[Manifest, Path | None]:
-    """The newest whole state of the generation (or of one before it), or the beginning."""
-    for manifest, folder in states:
-        if manifest.generation <= generation:
-            return manifest, folder
-    ends = resume_state.bounds_to_json(emitter.lower_bounds())
-    return Manifest(run_name, generation, 0, 0, emitter.log.log_id, {}, ends, (), (), 0.0), None
-
-
-def _steps_done(training_history: TrainingHistory, training_id: UUID, generation: int) -> list[int]:
-    history = training_history.of(stream("training", training_id))
-    if history is None:
-        return []
-    created = [event.payload for event in history.events if isinstance(event.payload, StepCreated)]
-    return [
-        step.step
-        for step in created
-        if step.generation == generation
-        and history.statuses.get(("step", step.step_id)) == "completed"
-    ]
-
-
-def _supersede(
-    training_history: TrainingHistory,
-    speaker: StreamSpeaker,
+def _replay_pending(
+    plan: Plan,
+    recorded: RecordedTraining,
+    stream: StreamWriter,
     emitter: Emitter,
-    training_id: UUID,
-    generation: int,
-    kept_step: int,
+    clock: Callable[[], datetime],
 ) -> None:
-    """Mark what the older generation did after the step that is kept."""
-    history = training_history.of(speaker.subject)
-    if history is None:
-        return
-    payloads = [event.payload for event in history.events]
-    groups = [payload for payload in payloads if isinstance(payload, GroupCreated)]
-    for step in payloads:
-        if (
-            isinstance(step, StepCreated)
-            and step.generation == generation
-            and step.step > kept_step
-        ):
-            of_step = tuple(group.group_id for group in groups if group.source_id == step.step_id)
-            speaker.say(StepSuperseded(step_id=step.step_id, group_ids=of_step))
-    for subject, evaluation in training_history.histories.items():
-        created = (
-            evaluation.events[0].payload
-            if subject.startswith("evaluation/") and evaluation.events
-            else None
+    """Finish what the last process left: orphans, superseded parts, its manifest's events."""
+    training_id = ids.training_id(recorded.run_name)
+    num_closed = close_orphans(recorded.history, emitter, training_id, clock)
+    logger.info(
+        "training %r continues after step %d of %d; closed %d unfinished rollouts",
+        recorded.run_name,
+        plan.manifest.step,
+        plan.config.num_steps,
+        num_closed,
+    )
+    if plan.begins_generation:
+        logger.info(
+            "generation %d begins after step %d; later steps are kept and marked superseded",
+            plan.generation,
+            plan.manifest.step,
         )
-        if (
-            not isinstance(created, EvaluationCreated)
-            or created.kind != "scheduled"
-            or created.generation != generation
-        ):
-            continue
-        if (created.step or 0) > kept_step:
-            emitter.resume_stream(
-                subject, position=evaluation.position, statuses=evaluation.statuses
-            )
-            of_evaluation = tuple(
-                event.payload.group_id
-                for event in evaluation.events
-                if isinstance(event.payload, GroupCreated)
-                and event.payload.source_id == stream_owner(subject)
-            )
-            emitter.emit(
-                Fact(
-                    subject,
-                    EvaluationSuperseded(kind=created.kind, group_ids=of_evaluation),
-                    training_id,
-                )
-            )
-            emitter.forget_stream(subject)
+        supersede_generation(
+            recorded.history,
+            stream,
+            emitter,
+            generation=plan.generation - 1,
+            kept_step=plan.manifest.step,
+        )
+    for pending in plan.manifest.pending:
+        payload = resume_state.pending_from_json(pending)
+        if payload.STATUS is not None:
+            stream.ensure(payload)
+        elif not _is_recorded(payload, recorded.stream):
+            stream.emit(payload)
+
+
+def _is_recorded(payload: Payload, stream: StreamHistory) -> bool:
+    """Whether the stream holds this type of event about the same step."""
+    step_id = getattr(payload, "step_id", None)
+    return any(
+        type(event.payload) is type(payload) and getattr(event.payload, "step_id", None) == step_id
+        for event in stream.events
+    )

@@ -1,9 +1,7 @@
-"""Ends what killed processes of this home left open and nobody will continue.
+"""Ends the streams that a killed process left open, each in a new epoch.
 
-Warm-ups and evaluations by hand.
-
-Each stream gets a new epoch that says so; a rollout is cancelled and its environment terminated, as
-for a training that is continued.
+A rollout is cancelled and its environment terminated. Warm-ups and evaluations by hand, which no
+command continues, are cancelled as a whole; the next process of the same home does that.
 """
 
 import contextlib
@@ -14,17 +12,17 @@ from uuid import UUID
 from producer.emit import Emitter
 from producer.emit.ownership import ClaimLostError, claim
 from producer.errors import UnreachableError
-from producer.log.stream_history import StreamHistory, read_back_many
+from producer.log.stream_history import StreamHistory
 from producer.resume.open_stream_markers import OpenStreamMarker, markers_of_dead_processes
-from producer.resume.training_history import DEAD_PROCESS, TrainingHistory
+from producer.resume.training_history import TrainingHistory
 from schemas import ids
 from schemas.base import Payload
 from schemas.catalogue import TOPICS, stream, stream_kind, stream_owner
+from schemas.environment import EnvironmentTerminated
 from schemas.evaluation import EvaluationCancelled, EvaluationCreated
-from schemas.event import Fact
 from schemas.group import GroupFailed
 from schemas.installation import Installation
-from schemas.rollout import RolloutCreated
+from schemas.rollout import RolloutCancelled, RolloutCreated
 from schemas.status import MACHINES
 from schemas.training import TrainingCancelled
 from schemas.wire import (
@@ -36,67 +34,91 @@ from schemas.wire import (
 )
 
 TIMEOUT_S = 10.0
+DEAD_PROCESS = "its process ended before it did"
+
+
+def close_orphans(
+    history: TrainingHistory,
+    emitter: Emitter,
+    training_id: UUID | None,
+    clock: Callable[[], datetime],
+) -> int:
+    """End every rollout and environment that is still open; how many rollouts that were."""
+    num_rollouts = 0
+    for subject, stream_history in history.streams.items():
+        kind = stream_kind(subject)
+        if kind not in {"rollout", "environment"}:
+            continue
+        status = stream_history.statuses.get((kind, stream_owner(subject)))
+        if status is None or status in MACHINES[kind].ends:
+            continue
+        now = clock()
+        writer = emitter.stream(subject, stream_history, training_id=training_id)
+        if kind == "rollout":
+            num_rollouts += 1
+            writer.emit(RolloutCancelled(reason=DEAD_PROCESS, ended_at=now))
+        else:
+            writer.emit(EnvironmentTerminated(terminated_at=now, status_message=DEAD_PROCESS))
+        writer.close()
+    return num_rollouts
 
 
 def end_abandoned(
     installation: Installation, emitter: Emitter, clock: Callable[[], datetime]
 ) -> int:
-    """How many streams were ended.
+    """End the marked streams of dead processes; how many were ended.
 
-    What cannot be ended now (no log, another process was first) stays for the next process.
+    What cannot be ended now (the log is away, another process was first) is left to the next one.
     """
     num_ended = 0
     with contextlib.suppress(UnreachableError):
-        for marker in markers_of_dead_processes(
-            installation.open_dir, emitter.open_log(TIMEOUT_S).log_id
-        ):
-            emitter.wait_shipped(TIMEOUT_S)
+        log_id = emitter.log.log_id(TIMEOUT_S)
+        for marker in markers_of_dead_processes(installation.open_dir, log_id):
+            emitter.log.wait_shipped(TIMEOUT_S)
             with contextlib.suppress(ClaimLostError):
-                num_ended += _end(marker, emitter, installation.topic_prefix, clock)
-                marker.path.unlink(missing_ok=True)
+                num_ended += _end(marker, emitter, clock)
+                marker.remove()
     return num_ended
 
 
-def _end(
-    marker: OpenStreamMarker, emitter: Emitter, topic_prefix: str, clock: Callable[[], datetime]
-) -> bool:
-    history = emitter.read_back(marker.subject, marker.since, timeout_s=TIMEOUT_S)
+def _end(marker: OpenStreamMarker, emitter: Emitter, clock: Callable[[], datetime]) -> bool:
+    history = emitter.log.read_back(marker.subject, marker.since, timeout_s=TIMEOUT_S)
     if not history.events:
-        return False  # killed before it said anything
+        return False  # killed before its first event
     training_id = history.events[0].envelope.training_id
     rollouts = TrainingHistory()
     if stream_kind(marker.subject) == "evaluation":
-        rollouts = _rollouts_of(stream_owner(marker.subject), emitter, marker, topic_prefix)
-    last_words = _last_words(history, rollouts, clock())
-    if last_words:
-        claim(
+        rollouts = _rollouts_of(stream_owner(marker.subject), emitter, marker)
+    closing = closing_events(history, rollouts, clock())
+    if closing:
+        stream, _ = claim(
             emitter,
-            Fact(marker.subject, last_words[0], training_id),
+            closing[0],
             history,
             marker.since,
+            training_id=training_id,
             timeout_s=TIMEOUT_S,
         )
-        for payload in last_words[1:]:
-            emitter.emit(Fact(marker.subject, payload, training_id))
-        emitter.forget_stream(marker.subject)
-    rollouts.close_orphans(emitter, training_id, clock)
+        for payload in closing[1:]:
+            stream.emit(payload)
+        stream.close()
+    close_orphans(rollouts, emitter, training_id, clock)
     emitter.flush()
-    return bool(last_words)
+    return bool(closing)
 
 
-def _last_words(
+def closing_events(
     history: StreamHistory, rollouts: TrainingHistory, now: datetime
 ) -> Sequence[Payload]:
-    """What ends everything of the stream that is open, groups before the whole."""
-    words: list[Payload] = []
+    """Events that end everything still open in the stream, its groups first."""
+    closing: list[Payload] = []
     scored = rollouts.num_scored_by_group()
-    for (kind, owner), status in sorted(
-        history.statuses.items(), key=lambda item: item[0][0] != "group"
-    ):
+    groups_first = sorted(history.statuses.items(), key=lambda item: item[0][0] != "group")
+    for (kind, owner), status in groups_first:
         if status in MACHINES[kind].ends:
             continue
         if kind == "group":
-            words.append(
+            closing.append(
                 GroupFailed(
                     group_id=owner,
                     completed_rollouts=scored[owner],
@@ -105,24 +127,25 @@ def _last_words(
                 )
             )
         elif kind == "training":
-            words.append(TrainingCancelled(status_message=DEAD_PROCESS, ended_at=now))
+            closing.append(TrainingCancelled(status_message=DEAD_PROCESS, ended_at=now))
         else:
             created = next(
                 event.payload
                 for event in history.events
                 if isinstance(event.payload, EvaluationCreated)
             )
-            words.append(EvaluationCancelled(kind=created.kind, reason=DEAD_PROCESS, ended_at=now))
-    return words
+            reason = DEAD_PROCESS
+            closing.append(EvaluationCancelled(kind=created.kind, reason=reason, ended_at=now))
+    return closing
 
 
 def _rollouts_of(
-    evaluation_id: UUID, emitter: Emitter, marker: OpenStreamMarker, topic_prefix: str
+    evaluation_id: UUID, emitter: Emitter, marker: OpenStreamMarker
 ) -> TrainingHistory:
     """Rollouts of an evaluation and their environments."""
     needle = str(evaluation_id).encode()
     found = set()
-    for key, value in emitter.log.read_topic(topic_prefix + TOPICS["rollout"], marker.since):
+    for key, value in emitter.log.read_topic(TOPICS["rollout"], marker.since):
         if needle in value:
             with contextlib.suppress(UnreadableError, UnknownSchemaError, InvalidPayloadError):
                 payload = read_payload(read_envelope(value))
@@ -131,9 +154,7 @@ def _rollouts_of(
     environments = {
         stream("environment", ids.environment_id(stream_owner(rollout))) for rollout in found
     }
-    histories = read_back_many(
-        emitter.log, found | environments, marker.since, topic_prefix=topic_prefix
-    )
+    histories = emitter.log.read_back_many(found | environments, marker.since)
     return TrainingHistory(
         {subject: history for subject, history in histories.items() if history.exists}
     )

@@ -1,30 +1,35 @@
-"""Resume states on disk: one folder per finished step, its manifest written last, so that a state is whole or not there.
+"""Resume states on disk: one folder per finished step, its manifest written last.
 
-    <run>/state/step-000012/{adapter, optimiser, ... as the learner writes them} manifest.json
-    <run>/checkpoints/step-000010/   the adapter in PEFT's layout, kept
+    <run>/state/generation-0/step-000012/   the learner's files, then manifest.json
+    <run>/checkpoints/generation-0/step-000010/   the adapter in PEFT's layout, kept
 
-A manifest may be ahead of the log: it carries the events that its step still has to emit.
+A state without a manifest does not count. A manifest may be ahead of the log: it carries the events
+that its step still has to emit.
 """
 
 import json
-import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from pydantic import JsonValue
 
+from producer.durable import sync_folder, write_durably
 from producer.log.writer import TopicPartition
+from schemas.base import Payload
+from schemas.catalogue import BY_TYPE
 
 FORMAT = 1
 NUM_KEPT = 2
-"""States kept: the newest, and the one before in case the newest is damaged."""
+"""The newest state, and the one before in case the newest is damaged."""
+MANIFEST = "manifest.json"
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationSummary:
-    """What an evaluation came to, as far as later steps need it."""
+    """The result of an evaluation, as far as later steps need it."""
 
     label: str
     """`baseline`, `eval-20`."""
@@ -37,7 +42,7 @@ class EvaluationSummary:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Where a training stands after a step (step 0: before the first)."""
+    """The state of a training after a step (step 0: before the first)."""
 
     training_name: str
     generation: int
@@ -45,44 +50,48 @@ class Manifest:
     policy_version: int
     log_id: str
     log_start: dict[str, int]
-    """`topic/partition` -> offset before the training's first record."""
+    """`topic/partition` -> an offset at or before the training's first record."""
     since: dict[str, int]
-    """`topic/partition` -> offset before which no rollout of a later step lies."""
-    evaluations: tuple[EvaluationSummary, ...]
-    pending: tuple[dict[str, JsonValue], ...]
+    """`topic/partition` -> an offset at or before any record of a later step's rollouts."""
+    evaluations: tuple[EvaluationSummary, ...] = ()
+    pending: tuple[dict[str, JsonValue], ...] = ()
     """The step's events that follow the state: {"type", "version", "data"}."""
-    trained_seconds: float
-    """Wall-clock of all processes so far."""
     format: int = FORMAT
+
+
+class SavedState(NamedTuple):
+    """A whole state."""
+
+    manifest: Manifest
+    folder: Path
 
 
 def bounds_to_json(bounds: Mapping[TopicPartition, int]) -> dict[str, int]:
     """Offsets as a manifest has them."""
-    return {f"{place.topic}/{place.partition}": offset for place, offset in bounds.items()}
+    return {f"{at.topic}/{at.partition}": offset for at, offset in bounds.items()}
 
 
 def bounds_from_json(bounds: Mapping[str, int]) -> dict[TopicPartition, int]:
-    """The inverse."""
+    """The inverse of `bounds_to_json`."""
     split = ((name.rpartition("/"), offset) for name, offset in bounds.items())
     return {
         TopicPartition(topic, int(partition)): offset for (topic, _, partition), offset in split
     }
 
 
-def _folder(run: Path, generation: int, step: int) -> Path:
-    return run / "state" / f"generation-{generation}" / f"step-{step:06d}"
+def pending_to_json(payload: Payload) -> dict[str, JsonValue]:
+    """An event as a manifest carries it."""
+    data = payload.model_dump(mode="json")
+    return {"type": payload.TYPE, "version": payload.VERSION, "data": data}
 
 
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def pending_from_json(pending: Mapping[str, Any]) -> Payload:
+    """The inverse of `pending_to_json`."""
+    return BY_TYPE[pending["type"], int(pending["version"])].model_validate(pending["data"])
 
 
 def begin_state(run: Path, generation: int, step: int) -> Path:
-    """An empty folder for a state; remains of an unfinished one are removed."""
+    """An empty folder for a state; what an interrupted process left of it is removed."""
     folder = _folder(run, generation, step)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -90,55 +99,52 @@ def begin_state(run: Path, generation: int, step: int) -> Path:
 
 
 def commit_state(folder: Path, manifest: Manifest) -> None:
-    """Make the state valid: its manifest appears, synced, under its name."""
-    temporary = folder / "manifest.json.tmp"
-    with temporary.open("w") as file:
-        json.dump(asdict(manifest), file, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.rename(folder / "manifest.json")
-    _sync_folder(folder)
-    _sync_folder(folder.parent)
+    """Make the state count: its manifest becomes durable under its name."""
+    write_durably(folder / MANIFEST, json.dumps(asdict(manifest), indent=1))
+    sync_folder(folder.parent)
 
 
 def drop_old_states(run: Path, generation: int, step: int) -> None:
-    """Keep the newest states of this generation, and nothing older."""
+    """Keep the `NUM_KEPT` newest states of this generation."""
     for number in range(step - NUM_KEPT, -1, -1):
         folder = _folder(run, generation, number)
         if not folder.exists():
             return
-        (folder / "manifest.json").unlink(missing_ok=True)
+        (folder / MANIFEST).unlink(missing_ok=True)
         shutil.rmtree(folder)
 
 
-def find_states(run: Path) -> list[tuple[Manifest, Path]]:
-    """Every whole state, newest first.
-
-    What cannot be read is passed over (it was being written).
-    """
+def find_states(run: Path) -> list[SavedState]:
+    """Every whole state, newest first. Damaged manifests are skipped."""
     found = []
-    for path in (run / "state").glob("generation-*/step-*/manifest.json"):
+    for path in (run / "state").glob(f"generation-*/step-*/{MANIFEST}"):
         try:
-            raw = json.loads(path.read_text())
-            summaries = tuple(EvaluationSummary(**summary) for summary in raw.pop("evaluations"))
-            manifest = Manifest(
-                **{**raw, "evaluations": summaries, "pending": tuple(raw["pending"])}
-            )
+            manifest = _parse(json.loads(path.read_text(encoding="utf-8")))
         except (ValueError, TypeError, KeyError):
             continue
         if manifest.format == FORMAT:
-            found.append((manifest, path.parent))
-    return sorted(found, key=lambda item: (item[0].generation, item[0].step), reverse=True)
+            found.append(SavedState(manifest, path.parent))
+    newest_first = sorted(found, key=lambda one: (one.manifest.generation, one.manifest.step))
+    return newest_first[::-1]
+
+
+def _parse(raw: dict[str, Any]) -> Manifest:
+    known = {one.name for one in fields(Manifest)}
+    values = {name: value for name, value in raw.items() if name in known}
+    values["evaluations"] = tuple(EvaluationSummary(**one) for one in raw["evaluations"])
+    values["pending"] = tuple(raw["pending"])
+    return Manifest(**values)
+
+
+def _folder(run: Path, generation: int, step: int) -> Path:
+    return run / "state" / f"generation-{generation}" / f"step-{step:06d}"
 
 
 def write_config(run: Path, config: dict[str, JsonValue]) -> None:
-    """Keep the run's whole configuration beside its states, for whoever evaluates them."""
-    temporary = run / "config.json.tmp"
-    temporary.write_text(json.dumps(config, indent=1))
-    temporary.rename(run / "config.json")
+    """Keep the whole configuration beside the states, for whoever evaluates them."""
+    write_durably(run / "config.json", json.dumps(config, indent=1))
 
 
-def read_config_of(run: Path) -> dict[str, JsonValue]:
-    """The run's configuration; FileNotFoundError when it never began here."""
-    config = json.loads((run / "config.json").read_text())
-    return dict(config)
+def read_run_config(run: Path) -> dict[str, JsonValue]:
+    """The configuration kept by `write_config`. FileNotFoundError when the run never began."""
+    return dict(json.loads((run / "config.json").read_text(encoding="utf-8")))

@@ -1,98 +1,117 @@
-"""What the log says of a training that an earlier process left.
+"""What the log holds of a training that an earlier process left: enough to redo nothing.
 
-Enough to go on without doing anything twice.
-
-Read once, before anything is emitted. Streams that a dead process left open are closed here by
-their rules: a rollout is cancelled, its environment terminated, in a new epoch of each.
+Read once, before anything is emitted. Knows nothing of the disk's saved states.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from uuid import UUID
 
-from producer.emit import Emitter
-from producer.environments.environment import Screenshot
-from producer.errors import MismatchError, NotFoundError
+from producer.errors import MismatchError
+from producer.log.event_log import EventLog
 from producer.log.stream_history import StreamHistory
-from producer.log.writer import LogWriter, TopicPartition
-from producer.policy.learner import TrainedTurn
-from producer.policy.policy import SampledTokens
+from producer.log.writer import TopicPartition
+from producer.resume.recorded_rollouts import recorded_plan, recorded_result
 from producer.rollouts.plan import (
     GroupPlace,
     GroupPlan,
     Recalled,
-    RolloutPlan,
     RolloutResult,
     RolloutSource,
 )
-from schemas import ids
-from schemas.arrays import decode_float32, decode_int32
-from schemas.catalogue import TOPIC_NAMES, stream, stream_kind, topic_of
-from schemas.environment import EnvironmentTerminated
-from schemas.evaluation import EvaluationFinished
-from schemas.event import Envelope, Fact
+from schemas.base import Payload
+from schemas.catalogue import TOPIC_NAMES, TOPICS, stream, stream_kind
+from schemas.evaluation import EvaluationCreated, EvaluationFinished
+from schemas.event import Envelope
 from schemas.group import GroupDropped
-from schemas.rollout import RolloutCancelled, RolloutCreated, RolloutFinished
-from schemas.status import MACHINES
-from schemas.step import SamplesChosen
-from schemas.turn import TokenRecord, TurnTaken
+from schemas.rollout import RolloutCreated, RolloutFinished
+from schemas.step import SamplesChosen, StepCreated
+from schemas.training import TrainingCreated, TrainingResumed
 from schemas.wire import InvalidPayloadError, UnknownSchemaError, UnreadableError, read_envelope
-
-DEAD_PROCESS = "its process ended before it did"
 
 
 @dataclass(slots=True)
 class TrainingHistory:
     """The streams of one training, by subject."""
 
-    histories: dict[str, StreamHistory] = field(default_factory=dict)
+    streams: dict[str, StreamHistory] = field(default_factory=dict)
 
-    def take(self, envelope: Envelope) -> None:
-        """One record of the log, in its order."""
-        self.histories.setdefault(envelope.subject, StreamHistory(envelope.subject)).take(envelope)
+    def read(self, envelope: Envelope) -> None:
+        """One record of the log, in log order."""
+        subject = envelope.subject
+        self.streams.setdefault(subject, StreamHistory(subject)).read(envelope)
 
-    def of(self, subject: str) -> StreamHistory | None:
-        """One stream; None when the log has nothing of it."""
-        return self.histories.get(subject)
+    def of(self, subject: str) -> StreamHistory:
+        """One stream; empty when the log has none of it."""
+        return self.streams.get(subject) or StreamHistory(subject)
 
-    def close_orphans(
-        self, emitter: Emitter, training_id: UUID | None, clock: Callable[[], datetime]
-    ) -> int:
-        """End every rollout and environment that is still open; how many rollouts that were."""
-        num_rollouts = 0
-        for subject, history in self.histories.items():
-            kind = stream_kind(subject)
-            if kind not in {"rollout", "environment"}:
-                continue
-            owner = UUID(subject.partition("/")[2])
-            status = history.statuses.get((kind, owner))
-            if status is None or status in MACHINES[kind].ends:
-                continue
-            emitter.resume_stream(subject, position=history.position, statuses=history.statuses)
-            now = clock()
-            if kind == "rollout":
-                num_rollouts += 1
-                emitter.emit(
-                    Fact(subject, RolloutCancelled(reason=DEAD_PROCESS, ended_at=now), training_id)
-                )
-            else:
-                emitter.emit(
-                    Fact(
-                        subject,
-                        EnvironmentTerminated(terminated_at=now, status_message=DEAD_PROCESS),
-                        training_id,
-                    )
-                )
-            emitter.forget_stream(subject)
-        return num_rollouts
+    def training_stream(self, training_id: UUID) -> StreamHistory:
+        """The training's own stream."""
+        return self.of(stream("training", training_id))
+
+    def payloads_of(self, subject: str) -> list[Payload]:
+        """Payloads of one stream, in order."""
+        return [event.payload for event in self.of(subject).events]
+
+    def evaluations(self) -> Iterator[tuple[str, StreamHistory]]:
+        """(subject, stream) of every evaluation that has begun."""
+        for subject, history in self.streams.items():
+            if stream_kind(subject) == "evaluation" and history.events:
+                yield subject, history
+
+    def last_configuration(self, own: StreamHistory) -> TrainingCreated | TrainingResumed:
+        """The event that recorded the newest configuration. `own`: the training's stream."""
+        payloads = (event.payload for event in reversed(own.events))
+        return next(one for one in payloads if isinstance(one, TrainingCreated | TrainingResumed))
+
+    def step_before_generation(self, own: StreamHistory, generation: int) -> int:
+        """The step after which a generation began; 0 for the first generation."""
+        for event in own.events:
+            payload = event.payload
+            if isinstance(payload, TrainingResumed) and payload.generation == generation:
+                return payload.current_step
+        return 0
+
+    def steps_done(self, own: StreamHistory, generation: int) -> list[int]:
+        """Completed steps of a generation."""
+        return self._steps_with("completed", own, generation)
+
+    def has_failed_parts(self, own: StreamHistory, generation: int) -> bool:
+        """Whether a step or a scheduled evaluation of the generation has failed: both are final."""
+        return bool(self._steps_with("failed", own, generation)) or any(
+            "failed" in history.statuses.values() for _, history in self._scheduled(generation)
+        )
+
+    def has_evaluations(self, generation: int) -> bool:
+        """Whether a baseline or a scheduled evaluation of the generation was begun."""
+        return any(True for _ in self._scheduled(generation))
+
+    def _steps_with(self, status: str, own: StreamHistory, generation: int) -> list[int]:
+        created = (event.payload for event in own.events)
+        return [
+            step.step
+            for step in created
+            if isinstance(step, StepCreated)
+            and step.generation == generation
+            and own.statuses.get(("step", step.step_id)) == status
+        ]
+
+    def _scheduled(self, generation: int) -> Iterator[tuple[str, StreamHistory]]:
+        for subject, history in self.evaluations():
+            created = history.events[0].payload
+            if (
+                isinstance(created, EvaluationCreated)
+                and created.kind != "manual"
+                and created.generation == generation
+            ):
+                yield subject, history
 
     def num_scored_by_group(self) -> Counter[UUID]:
         """Finished rollouts of each group."""
         ends = [
             (history.events[0].payload, history.events[-1].payload)
-            for history in self.histories.values()
+            for history in self.streams.values()
             if history.events
         ]
         return Counter(
@@ -102,186 +121,79 @@ class TrainingHistory:
         )
 
     def evaluation_finished(self, evaluation_id: UUID) -> EvaluationFinished | None:
-        """The end of an evaluation, when it has one."""
-        history = self.of(stream("evaluation", evaluation_id))
-        events = history.events if history else []
-        return next(
-            (event.payload for event in events if isinstance(event.payload, EvaluationFinished)),
-            None,
-        )
+        """The result of an evaluation; None while it has none."""
+        payloads = self.payloads_of(stream("evaluation", evaluation_id))
+        return next((one for one in payloads if isinstance(one, EvaluationFinished)), None)
 
-    def samples_chosen(self, training_id: UUID, step_id: UUID) -> set[UUID]:
-        """Groups of a step whose samples are in the log."""
+    def sampled_groups(self, training_id: UUID, step_id: UUID) -> set[UUID]:
+        """Groups of a step whose samples are recorded."""
         return {
             sample.group_id
-            for payload in self._training_payloads(training_id)
+            for payload in self.payloads_of(stream("training", training_id))
             if isinstance(payload, SamplesChosen) and payload.step_id == step_id
             for sample in payload.samples
         }
 
-    def groups_dropped(self, training_id: UUID) -> set[UUID]:
-        """Groups that were said to be dropped."""
-        return {
-            payload.group_id
-            for payload in self._training_payloads(training_id)
-            if isinstance(payload, GroupDropped)
-        }
+    def dropped_groups(self, training_id: UUID) -> set[UUID]:
+        """Groups that are recorded as dropped."""
+        payloads = self.payloads_of(stream("training", training_id))
+        return {payload.group_id for payload in payloads if isinstance(payload, GroupDropped)}
 
-    def _training_payloads(self, training_id: UUID) -> Iterable[object]:
-        history = self.of(stream("training", training_id))
-        return [event.payload for event in history.events] if history else []
-
-    def recall(
-        self, source: RolloutSource, groups: Iterable[GroupPlan], read_blob: Callable[[str], bytes]
+    def finished_rollouts(
+        self,
+        source: RolloutSource,
+        groups: Iterable[GroupPlan],
+        read_blob: Callable[[str], bytes],
     ) -> Recalled:
-        """What is there of a source's groups.
-
-        Finished rollouts as results, the next attempt of every place, statuses of groups.
-        """
-        history = self.of(source.stream)
-        statuses = (
-            {owner: status for (kind, owner), status in history.statuses.items() if kind == "group"}
-            if history
-            else {}
-        )
+        """Results of the source's finished rollouts, and the next attempt at every place."""
         plans = {group.id: group for group in groups}
         results: dict[GroupPlace, RolloutResult] = {}
         next_attempt: dict[GroupPlace, int] = {}
-        for subject, rollout in self.histories.items():
-            created = (
-                rollout.events[0].payload
-                if subject.startswith("rollout/") and rollout.events
-                else None
-            )
-            if (
-                not isinstance(created, RolloutCreated)
-                or created.source_id != source.id
-                or created.group_id not in plans
-            ):
+        for subject, rollout in self.streams.items():
+            if stream_kind(subject) != "rollout" or not rollout.events:
+                continue
+            created = rollout.events[0].payload
+            if not isinstance(created, RolloutCreated) or created.group_id not in plans:
                 continue
             place = (created.group_num, created.env_index)
             next_attempt[place] = max(next_attempt.get(place, 0), created.attempt + 1)
             finished = rollout.events[-1].payload
             if isinstance(finished, RolloutFinished):
-                result = _result(
-                    _plan(created, plans[created.group_id], source),
-                    created,
-                    rollout,
-                    finished,
-                    read_blob,
-                )
+                plan = recorded_plan(created, plans[created.group_id], source)
+                result = recorded_result(plan, rollout, finished, read_blob)
                 if result is not None:
                     results[place] = result
-        mine: Mapping[UUID, str] = {
-            owner: status for owner, status in statuses.items() if owner in plans
-        }
-        return Recalled(results, next_attempt, mine)
+        return Recalled(results, next_attempt)
 
 
 def read_training_history(
-    log: LogWriter,
+    log: EventLog,
     training_id: UUID,
     *,
-    topic_prefix: str,
     start: Mapping[TopicPartition, int],
     since: Mapping[TopicPartition, int],
 ) -> TrainingHistory:
-    """The training's own stream from `start`, everything else of the training from `since`.
+    """The training's own stream from `start`, its other streams from `since`.
 
-    MismatchError for what cannot be read.
+    MismatchError for a record that cannot be read.
     """
-    training_history = TrainingHistory()
-    mine = stream("training", training_id)
+    history = TrainingHistory()
+    own = stream("training", training_id)
     needle = str(training_id).encode()
-    for topic in (topic_prefix + name for name in TOPIC_NAMES):
-        begin = start if topic == topic_of(mine, topic_prefix) else since
+    for topic in TOPIC_NAMES:
+        begin = start if topic == TOPICS["training"] else since
         for key, value in log.read_topic(topic, begin):
-            # Most records of a shared log are of other trainings: looked over before they are
-            # parsed.
+            # Most records of a shared log belong to other trainings: filter before parsing.
             if needle not in value:
                 continue
             try:
                 envelope = read_envelope(value)
-                if envelope.subject == key and (key == mine or envelope.training_id == training_id):
-                    training_history.take(envelope)
+                if envelope.subject == key and (key == own or envelope.training_id == training_id):
+                    history.read(envelope)
             except (UnreadableError, UnknownSchemaError, InvalidPayloadError) as error:
                 message = (
                     f"the training cannot be continued: a record of {key} cannot be read ({error})."
-                    " Use the version that wrote it"
+                    " Continue with the cua-train version that wrote it"
                 )
                 raise MismatchError(message) from error
-    return training_history
-
-
-def _plan(created: RolloutCreated, group: GroupPlan, source: RolloutSource) -> RolloutPlan:
-    stated = group.stated
-    return RolloutPlan(
-        name=created.rollout_id,
-        id=ids.rollout_id(created.rollout_id),
-        source=source,
-        group_id=created.group_id,
-        group_num=created.group_num,
-        env_index=created.env_index,
-        attempt=created.attempt,
-        task=stated.task,
-        task_row_id=created.task_id,
-        validator_row_id=stated.validator_row_id,
-        max_turns=created.max_turns,
-        temperature=created.temperature,
-        seed=created.seed,
-        sampling_seed=0,
-    )
-
-
-def _result(
-    plan: RolloutPlan,
-    created: RolloutCreated,
-    history: StreamHistory,
-    finished: RolloutFinished,
-    read_blob: Callable[[str], bytes],
-) -> RolloutResult | None:
-    """The result as it was; None when a screenshot it would train on is gone (the place is then run again)."""
-    taken = [event.payload for event in history.events if isinstance(event.payload, TurnTaken)]
-    try:
-        turns = (
-            tuple(_trained_turn(turn, turn.tokens, read_blob) for turn in taken if turn.tokens)
-            if not created.is_eval
-            else ()
-        )
-    except NotFoundError:
-        return None
-    return RolloutResult(
-        plan=plan,
-        status="completed",
-        success=finished.task_success,
-        reward=finished.reward,
-        num_turns=finished.num_turns,
-        num_tokens=finished.num_tokens,
-        policy_version=created.policy_version,
-        turns=turns,
-        num_parse_errors=finished.parse_errors
-        + finished.tool_name_errors
-        + finished.tool_arg_errors,
-        turn_seconds=sum((turn.ended_at - turn.started_at).total_seconds() for turn in taken),
-    )
-
-
-def _trained_turn(
-    turn: TurnTaken, tokens: TokenRecord, read_blob: Callable[[str], bytes]
-) -> TrainedTurn:
-    png = read_blob(turn.screenshot_before)
-    width_px, height_px = (
-        int.from_bytes(png[16:20], "big"),
-        int.from_bytes(png[20:24], "big"),
-    )  # PNG's IHDR
-    return TrainedTurn(
-        Screenshot(png, width_px, height_px),
-        SampledTokens(
-            prompt_extends=tokens.prompt_extends,
-            prompt_tokens=tuple(decode_int32(tokens.prompt_tokens)),
-            num_prompt_images=len(tokens.prompt_images),
-            completion_tokens=tuple(decode_int32(tokens.completion_tokens)),
-            completion_logprobs=tuple(decode_float32(tokens.completion_logprobs)),
-            stop_reason=tokens.stop_reason,
-        ),
-    )
+    return history

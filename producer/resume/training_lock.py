@@ -1,9 +1,5 @@
-"""One process trains a training on one host.
+"""One process per training and host: an exclusive lock in the run's folder, released at its death."""
 
-An exclusive lock on a file in the run's folder, which dies with the process.
-"""
-
-import fcntl
 import json
 import os
 import socket
@@ -11,26 +7,29 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from producer.errors import CuaTrainError
 
 
 @contextmanager
 def training_lock(folder: Path, name: str) -> Iterator[None]:
-    """Hold the training; CuaTrainError names the process that has it."""
+    """Hold the training's lock. CuaTrainError names the process that holds it."""
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            holder = file.read().strip() or "another process"
-            message = (
-                f"training {name!r} is being trained on this host by {holder}; stop that process"
-                " first, or choose another --training-name"
-            )
-            raise CuaTrainError(message) from None
-        file.seek(0)
-        file.truncate()
-        file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}))
-        file.flush()
+    path = folder / "lock"
+    lock = FileLock(path)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        holder = path.read_text(encoding="utf-8").strip() or "another process"
+        message = (
+            f"training {name!r} is being trained on this host by {holder}; stop that process"
+            " first, or choose another --training-name"
+        )
+        raise CuaTrainError(message) from None
+    try:
+        holder = json.dumps({"pid": os.getpid(), "host": socket.gethostname()})
+        path.write_text(holder, encoding="utf-8")
         yield
+    finally:
+        lock.release()

@@ -1,6 +1,5 @@
-"""Runs one evaluation: greedy episodes on seeds that training never sees, grouped by task, in a stream of its own."""
+"""Runs one evaluation on seeds that training never sees, grouped by task, in a stream of its own."""
 
-import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,13 +7,14 @@ from datetime import datetime
 from time import monotonic
 from uuid import UUID
 
-from producer.emit.speaker import StreamSpeaker
+from producer.emit import StreamWriter
 from producer.errors import CuaTrainError, LogBrokenError, StopRequestedError
 from producer.resume.resume_state import EvaluationSummary
 from producer.rollouts.plan import GroupOutcome, GroupPlan, RolloutSource, StatedTask
 from producer.seeds import derived_seed
 from producer.training.batches import episodes_of_tasks
 from producer.training.groups import GroupRunner
+from producer.training.metrics import evaluation_metrics, standard_error
 from producer.training.progress import Unit
 from producer.training.session import Session
 from schemas import ids
@@ -40,19 +40,14 @@ class EvaluationPlan:
     label: str
     """In rollout names: `baseline`, `eval-20`."""
     step: int | None
-    """Steps that the policy has had."""
-
-
-def standard_error(success: float, episodes: int) -> float:
-    """Of a success rate over independent episodes: sqrt(p (1 - p) / n)."""
-    return math.sqrt(success * (1 - success) / episodes) if episodes else 0.0
+    """Updates that the policy has had."""
 
 
 def plan_groups(
-    stated: Sequence[StatedTask], evaluation_id: UUID, *, episodes: int, seed: int
+    tasks: Sequence[StatedTask], evaluation_id: UUID, *, episodes: int, seed: int
 ) -> list[GroupPlan]:
-    """A group per task; its seeds depend on the task and the run's seed alone, so that evaluations of one run can be compared."""
-    by_id = {one.task.task_id: one for one in stated}
+    """One group per task; seeds depend on task and run seed only, so that evaluations compare."""
+    by_id = {one.task.task_id: one for one in tasks}
     return [
         GroupPlan(
             num=num,
@@ -63,30 +58,64 @@ def plan_groups(
             ),
         )
         for num, (task, count) in enumerate(
-            episodes_of_tasks([one.task for one in stated], episodes)
+            episodes_of_tasks([one.task for one in tasks], episodes)
         )
     ]
 
 
 def run_evaluation(
-    session: Session, plan: EvaluationPlan, stated: Sequence[StatedTask], unit: Unit
+    session: Session, plan: EvaluationPlan, tasks: Sequence[StatedTask], unit: Unit
 ) -> EvaluationSummary:
-    """Run it to its end, or take what the log has of it.
-
-    CuaTrainError when no episode could be scored.
-    """
-    finished = session.training_history.evaluation_finished(plan.id)
-    if finished is not None:
-        unit.finished_rollouts, unit.finished_turns = (
-            finished.completed_tasks,
-            round(finished.avg_turns * finished.completed_tasks),
+    """Run it to its end, or return the recorded result. CuaTrainError when no episode ended."""
+    recorded = session.history.evaluation_finished(plan.id)
+    if recorded is not None:
+        unit.finished_rollouts = recorded.completed_tasks
+        unit.finished_turns = round(recorded.avg_turns * recorded.completed_tasks)
+        return _summary(plan, recorded)
+    begun_s = monotonic()
+    session.progress.phase = "evaluation"
+    writer = _open_stream(session, plan)
+    runner = _begin(session, plan, tasks, unit, writer)
+    try:
+        outcomes = runner.run()
+    except LogBrokenError:
+        raise
+    except Exception as error:
+        if plan.kind == "manual":  # a scheduled one continues with its training
+            _end_early(runner, writer, plan.kind, error, session.clock())
+        raise
+    if not any(outcome.results for outcome in outcomes):
+        message = f"no episode of {plan.label} ended; see error_message of its rollouts"
+        writer.emit(
+            EvaluationFailed(kind=plan.kind, error_message=message, ended_at=session.clock())
         )
-        return _recalled(plan, finished)
-    session.phase = "evaluation"
-    begun_s, config = monotonic(), session.config
-    speaker = _open_stream(session, plan)
-    groups = plan_groups(stated, plan.id, episodes=config.eval_episodes, seed=config.seed)
-    speaker.say(
+        raise CuaTrainError(message)
+    finished = _finished(session, plan, outcomes, seconds=monotonic() - begun_s)
+    writer.emit(finished)
+    session.emitter.flush()
+    writer.close()
+    return _summary(plan, finished)
+
+
+def _open_stream(session: Session, plan: EvaluationPlan) -> StreamWriter:
+    """The evaluation's stream, continued where an earlier process left it."""
+    subject = stream("evaluation", plan.id)
+    history = session.history.of(subject)
+    return session.emitter.stream(
+        subject, history if history.exists else None, training_id=session.training_id
+    )
+
+
+def _begin(
+    session: Session,
+    plan: EvaluationPlan,
+    tasks: Sequence[StatedTask],
+    unit: Unit,
+    writer: StreamWriter,
+) -> GroupRunner:
+    config, progress = session.config, session.progress
+    groups = plan_groups(tasks, plan.id, episodes=config.eval_episodes, seed=config.seed)
+    writer.ensure(
         EvaluationCreated(
             kind=plan.kind,
             training_id=session.training_id,
@@ -96,127 +125,87 @@ def run_evaluation(
             total_tasks=config.eval_episodes,
         )
     )
-    speaker.say(EvaluationStarted(kind=plan.kind, started_at=session.clock()))
+    writer.ensure(EvaluationStarted(kind=plan.kind, started_at=session.clock()))
     source = RolloutSource(
         "baseline" if plan.kind == "baseline" else "eval",
         plan.id,
         plan.label,
         session.generation,
         batch=0,
-        stream=speaker.subject,
+        stream=writer.subject,
     )
 
-    def state_progress() -> None:
-        speaker.say(
+    def emit_progress() -> None:
+        writer.emit(
             EvaluationProgressed(
                 kind=plan.kind,
                 current_phase="rollout",
                 current_task_index=unit.finished_rollouts,
                 completed_tasks=unit.finished_rollouts,
-                progress=session.tracker.of(unit),
+                progress=progress.tracker.of(unit),
             )
         )
 
-    runner = GroupRunner(
+    def on_progress() -> None:
+        session.check_stop()
+        progress.throttled(emit_progress)
+
+    return GroupRunner(
         source,
         groups,
         settings=session.group_settings(is_eval=True),
-        recalled=session.training_history.recall(source, groups, session.read_blob),
-        say=speaker.say,
+        recalled=session.history.finished_rollouts(source, groups, session.read_blob),
+        stream=writer,
         make_engine=session.make_engine,
-        tracker=session.tracker,
+        tracker=progress.tracker,
         unit=unit,
-        on_progress=lambda: session.progressed(state_progress),
+        on_progress=on_progress,
         clock=session.clock,
     )
-    try:
-        outcomes = runner.run()
-    except LogBrokenError:
-        raise
-    except Exception as error:
-        if plan.kind == "manual":  # one on schedule goes on when its training does
-            reason = (
-                "stopped on request"
-                if isinstance(error, StopRequestedError)
-                else f"{type(error).__name__}: {error}"[:2000]
-            )
-            runner.give_up(reason)
-            speaker.say(_end_without_result(plan.kind, error, reason, session.clock()))
-        raise
-    if not any(outcome.results for outcome in outcomes):
-        message = f"no episode of {plan.label} could be brought to its end"
-        speaker.say(
-            EvaluationFailed(kind=plan.kind, error_message=message, ended_at=session.clock())
-        )
-        raise CuaTrainError(message)
-    payload = _finished(session, plan, outcomes, monotonic() - begun_s)
-    speaker.say(payload)
-    session.emitter.flush()
-    session.emitter.forget_stream(speaker.subject)
-    return _recalled(plan, payload)
 
 
-def _end_without_result(kind: Kind, error: Exception, reason: str, now: datetime) -> Payload:
+def _end_early(
+    runner: GroupRunner, writer: StreamWriter, kind: Kind, error: Exception, now: datetime
+) -> None:
+    """End an evaluation that nobody will continue."""
+    ending: Payload
     if isinstance(error, StopRequestedError):
-        return EvaluationCancelled(kind=kind, reason=reason, ended_at=now)
-    return EvaluationFailed(kind=kind, error_message=reason, ended_at=now)
-
-
-def _open_stream(session: Session, plan: EvaluationPlan) -> StreamSpeaker:
-    subject = stream("evaluation", plan.id)
-    speaker = StreamSpeaker(subject, session.training_id, session.emitter)
-    if (history := session.training_history.of(subject)) is not None:
-        session.emitter.resume_stream(subject, position=history.position, statuses=history.statuses)
-        speaker.statuses.update(history.statuses)
-    return speaker
+        reason = "stopped on request"
+        ending = EvaluationCancelled(kind=kind, reason=reason, ended_at=now)
+    else:
+        reason = f"{type(error).__name__}: {error}"[:2000]
+        ending = EvaluationFailed(kind=kind, error_message=reason, ended_at=now)
+    runner.give_up(reason)
+    writer.emit(ending)
 
 
 def _finished(
-    session: Session, plan: EvaluationPlan, outcomes: Sequence[GroupOutcome], seconds: float
+    session: Session, plan: EvaluationPlan, outcomes: Sequence[GroupOutcome], *, seconds: float
 ) -> EvaluationFinished:
     results = [result for outcome in outcomes for result in outcome.results]
     successes = sum(result.success for result in results)
-    success = successes / len(results)
-    by_task = {
-        outcome.plan.stated.task.task_id: statistics.fmean(
-            float(result.success) for result in outcome.results
-        )
-        for outcome in outcomes
-        if outcome.results
-    }
     return EvaluationFinished(
         kind=plan.kind,
         completed_tasks=len(results),
         eval_time_s=seconds,
-        success_rate=success,
+        success_rate=successes / len(results),
         avg_reward=statistics.fmean(result.reward for result in results),
         avg_turns=statistics.fmean(result.num_turns for result in results),
         successful_tasks=successes,
         ended_at=session.clock(),
-        progress=session.tracker.finished(),
-        metrics={
-            "standard_error": standard_error(success, len(results)),
-            "by_task": by_task,
-            "test/env/all/reward/total": statistics.fmean(result.reward for result in results),
-            "test/env/all/turns_per_episode": statistics.fmean(
-                result.num_turns for result in results
-            ),
-            "test/env/all/total_episodes": len(results),
-        },
+        progress=session.progress.tracker.finished(),
+        metrics=evaluation_metrics(outcomes),
     )
 
 
-def _recalled(plan: EvaluationPlan, finished: EvaluationFinished) -> EvaluationSummary:
+def _summary(plan: EvaluationPlan, finished: EvaluationFinished) -> EvaluationSummary:
     by_task = finished.metrics.get("by_task")
+    known = by_task if isinstance(by_task, dict) else {}
     return EvaluationSummary(
         label=plan.label,
         step=plan.step or 0,
         success=finished.success_rate,
         standard_error=standard_error(finished.success_rate, finished.completed_tasks),
         episodes=finished.completed_tasks,
-        by_task=(
-            {str(task): float(str(value)) for task, value in by_task.items()}
-            if isinstance(by_task, dict)
-            else {}
-        ),
+        by_task={str(task): float(str(value)) for task, value in known.items()},
     )

@@ -1,9 +1,7 @@
-"""Brings the groups of one source (a step or an evaluation) to their end.
+"""Runs the groups of one source (a step or an evaluation) to their end.
 
-Which attempts run, which are tried again, what is said of each.
-
-Facts of groups go to the source's stream. What an earlier process has already brought in
-(`Recalled`) is kept; only what is missing runs.
+Decides which attempts run and which are retried, and emits the groups' events on the source's
+stream. What an earlier process finished is kept; only what is missing runs.
 """
 
 import statistics
@@ -12,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from producer.emit import StreamWriter
 from producer.errors import CuaTrainError
 from producer.rollouts.engine import RolloutEngine
 from producer.rollouts.plan import (
@@ -25,16 +24,15 @@ from producer.rollouts.plan import (
 from producer.seeds import derived_seed
 from producer.training.progress import ProgressTracker, Unit
 from schemas import ids
-from schemas.base import Payload
 from schemas.group import GroupCreated, GroupFailed, GroupFinished, GroupProgressed, GroupStarted
 
 PROGRESS_EVERY_S = 1.0
-"""A group or its source states progress at most so often."""
+"""At most one GroupProgressed per group in this time."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
-    """The part of the configuration that this needs."""
+    """The part of the configuration that groups need."""
 
     run_name: str
     seed: int
@@ -46,7 +44,7 @@ class GroupSettings:
 
 
 class GroupRunner:
-    """Runs the groups of one source; used once."""
+    """Runs the groups of one source; used once. For one thread."""
 
     def __init__(
         self,
@@ -55,7 +53,7 @@ class GroupRunner:
         *,
         settings: GroupSettings,
         recalled: Recalled,
-        say: Callable[[Payload], None],
+        stream: StreamWriter,
         make_engine: Callable[[Callable[[RolloutPlan], None]], RolloutEngine],
         tracker: ProgressTracker,
         unit: Unit,
@@ -66,45 +64,24 @@ class GroupRunner:
         self._groups = {group.num: group for group in groups}
         self._settings = settings
         self._recalled = recalled
-        self._say = say
+        self._stream = stream
         self._engine = make_engine(self._on_begin)
         self._tracker = tracker
         self._unit = unit
         self._on_progress = on_progress
         self._clock = clock
         self._results: dict[int, dict[int, RolloutResult | None]] = defaultdict(dict)
-        """group -> place -> its scored rollout, None when it was given up."""
-        self._statuses = dict(recalled.statuses)
+        """Group -> place -> its scored rollout; None: given up."""
         self._progressed_at: dict[int, datetime] = {}
         self._outcomes: dict[int, GroupOutcome] = {}
 
     def run(self) -> list[GroupOutcome]:
         """Outcomes in the groups' order. CuaTrainError under the policy fail_fast."""
         for group in self._groups.values():
-            if group.id not in self._statuses:
-                self._transition(
-                    group,
-                    GroupCreated(
-                        group_id=group.id,
-                        source_type=self._source.type,
-                        source_id=self._source.id,
-                        group_num=group.num,
-                        batch=self._source.batch,
-                        num_rollouts=len(group.seeds),
-                    ),
-                )
+            if self._status(group) is None:
+                self._stream.emit(self._created(group))
         for group in self._groups.values():
-            for index in range(len(group.seeds)):
-                recalled = self._recalled.results.get((group.num, index))
-                if recalled is not None:
-                    self._count(recalled)
-                    self._settle(group, index, recalled)
-                else:
-                    self._engine.submit(
-                        self._plan(
-                            group, index, self._recalled.next_attempt.get((group.num, index), 0)
-                        )
-                    )
+            self._submit_missing(group)
         results = self._engine.run()
         try:
             for result in results:
@@ -116,17 +93,25 @@ class GroupRunner:
     def give_up(self, reason: str) -> None:
         """Fail every group that has not ended; for a source that nobody will continue."""
         for group in self._groups.values():
-            if self._statuses.get(group.id) in {"pending", "running"}:
-                scored = sum(result is not None for result in self._results[group.num].values())
-                self._transition(
-                    group,
-                    GroupFailed(
-                        group_id=group.id,
-                        completed_rollouts=scored,
-                        error_message=reason,
-                        ended_at=self._clock(),
-                    ),
-                )
+            if self._status(group) in {"pending", "running"}:
+                self._stream.emit(self._failed(group, reason))
+
+    def _status(self, group: GroupPlan) -> str | None:
+        return self._stream.status(("group", group.id))
+
+    def _submit_missing(self, group: GroupPlan) -> None:
+        """Take what an earlier process finished and submit the rest; a failed group stays so."""
+        has_failed = self._status(group) == "failed"
+        for index in range(len(group.seeds)):
+            recalled = self._recalled.results.get((group.num, index))
+            if recalled is not None:
+                self._count(recalled)
+                self._settle(group, index, recalled)
+            elif has_failed:
+                self._settle(group, index, None)
+            else:
+                attempt = self._recalled.next_attempt.get((group.num, index), 0)
+                self._engine.submit(self._plan(group, index, attempt))
 
     def _take(self, result: RolloutResult) -> None:
         plan, settings = result.plan, self._settings
@@ -149,10 +134,9 @@ class GroupRunner:
         self._on_progress()
 
     def _attempts_here(self, plan: RolloutPlan) -> int:
-        """Attempts of this process: what a dead process cut off is not the device's failure."""
-        return (
-            plan.attempt - self._recalled.next_attempt.get((plan.group_num, plan.env_index), 0) + 1
-        )
+        """Attempts of this process; those a dead process left are not the environment's failures."""
+        first = self._recalled.next_attempt.get((plan.group_num, plan.env_index), 0)
+        return plan.attempt - first + 1
 
     def _count(self, result: RolloutResult) -> None:
         self._tracker.turn_taken(result.turn_seconds, result.num_turns)
@@ -182,48 +166,58 @@ class GroupRunner:
         )
 
     def _sampling_seed(self, group: GroupPlan, index: int, attempt: int) -> int:
-        """The training's name is no part of it: the same configuration draws the same numbers.
+        """Without the training's name: the same configuration draws the same numbers.
 
-        An episode of an evaluation draws the same in all of them, so that what two evaluations
-        differ by is what the policy learnt.
+        An episode draws the same in every evaluation, so that two evaluations differ only by what
+        the policy learnt.
         """
         source, seed = self._source, self._settings.seed
         if source.type == "step":
-            return derived_seed(
-                seed, "sampling", source.generation, source.label, group.num, index, attempt
-            )
+            place = (source.generation, source.label, group.num, index, attempt)
+            return derived_seed(seed, "sampling", *place)
         return derived_seed(seed, "evaluation-sampling", group.seeds[index])
 
     def _on_begin(self, plan: RolloutPlan) -> None:
         group = self._groups[plan.group_num]
-        if self._statuses.get(group.id) == "pending":
-            self._transition(group, GroupStarted(group_id=group.id, started_at=self._clock()))
+        if self._status(group) == "pending":
+            self._stream.emit(GroupStarted(group_id=group.id, started_at=self._clock()))
 
     def _settle(self, group: GroupPlan, index: int, result: RolloutResult | None) -> None:
+        """A place of the group has ended; so has the group with its last one."""
         places = self._results[group.num]
         places[index] = result
         if len(places) < len(group.seeds):
-            self._state_progress(group)
+            self._emit_progress(group)
             return
         scored = tuple(result for _, result in sorted(places.items()) if result is not None)
-        is_failed = len(scored) < min(self._settings.min_group_size, len(group.seeds))
-        if self._statuses.get(group.id) not in {"completed", "failed"}:
-            if is_failed:
-                self._transition(
-                    group,
-                    GroupFailed(
-                        group_id=group.id,
-                        completed_rollouts=len(scored),
-                        error_message=(
-                            f"only {len(scored)} of {len(group.seeds)} rollouts could be brought to"
-                            " their end"
-                        ),
-                        ended_at=self._clock(),
-                    ),
-                )
-            else:
-                self._transition(group, self._finished(group, scored))
+        too_few = len(scored) < min(self._settings.min_group_size, len(group.seeds))
+        if self._status(group) in {"pending", "running"}:
+            self._stream.emit(
+                self._failed(group, f"only {len(scored)} of {len(group.seeds)} rollouts ended")
+                if too_few
+                else self._finished(group, scored)
+            )
+        is_failed = self._status(group) == "failed"
         self._outcomes[group.num] = GroupOutcome(group, scored, is_failed)
+
+    def _created(self, group: GroupPlan) -> GroupCreated:
+        return GroupCreated(
+            group_id=group.id,
+            source_type=self._source.type,
+            source_id=self._source.id,
+            group_num=group.num,
+            batch=self._source.batch,
+            num_rollouts=len(group.seeds),
+        )
+
+    def _failed(self, group: GroupPlan, reason: str) -> GroupFailed:
+        scored = sum(result is not None for result in self._results[group.num].values())
+        return GroupFailed(
+            group_id=group.id,
+            completed_rollouts=scored,
+            error_message=reason,
+            ended_at=self._clock(),
+        )
 
     def _finished(self, group: GroupPlan, scored: Sequence[RolloutResult]) -> GroupFinished:
         rewards = [result.reward for result in scored]
@@ -242,28 +236,21 @@ class GroupRunner:
             },
         )
 
-    def _state_progress(self, group: GroupPlan) -> None:
-        now = self._clock()
-        last = self._progressed_at.get(group.num)
-        if self._statuses.get(group.id) != "running" or (
-            last is not None and (now - last).total_seconds() < PROGRESS_EVERY_S
-        ):
+    def _emit_progress(self, group: GroupPlan) -> None:
+        now, last = self._clock(), self._progressed_at.get(group.num)
+        is_recent = last is not None and (now - last).total_seconds() < PROGRESS_EVERY_S
+        if is_recent or self._status(group) != "running":
             return
         self._progressed_at[group.num] = now
-        places = self._results[group.num]
-        scored = sum(result is not None for result in places.values())
+        places = self._results[group.num].values()
+        scored = [result for result in places if result is not None]
         unit = Unit(num_rollouts=len(group.seeds), max_turns=self._unit.max_turns, is_step=False)
         unit.finished_rollouts = len(places)
-        unit.finished_turns = sum(
-            result.num_turns for result in places.values() if result is not None
-        )
-        self._say(
+        unit.finished_turns = sum(result.num_turns for result in scored)
+        self._stream.emit(
             GroupProgressed(
-                group_id=group.id, completed_rollouts=scored, progress=self._tracker.of(unit)
+                group_id=group.id,
+                completed_rollouts=len(scored),
+                progress=self._tracker.of(unit),
             )
         )
-
-    def _transition(self, group: GroupPlan, payload: Payload) -> None:
-        self._say(payload)
-        if payload.STATUS is not None:
-            self._statuses[group.id] = payload.STATUS

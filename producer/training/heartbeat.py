@@ -1,21 +1,15 @@
-"""Says every few seconds that the training is alive, and looks whether it is still ours.
+"""Emits a heartbeat every few seconds and checks that the training is still ours, on its own thread.
 
-From a thread of its own.
-
-A long update is so not taken for a death, and a process that was replaced stops instead of working
-for nobody.
+Keeps a long update from looking like a dead process, and stops a process that was replaced.
 """
 
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from uuid import UUID
 
-from producer.emit import Emitter
+from producer.emit import StreamWriter
 from producer.emit.ownership import ClaimLostError, OwnershipMonitor
 from producer.errors import LogBrokenError, UnreachableError
-from schemas.catalogue import stream
-from schemas.event import Fact
 from schemas.training import HeartbeatSent
 
 HEARTBEAT_S = 10.0
@@ -24,34 +18,33 @@ HEARTBEAT_S = 10.0
 
 @contextmanager
 def heartbeat(
-    emitter: Emitter,
-    training_id: UUID,
-    watch: OwnershipMonitor,
+    stream: StreamWriter,
+    monitor: OwnershipMonitor,
     on_lost: Callable[[ClaimLostError], None],
     every_s: float = HEARTBEAT_S,
 ) -> Iterator[None]:
-    """Beat while the block runs; `on_lost` hears, once and from the beating thread, that another writer has the training.
+    """Beat while the block runs.
 
-    A broken log ends the beating and is the main thread's to report; a log that is away for a while is looked at again.
+    `on_lost` is called once, on the heartbeat's thread, when another writer owns the training. A
+    broken log ends the heartbeat and is the main thread's to report; an unreachable one does not.
     """
     over = threading.Event()
-    fact = Fact(stream("training", training_id), HeartbeatSent(), training_id)
 
     def beat() -> None:
         while not over.wait(every_s):
             try:
-                watch.check()
-                emitter.emit(fact)
+                monitor.check()
+                stream.emit(HeartbeatSent())
             except ClaimLostError as error:
                 on_lost(error)
                 return
             except UnreachableError:
-                emitter.emit(fact)
+                stream.emit(HeartbeatSent())
             except LogBrokenError:
                 return
 
+    stream.emit(HeartbeatSent())
     thread = threading.Thread(target=beat, name="heartbeat", daemon=True)
-    emitter.emit(fact)
     thread.start()
     try:
         yield

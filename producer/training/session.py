@@ -1,18 +1,13 @@
-"""What every part of one training process shares: who we are, where facts go, how far we are.
-
-No decisions are made here.
-"""
+"""What every part of one training process shares. Frozen; makes no decisions."""
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from time import monotonic
 from uuid import UUID
 
 from producer.config import RunConfig
-from producer.emit import Emitter
-from producer.emit.speaker import StreamSpeaker
+from producer.emit import Emitter, StreamWriter
 from producer.errors import StopRequestedError
 from producer.policy.learner import Learner
 from producer.resume.training_history import TrainingHistory
@@ -20,14 +15,10 @@ from producer.rollouts.engine import EnvironmentFactory, RolloutEngine
 from producer.rollouts.episode import EpisodeSettings
 from producer.rollouts.plan import RolloutPlan
 from producer.training.groups import GroupSettings
-from producer.training.progress import ProgressTracker
-from schemas.catalogue import stream_kind
-from schemas.training import Phase, TrainingProgressed
-
-PROGRESS_EVERY_S = 1.0
+from producer.training.progress_events import ProgressEvents
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
     """One process that trains or evaluates."""
 
@@ -37,30 +28,33 @@ class Session:
     """None: an evaluation of a policy that no training made."""
     generation: int
     emitter: Emitter
+    stream: StreamWriter
+    """The training's, or the evaluation's when it is run by hand."""
     learner: Learner
     make_environment: EnvironmentFactory
-    training_history: TrainingHistory
-    speaker: StreamSpeaker
-    """Of the training's stream."""
+    history: TrainingHistory
+    """What earlier processes recorded."""
     clock: Callable[[], datetime]
     stop: threading.Event
     read_blob: Callable[[str], bytes]
     """Bytes of a blob by its ref; NotFoundError."""
-    report: Callable[[str], None]
-    """A line for the person who watches."""
-    tracker: ProgressTracker
-    current_step: int = 0
-    phase: Phase = "initialization"
-    begun_s: float = field(default_factory=monotonic)
-    _progressed_s: float = 0.0
+    progress: ProgressEvents
+
+    @property
+    def own_training_id(self) -> UUID:
+        """The training that owns the steps. ValueError for an evaluation without one."""
+        if self.training_id is None:
+            message = "this session evaluates a policy that no training made"
+            raise ValueError(message)
+        return self.training_id
 
     def check_stop(self) -> None:
-        """StopRequestedError when somebody asked for it."""
+        """StopRequestedError when a stop was requested."""
         if self.stop.is_set():
             raise StopRequestedError
 
     def make_engine(self, on_begin: Callable[[RolloutPlan], None]) -> RolloutEngine:
-        """A rollout engine with the session's policy and devices."""
+        """A rollout engine with the session's policy and environments."""
         config = self.config
         return RolloutEngine(
             policy=self.learner,
@@ -92,28 +86,3 @@ class Session:
             max_attempts=config.max_attempts,
             min_group_size=1 if is_eval else config.min_group_size,
         )
-
-    def progressed(self, state_unit: Callable[[], None]) -> None:
-        """State progress of the unit and of the training, at most once a second."""
-        self.check_stop()
-        now_s = monotonic()
-        if now_s - self._progressed_s < PROGRESS_EVERY_S:
-            return
-        self._progressed_s = now_s
-        self.tracker.elapsed_s = now_s - self.begun_s
-        state_unit()
-        self.state_progress()
-
-    def state_progress(self) -> None:
-        """State how far the training is.
-
-        Nothing from an evaluation by hand, which speaks on its own stream alone.
-        """
-        if stream_kind(self.speaker.subject) == "training":
-            self.speaker.say(
-                TrainingProgressed(
-                    current_phase=self.phase,
-                    current_step=self.current_step,
-                    progress=self.tracker.of_all(),
-                )
-            )

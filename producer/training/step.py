@@ -1,26 +1,29 @@
-"""One step: collect the groups, choose samples, update the policy, make the state safe, say so."""
+"""One step: plan -> collect -> select samples -> update -> finish."""
 
 import statistics
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import monotonic
 from typing import Literal
 from uuid import UUID
 
-from pydantic import JsonValue
-
 from producer.algorithms.advantages import group_advantages, has_signal
 from producer.errors import CuaTrainError
 from producer.policy.learner import Trajectory, UpdateResult, UpdateSettings
-from producer.rollouts.plan import GroupOutcome, GroupPlan, RolloutResult, RolloutSource, StatedTask
+from producer.rollouts.plan import (
+    GroupOutcome,
+    GroupPlan,
+    RolloutResult,
+    RolloutSource,
+    StatedTask,
+)
 from producer.seeds import derived_seed
 from producer.training.batches import batch_of_tasks
 from producer.training.groups import GroupRunner
+from producer.training.metrics import step_metrics
 from producer.training.progress import Unit
 from producer.training.session import Session
 from schemas import ids
-from schemas.base import Payload
 from schemas.group import GroupDropped
 from schemas.step import (
     Sample,
@@ -35,178 +38,148 @@ from schemas.step import (
 )
 
 SaveState = Callable[[StepFinished], None]
-"""Makes the step's state safe and states the facts that follow it."""
+"""Saves the resume state, then emits the events that follow it."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Chosen:
-    """The use of one scored rollout."""
+class StepPlan:
+    """What a step will do."""
+
+    number: int
+    """From 1."""
+    id: UUID
+    source: RolloutSource
+    groups: tuple[GroupPlan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedSample:
+    """One scored rollout and its use."""
 
     result: RolloutResult
     advantage: float
     drop_reason: str | None
+    """None: it is trained on."""
 
 
 def run_step(
-    session: Session, step: int, stated: Sequence[StatedTask], unit: Unit, save_state: SaveState
+    session: Session, number: int, tasks: Sequence[StatedTask], unit: Unit, save_state: SaveState
 ) -> StepFinished:
-    """Run step `step` (from 1) to its end; what an earlier process brought in is kept.
+    """Run step `number` to its end, keeping what an earlier process finished of it.
 
-    CuaTrainError when no group is left.
+    CuaTrainError when every group failed.
     """
-    config, training_id = session.config, session.training_id
-    if training_id is None:
-        message = "a step belongs to a training"
-        raise CuaTrainError(message)
-    say, begun_s = session.speaker.say, monotonic()
-    session.phase = "rollout"
-    step_id = ids.step_id(training_id, session.generation, step)
-    source = RolloutSource(
-        "step",
-        step_id,
-        f"step-{step}",
-        session.generation,
-        batch=step - 1,
-        stream=session.speaker.subject,
-    )
-    groups = _plan_groups(session, step_id, step, stated)
-    say(
-        StepCreated(
-            step_id=step_id,
-            generation=session.generation,
-            step=step,
-            batch=step - 1,
-            learning_rate=config.learning_rate,
-            model_path=session.learner.name,
-        )
-    )
-    say(StepCollectionStarted(step_id=step_id))
-    recalled = session.training_history.recall(source, groups, session.read_blob)
-    say(StepRolloutsStarted(step_id=step_id, rollout_started_at=session.clock()))
-    outcomes = GroupRunner(
-        source,
-        groups,
-        settings=session.group_settings(is_eval=False),
-        recalled=recalled,
-        say=say,
-        make_engine=session.make_engine,
-        tracker=session.tracker,
-        unit=unit,
-        on_progress=lambda: session.progressed(
-            lambda: _state_progress(session, step_id, unit, "rollout_execution")
-        ),
-        clock=session.clock,
-    ).run()
-    # Nothing is trained on that is not on disk.
-    session.emitter.flush()
+    plan = plan_step(session, number, tasks)
+    begun_s = monotonic()
+    outcomes = _collect(session, plan, unit)
     rollouts_s = monotonic() - begun_s
-    if all(outcome.is_failed for outcome in outcomes):
-        message = (
-            f"step {step}: no group could be brought to its end; see the rollouts' error_message"
-        )
-        say(StepFailed(step_id=step_id, error_message=message, ended_at=session.clock()))
-        raise CuaTrainError(message)
-    chosen = _choose(session, training_id, step_id, outcomes)
-    session.phase = "training"
-    now = session.clock()
-    say(StepTrainingStarted(step_id=step_id, rollout_ended_at=now, training_started_at=now))
-    session.state_progress()
-    update = session.learner.update(
-        [
-            Trajectory(one.result.plan.task, one.result.turns, one.advantage)
-            for one in chosen
-            if one.drop_reason is None and one.result.turns
-        ],
-        UpdateSettings(
-            loss=config.loss_fn,
-            learning_rate=config.learning_rate,
-            num_substeps=config.num_substeps,
-            temperature=config.temperature,
-            kl_penalty_coef=config.kl_penalty_coef,
-            seed=derived_seed(config.seed, "update", session.generation, step),
-        ),
-    )
-    unit.is_trained = True
-    session.phase = "checkpointing"
-    _state_progress(session, step_id, unit, "checkpointing")
-    results = [one.result for one in chosen]
-    finished = StepFinished(
-        step_id=step_id,
-        training_ended_at=session.clock(),
-        loss=update.loss,
-        # Without a trained token there is no mean; nothing was sampled that training saw
-        # differently.
-        kl_divergence=update.kl_sample_train_v1 if update.num_tokens else 0.0,
-        policy_gradient_norm=update.gradient_norm,
-        reward_mean=statistics.fmean(result.reward for result in results),
-        reward_std=statistics.pstdev([result.reward for result in results]),
-        num_trajectories=len(results),
-        num_tokens=sum(result.num_tokens for result in results),
-        policy_version=session.learner.version,
-        progress=session.tracker.finished(),
-        metrics=_metrics(session, step, outcomes, results, update, rollouts_s),
-    )
+    samples = _select_samples(session, plan, outcomes)
+    update = _update(session, plan, samples, unit)
+    finished = _finished(session, plan, outcomes, samples, update, rollouts_s)
     save_state(finished)
     return finished
 
 
-def _plan_groups(
-    session: Session, step_id: UUID, step: int, stated: Sequence[StatedTask]
-) -> list[GroupPlan]:
-    config = session.config
-    by_id = {one.task.task_id: one for one in stated}
-    tasks = batch_of_tasks(
-        [one.task for one in stated],
+def plan_step(session: Session, number: int, tasks: Sequence[StatedTask]) -> StepPlan:
+    """The step's groups: tasks by position in the data, environment seeds by position and group."""
+    config, generation = session.config, session.generation
+    step_id = ids.step_id(session.own_training_id, generation, number)
+    batch = number - 1
+    source = RolloutSource(
+        "step", step_id, f"step-{number}", generation, batch, session.stream.subject
+    )
+    by_id = {one.task.task_id: one for one in tasks}
+    chosen = batch_of_tasks(
+        [one.task for one in tasks],
         seed=config.seed,
-        batch=step - 1,
+        batch=batch,
         groups_per_batch=config.groups_per_batch,
     )
-    return [
+    groups = tuple(
         GroupPlan(
             num=num,
             id=ids.group_id(step_id, num),
             stated=by_id[task.task_id],
-            # One seed for the whole group: its rollouts are compared, so they begin alike.
-            seeds=(derived_seed(config.seed, "training", session.generation, step, num),)
+            # One seed for the group: its rollouts are compared, so they begin alike.
+            seeds=(derived_seed(config.seed, "training", generation, number, num),)
             * config.group_size,
         )
-        for num, task in enumerate(tasks)
-    ]
+        for num, task in enumerate(chosen)
+    )
+    return StepPlan(number, step_id, source, groups)
 
 
-def _choose(
-    session: Session, training_id: UUID, step_id: UUID, outcomes: Sequence[GroupOutcome]
-) -> list[_Chosen]:
-    """Advantages within each group; groups of one reward teach nothing and are dropped.
-
-    States it where it was not yet.
-    """
-    stated = session.training_history.samples_chosen(training_id, step_id)
-    dropped = session.training_history.groups_dropped(training_id)
-    chosen: list[_Chosen] = []
-    for outcome in outcomes:
-        rewards = [result.reward for result in outcome.results]
-        reason = (
-            "group_failed"
-            if outcome.is_failed
-            else None
-            if has_signal(rewards)
-            else "zero_variance"
+def _collect(session: Session, plan: StepPlan, unit: Unit) -> list[GroupOutcome]:
+    stream, progress = session.stream, session.progress
+    progress.phase = "rollout"
+    stream.ensure(
+        StepCreated(
+            step_id=plan.id,
+            generation=session.generation,
+            step=plan.number,
+            batch=plan.source.batch,
+            learning_rate=session.config.learning_rate,
+            model_path=session.learner.name,
         )
+    )
+    stream.ensure(StepCollectionStarted(step_id=plan.id))
+    recalled = session.history.finished_rollouts(plan.source, plan.groups, session.read_blob)
+    stream.ensure(StepRolloutsStarted(step_id=plan.id, rollout_started_at=session.clock()))
+
+    def on_progress() -> None:
+        session.check_stop()
+        progress.throttled(lambda: _emit_progress(session, plan, unit, "rollout_execution"))
+
+    outcomes = GroupRunner(
+        plan.source,
+        plan.groups,
+        settings=session.group_settings(is_eval=False),
+        recalled=recalled,
+        stream=stream,
+        make_engine=session.make_engine,
+        tracker=progress.tracker,
+        unit=unit,
+        on_progress=on_progress,
+        clock=session.clock,
+    ).run()
+    # A rollout is trained on only after its events are on disk.
+    session.emitter.flush()
+    if all(outcome.is_failed for outcome in outcomes):
+        message = f"step {plan.number}: every group failed; see error_message of its rollouts"
+        stream.emit(StepFailed(step_id=plan.id, error_message=message, ended_at=session.clock()))
+        raise CuaTrainError(message)
+    return outcomes
+
+
+def _select_samples(
+    session: Session, plan: StepPlan, outcomes: Sequence[GroupOutcome]
+) -> list[SelectedSample]:
+    """Advantages and drop reasons of every scored rollout; emitted unless they were before."""
+    sampled = session.history.sampled_groups(session.own_training_id, plan.id)
+    dropped = session.history.dropped_groups(session.own_training_id)
+    samples: list[SelectedSample] = []
+    for outcome in outcomes:
+        group_id = outcome.plan.id
+        rewards = [result.reward for result in outcome.results]
+        no_signal = None if has_signal(rewards) else "zero_variance"
+        reason = "group_failed" if outcome.is_failed else no_signal
         advantages = group_advantages(rewards, divide_by_std=session.config.advantage_by_std)
         group = [
-            _Chosen(result, advantage, reason)
+            SelectedSample(result, advantage, reason)
             for result, advantage in zip(outcome.results, advantages, strict=True)
         ]
-        chosen += group
-        if group and outcome.plan.id not in stated:
-            session.speaker.say(_samples(session, step_id, group))
-        if reason == "zero_variance" and outcome.plan.id not in dropped:
-            session.speaker.say(GroupDropped(group_id=outcome.plan.id, reason="zero_variance"))
-    return chosen
+        samples += group
+        if group and group_id not in sampled:
+            session.stream.emit(_samples_chosen(session, plan.id, group))
+        if reason == "zero_variance" and group_id not in dropped:
+            session.stream.emit(GroupDropped(group_id=group_id, reason="zero_variance"))
+    return samples
 
 
-def _samples(session: Session, step_id: UUID, group: Sequence[_Chosen]) -> Payload:
+def _samples_chosen(
+    session: Session, step_id: UUID, group: Sequence[SelectedSample]
+) -> SamplesChosen:
+    version = session.learner.version
     return SamplesChosen(
         step_id=step_id,
         samples=tuple(
@@ -216,7 +189,7 @@ def _samples(session: Session, step_id: UUID, group: Sequence[_Chosen]) -> Paylo
                 advantage=one.advantage,
                 reward=one.result.reward,
                 policy_version=one.result.policy_version,
-                staleness=max(0, session.learner.version - one.result.policy_version),
+                staleness=max(0, version - one.result.policy_version),
                 num_tokens=one.result.num_tokens,
                 used=one.drop_reason is None,
                 drop_reason=one.drop_reason,
@@ -226,59 +199,77 @@ def _samples(session: Session, step_id: UUID, group: Sequence[_Chosen]) -> Paylo
     )
 
 
-def _state_progress(
+def _update(
+    session: Session, plan: StepPlan, samples: Sequence[SelectedSample], unit: Unit
+) -> UpdateResult:
+    config, now = session.config, session.clock()
+    session.progress.phase = "training"
+    session.stream.ensure(
+        StepTrainingStarted(step_id=plan.id, rollout_ended_at=now, training_started_at=now)
+    )
+    session.progress.emit()
+    result = session.learner.update(
+        [
+            Trajectory(one.result.plan.task, one.result.turns, one.advantage)
+            for one in samples
+            if one.drop_reason is None and one.result.turns
+        ],
+        UpdateSettings(
+            loss=config.loss_fn,
+            learning_rate=config.learning_rate,
+            num_substeps=config.num_substeps,
+            temperature=config.temperature,
+            kl_penalty_coef=config.kl_penalty_coef,
+            seed=derived_seed(config.seed, "update", session.generation, plan.number),
+        ),
+    )
+    unit.is_trained = True
+    session.progress.phase = "checkpointing"
+    _emit_progress(session, plan, unit, "checkpointing")
+    return result
+
+
+def _finished(
     session: Session,
-    step_id: UUID,
-    unit: Unit,
-    phase: Literal["rollout_execution", "checkpointing"],
-) -> None:
-    session.speaker.say(
-        StepProgressed(
-            step_id=step_id,
-            current_phase=phase,
-            rollout_progress=unit.rollout_percent,
-            training_progress=100.0 if unit.is_trained else 0.0,
-            progress=session.tracker.of(unit),
-        )
+    plan: StepPlan,
+    outcomes: Sequence[GroupOutcome],
+    samples: Sequence[SelectedSample],
+    update: UpdateResult,
+    rollouts_s: float,
+) -> StepFinished:
+    results = [one.result for one in samples]
+    rewards = [result.reward for result in results]
+    return StepFinished(
+        step_id=plan.id,
+        training_ended_at=session.clock(),
+        loss=update.loss,
+        # Without a trained token there is no mean.
+        kl_divergence=update.kl_sample_train_v1 if update.num_tokens else 0.0,
+        policy_gradient_norm=update.gradient_norm,
+        reward_mean=statistics.fmean(rewards),
+        reward_std=statistics.pstdev(rewards),
+        num_trajectories=len(results),
+        num_tokens=sum(result.num_tokens for result in results),
+        policy_version=session.learner.version,
+        progress=session.progress.tracker.finished(),
+        metrics=step_metrics(
+            session.config, plan.number, outcomes, results, update, rollouts_s=rollouts_s
+        ),
     )
 
 
-def _metrics(
+def _emit_progress(
     session: Session,
-    step: int,
-    outcomes: Sequence[GroupOutcome],
-    results: Sequence[RolloutResult],
-    update: UpdateResult,
-    rollouts_s: float,
-) -> dict[str, JsonValue]:
-    """Under tinker-cookbook's names."""
-    kinds = Counter(_kind(outcome) for outcome in outcomes)
-    turns = sum(result.num_turns for result in results)
-    return {
-        "progress/batch": step - 1,
-        "progress/done_frac": step / session.config.num_steps,
-        "optim/lr": session.config.learning_rate,
-        "optim/kl_sample_train_v1": update.kl_sample_train_v1 if update.num_tokens else None,
-        "optim/kl_sample_train_v2": update.kl_sample_train_v2 if update.num_tokens else None,
-        "optim/entropy": update.entropy if update.num_tokens else None,
-        "optim/num_tokens": update.num_tokens,
-        "env/all/reward/total": statistics.fmean(result.reward for result in results),
-        "env/all/success": statistics.fmean(float(result.success) for result in results),
-        "env/all/ac_tokens_per_turn": sum(result.num_tokens for result in results) / max(turns, 1),
-        "env/all/turns_per_episode": turns / len(results),
-        "env/all/total_episodes": len(results),
-        "env/all/total_turns": turns,
-        "env/all/by_group/frac_mixed": kinds["mixed"] / len(outcomes),
-        "env/all/by_group/frac_all_good": kinds["good"] / len(outcomes),
-        "env/all/by_group/frac_all_bad": kinds["bad"] / len(outcomes),
-        "rollout_errors/groups_skipped": kinds["failed"],
-        "time/rollout": rollouts_s,
-        "time/train": update.seconds,
-    }
-
-
-def _kind(outcome: GroupOutcome) -> str:
-    if outcome.is_failed:
-        return "failed"
-    successes = sum(result.success for result in outcome.results)
-    return "good" if successes == len(outcome.results) else "mixed" if successes else "bad"
+    plan: StepPlan,
+    unit: Unit,
+    phase: Literal["rollout_execution", "checkpointing"],
+) -> None:
+    session.stream.emit(
+        StepProgressed(
+            step_id=plan.id,
+            current_phase=phase,
+            rollout_progress=unit.rollout_percent,
+            training_progress=100.0 if unit.is_trained else 0.0,
+            progress=session.progress.tracker.of(unit),
+        )
+    )

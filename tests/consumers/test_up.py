@@ -63,12 +63,7 @@ def emit_environments(installation: Installation, number: int) -> set[UUID]:
     owners = {uuid4() for _ in range(number)}
     with Emitter.open(installation) as emitter:
         for owner in owners:
-            emitter.emit(
-                Fact(
-                    f"environment/{owner}",
-                    EnvironmentRequested(env_type="android_sim", box_type="android", config={}),
-                )
-            )
+            emitter.stream(f"environment/{owner}").emit(EnvironmentRequested(env_type="android_sim", box_type="android", config={}))
         emitter.flush(30)
     return owners
 

@@ -74,13 +74,7 @@ def emitter(installation: Installation) -> Iterator[Emitter]:
 def request_environments(emitter: Emitter, names: list[str], training: str | None = None) -> None:
     for name in names:
         payload = EnvironmentRequested(env_type=name, box_type="android", config={})
-        emitter.emit(
-            Fact(
-                f"environment/{uuid4()}",
-                payload,
-                None if training is None else training_id(training),
-            )
-        )
+        emitter.stream(f"environment/{uuid4()}", training_id=None if training is None else training_id(training)).emit(payload)
     emitter.flush(10)
 
 
@@ -300,10 +294,10 @@ def test_the_human_view_decodes_arrays_shortens_them_and_never_dumps_what_is_lar
     owner = uuid4()
     emitter.resume_stream(
         f"rollout/{owner}",
-        position=emitter.read_back(f"rollout/{owner}", {}).position,
+        position=emitter.log.read_back(f"rollout/{owner}", {}).position,
         statuses={("rollout", owner): "running"},
     )
-    emitter.emit(Fact(f"rollout/{owner}", turn)).wait(10)
+    emitter.stream(f"rollout/{owner}").emit(turn).wait(10)
     line = tail().stdout
     assert "prompt_tokens: [2000: 0 1 2 3 4 5 …]" in line
     assert "completion_logprobs: [2: -0.5 -inf]" in line

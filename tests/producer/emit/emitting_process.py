@@ -38,9 +38,7 @@ def main() -> None:
                     (
                         subject,
                         ref,
-                        emitter.emit(
-                            Fact(subject, created if number == 1 else EnvironmentCreationStarted())
-                        ),
+                        emitter.stream(subject).emit(created if number == 1 else EnvironmentCreationStarted()),
                     )
                 )
             for subject, ref, acknowledgement in waiting:

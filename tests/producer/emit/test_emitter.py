@@ -53,8 +53,8 @@ def test_a_fact_gets_its_place_in_the_stream_and_is_acknowledged_once_it_is_on_d
     subject, training = f"environment/{uuid4()}", uuid4()
     with Emitter.open(installation, clock=lambda: AT) as emitter:
         source = emitter.source
-        emitter.emit(Fact(subject, requested(subject).data, training))
-        emitter.emit(Fact(subject, EnvironmentCreationStarted())).wait(10)
+        emitter.stream(subject, training_id=training).emit(requested(subject).data)
+        emitter.stream(subject).emit(EnvironmentCreationStarted()).wait(10)
         first, second = events(installation)
     assert first.payload == EnvironmentRequested(
         env_type="android_sim", box_type="android", config={}
@@ -73,13 +73,13 @@ def test_an_illegal_transition_is_refused_and_nothing_of_it_is_appended(
     subject = f"environment/{uuid4()}"
     with Emitter.open(installation) as emitter:
         with pytest.raises(IllegalTransitionError, match="never created"):
-            emitter.emit(Fact(subject, EnvironmentStarted(gbox_id="x", started_at=AT)))
+            emitter.stream(subject).emit(EnvironmentStarted(gbox_id="x", started_at=AT))
         emitter.emit(requested(subject))
         with pytest.raises(IllegalTransitionError, match="created twice"):
             emitter.emit(requested(subject))
-        emitter.emit(Fact(subject, EnvironmentTerminated(terminated_at=AT)))
+        emitter.stream(subject).emit(EnvironmentTerminated(terminated_at=AT))
         with pytest.raises(IllegalTransitionError, match="cannot go from terminated to running"):
-            emitter.emit(Fact(subject, EnvironmentStarted(gbox_id="x", started_at=AT)))
+            emitter.stream(subject).emit(EnvironmentStarted(gbox_id="x", started_at=AT))
     assert [event.envelope.point for event in events(installation)] == [
         StreamPoint(1, 1),
         StreamPoint(1, 2),
@@ -96,7 +96,7 @@ def test_a_resumed_stream_opens_the_next_epoch_and_names_what_it_continues(
         emitter.resume_stream(
             subject, position=position, statuses={("environment", owner): "running"}
         )
-        emitter.emit(Fact(subject, EnvironmentTerminated(terminated_at=AT)))
+        emitter.stream(subject).emit(EnvironmentTerminated(terminated_at=AT))
     (event,) = events(installation)
     assert event.envelope.point == StreamPoint(3, 1)
     assert event.envelope.continues == StreamPoint(2, 5)
@@ -106,7 +106,7 @@ def test_a_forgotten_stream_takes_no_more_facts(installation: Installation) -> N
     subject = f"environment/{uuid4()}"
     with Emitter.open(installation) as emitter:
         emitter.emit(requested(subject))
-        emitter.forget_stream(subject)
+        emitter.stream(subject).close()
         with pytest.raises(ValueError, match="forgotten"):
             emitter.emit(requested(subject))
 
@@ -142,7 +142,7 @@ def test_threads_share_a_stream_without_gap_or_repetition(installation: Installa
         threads = [
             threading.Thread(
                 target=lambda: [
-                    emitter.emit(Fact(subject, EnvironmentCreationStarted())) for _ in range(300)
+                    emitter.stream(subject).emit(EnvironmentCreationStarted()) for _ in range(300)
                 ]
             )
             for _ in range(4)
@@ -220,12 +220,7 @@ def test_a_forked_child_may_not_use_its_parents_emitter(installation: Installati
 def fail_inside_a_broken_log(installation: Installation) -> None:
     with Emitter.open(installation) as emitter:
         emitter._local._connection.execute("PRAGMA max_page_count = 1")
-        emitter.emit(
-            Fact(
-                f"environment/{uuid4()}",
-                EnvironmentRequested(env_type="a", box_type="b", config={"x": "x" * 500_000}),
-            )
-        )
+        emitter.stream(f"environment/{uuid4()}").emit(EnvironmentRequested(env_type="a", box_type="b", config={"x": "x" * 500_000}))
         raise KeyError
 
 

@@ -178,7 +178,7 @@ def test_a_full_log_breaks_for_good_and_keeps_what_was_acknowledged(tmp_path: Pa
     installation = installation_at(tmp_path)
     emitter = Emitter.open(installation)
     subject = f"environment/{uuid4()}"
-    emitter.emit(Fact(subject, EnvironmentRequested(env_type="a", box_type="b", config={}))).wait(
+    emitter.stream(subject).emit(EnvironmentRequested(env_type="a", box_type="b", config={})).wait(
         10
     )
     fill_by_page_count(emitter._local)
@@ -191,7 +191,7 @@ def test_a_full_log_breaks_for_good_and_keeps_what_was_acknowledged(tmp_path: Pa
         acknowledgement.wait(10)
     assert not acknowledgement.done
     with pytest.raises(LogBrokenError):
-        emitter.emit(Fact(f"environment/{uuid4()}", big.data))
+        emitter.stream(f"environment/{uuid4()}").emit(big.data)
     with pytest.raises(LogBrokenError):
         emitter.put_blob(b"too late")
     with pytest.raises(LogBrokenError):

@@ -43,7 +43,7 @@ def test_of_two_who_claim_the_same_epoch_the_first_in_the_log_wins_and_the_other
             claim(second, Fact(subject, REQUESTED), empty, {})
         assert (lost.value.source, lost.value.epoch) == (first.source, 1)
         assert first.source in str(lost.value)
-        check_owner(first, first.read_back(subject, {}))
+        check_owner(first, first.log.read_back(subject, {}))
 
 
 def test_a_resumed_stream_is_taken_over_and_the_old_writer_finds_out(tmp_path: Path) -> None:
@@ -53,14 +53,14 @@ def test_a_resumed_stream_is_taken_over_and_the_old_writer_finds_out(tmp_path: P
         Emitter.open(installation_at(tmp_path)) as new,
     ):
         claim(old, Fact(subject, REQUESTED), StreamHistory(subject), {})
-        old.emit(Fact(subject, EnvironmentCreationStarted())).wait(10)
+        old.stream(subject).emit(EnvironmentCreationStarted()).wait(10)
         history = claim(
-            new, Fact(subject, EnvironmentCreationStarted()), new.read_back(subject, {}), {}
+            new, Fact(subject, EnvironmentCreationStarted()), new.log.read_back(subject, {}), {}
         )
         assert history.position.point == StreamPoint(2, 1)
         assert history.events[-1].envelope.continues == StreamPoint(1, 2)
-        old.emit(Fact(subject, EnvironmentTerminated(terminated_at=EPOCH_START))).wait(10)
-        after = old.read_back(subject, {})
+        old.stream(subject).emit(EnvironmentTerminated(terminated_at=EPOCH_START)).wait(10)
+        after = old.log.read_back(subject, {})
         assert (after.position.point, after.num_fenced) == (StreamPoint(2, 1), 1)
         assert not any(isinstance(event.payload, EnvironmentTerminated) for event in after.events)
         with pytest.raises(ClaimLostError, match=new.source):
@@ -76,14 +76,14 @@ def test_a_claim_that_the_old_writer_overtook_is_lost_and_the_next_one_under_a_f
         Emitter.open(installation_at(tmp_path)) as new,
     ):
         claim(old, Fact(subject, REQUESTED), StreamHistory(subject), {})
-        stale = new.read_back(subject, {})
-        old.emit(Fact(subject, EnvironmentCreationStarted())).wait(10)
+        stale = new.log.read_back(subject, {})
+        old.stream(subject).emit(EnvironmentCreationStarted()).wait(10)
         with pytest.raises(ClaimLostError, match=old.source):
             claim(new, Fact(subject, EnvironmentCreationStarted()), stale, {})
         refused = new.source
         assert new.renew_source(subject) != refused
         history = claim(
-            new, Fact(subject, EnvironmentCreationStarted()), new.read_back(subject, {}), {}
+            new, Fact(subject, EnvironmentCreationStarted()), new.log.read_back(subject, {}), {}
         )
         assert history.position.point == StreamPoint(2, 1)
         assert history.position.source == new.source
@@ -94,7 +94,7 @@ def test_a_fresh_name_is_refused_once_other_streams_were_written_under_the_old_o
     tmp_path: Path,
 ) -> None:
     with Emitter.open(installation_at(tmp_path)) as emitter:
-        emitter.emit(Fact(f"environment/{uuid4()}", REQUESTED))
+        emitter.stream(f"environment/{uuid4()}").emit(REQUESTED)
         with pytest.raises(ValueError, match="nothing said but the claim"):
             emitter.renew_source(f"environment/{uuid4()}")
 
@@ -105,19 +105,19 @@ def test_a_watch_sees_a_takeover_and_nothing_else(tmp_path: Path) -> None:
         Emitter.open(installation_at(tmp_path)) as old,
         Emitter.open(installation_at(tmp_path)) as new,
     ):
-        before = old.lower_bounds()
+        before = old.log.lower_bounds()
         watch = OwnershipMonitor(
             old, claim(old, Fact(subject, REQUESTED), StreamHistory(subject), {}), before
         )
         watch.check()
-        old.emit(Fact(subject, EnvironmentCreationStarted())).wait(10)
+        old.stream(subject).emit(EnvironmentCreationStarted()).wait(10)
         watch.check()
-        stale = new.read_back(subject, {})
-        old.emit(Fact(subject, EnvironmentCreationStarted())).wait(10)
+        stale = new.log.read_back(subject, {})
+        old.stream(subject).emit(EnvironmentCreationStarted()).wait(10)
         with pytest.raises(ClaimLostError):
             claim(new, Fact(subject, EnvironmentCreationStarted()), stale, {})
         watch.check()
         new.renew_source(subject)
-        claim(new, Fact(subject, EnvironmentCreationStarted()), new.read_back(subject, {}), {})
+        claim(new, Fact(subject, EnvironmentCreationStarted()), new.log.read_back(subject, {}), {})
         with pytest.raises(ClaimLostError, match=new.source):
             watch.check()

@@ -46,12 +46,7 @@ def test_a_blob_of_a_fact_reaches_the_remote_store_and_is_read_back_from_there(
     )
     with Emitter.open(installation) as emitter:
         ref = emitter.put_blob(b"pixels")
-        emitter.emit(
-            Fact(
-                f"environment/{uuid4()}",
-                EnvironmentRequested(env_type="a", box_type="b", config={"ref": ref}),
-            )
-        )
+        emitter.stream(f"environment/{uuid4()}").emit(EnvironmentRequested(env_type="a", box_type="b", config={"ref": ref}))
     assert read_blob(installation, ref) == b"pixels"
 
 

@@ -59,7 +59,7 @@ def test_kafka_killed_while_facts_are_emitted_loses_none_and_keeps_their_order(
         emitter = Emitter.open(
             installation_on(service.bootstrap_servers, tmp_path), say=said.append
         )
-        emitter.open_log(30)
+        emitter.log.connect(30)
         reader = open_reader(installation_on(service.bootstrap_servers, tmp_path))
         reader.seek(dict.fromkeys(reader.places(), 0))
         read: list[LogRecord] = []
@@ -70,15 +70,15 @@ def test_kafka_killed_while_facts_are_emitted_loses_none_and_keeps_their_order(
                 service.kill()
             for subject in subjects:
                 began = time.perf_counter()
-                emitter.emit(Fact(subject, EnvironmentCreationStarted() if number else REQUESTED))
+                emitter.stream(subject).emit(EnvironmentCreationStarted() if number else REQUESTED)
                 longest_s = max(longest_s, time.perf_counter() - began)
             time.sleep(0.005)
         emitter.flush(10)
         assert longest_s < 0.5
         service.start()
-        emitter.wait_shipped(90)
+        emitter.log.wait_shipped(90)
         for subject in subjects:
-            history = emitter.read_back(subject, {})
+            history = emitter.log.read_back(subject, {})
             assert history.position.point == StreamPoint(1, 400)
             assert len(history.events) == 400
             assert not history.waiting
@@ -117,9 +117,9 @@ def test_what_a_killed_process_left_in_the_spool_is_sent_first_by_the_next(
     process.kill()
     process.communicate()
     with Emitter.open(installation_on(kafka.bootstrap_servers, tmp_path, prefix)) as emitter:
-        emitter.wait_shipped(60)
+        emitter.log.wait_shipped(60)
         for subject, last in acknowledged.items():
-            history = emitter.read_back(subject, {})
+            history = emitter.log.read_back(subject, {})
             assert history.position.sequence >= last
             assert not history.waiting
 
@@ -139,7 +139,7 @@ def test_two_hosts_claim_one_stream_through_kafka_and_one_of_them_gets_it(
             claim(second, Fact(subject, REQUESTED), StreamHistory(subject), {})
         second.renew_source(subject)
         history = claim(
-            second, Fact(subject, EnvironmentCreationStarted()), second.read_back(subject, {}), {}
+            second, Fact(subject, EnvironmentCreationStarted()), second.log.read_back(subject, {}), {}
         )
         assert history.position.point == StreamPoint(2, 1)
 
@@ -149,9 +149,9 @@ def test_without_kafka_emitting_goes_on_and_what_needs_the_log_says_what_to_do(
 ) -> None:
     said: list[str] = []
     emitter = Emitter.open(installation_on(f"127.0.0.1:{free_port()}", tmp_path), say=said.append)
-    emitter.emit(Fact(f"environment/{uuid4()}", REQUESTED)).wait(10)
+    emitter.stream(f"environment/{uuid4()}").emit(REQUESTED).wait(10)
     with pytest.raises(UnreachableError, match="KAFKA_BOOTSTRAP_SERVERS"):
-        emitter.wait_shipped(0.1)
+        emitter.log.wait_shipped(0.1)
     assert emitter.close(timeout_s=0.2) == 1
     assert any("1 events were not sent" in line for line in said)
 
@@ -168,9 +168,9 @@ def test_topics_that_exist_are_used_as_they_are(tmp_path: Path, kafka: KafkaServ
     subjects = [f"environment/{uuid4()}" for _ in range(20)]
     with Emitter.open(installation) as emitter:
         for subject in subjects:
-            emitter.emit(Fact(subject, REQUESTED))
-        emitter.wait_shipped(30)
-        assert all(emitter.read_back(subject, {}).exists for subject in subjects)
+            emitter.stream(subject).emit(REQUESTED)
+        emitter.log.wait_shipped(30)
+        assert all(emitter.log.read_back(subject, {}).exists for subject in subjects)
     reader = open_reader(installation)
     assert [place.partition for place in reader.places()] == [0, 1, 2, 0]
     assert sum(reader.ends(reader.places()).values()) == 20
@@ -182,7 +182,7 @@ def test_topics_that_we_make_keep_everything_and_are_stamped_by_the_broker(
 ) -> None:
     prefix = f"t{uuid4().hex}."
     with Emitter.open(installation_on(kafka.bootstrap_servers, tmp_path, prefix)) as emitter:
-        emitter.open_log(30)
+        emitter.log.connect(30)
     admin = KafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers)
     (described,) = admin.describe_topics([f"{prefix}rollouts"])
     settings = str(admin.describe_configs([ConfigResource("TOPIC", f"{prefix}rollouts")]))

@@ -39,7 +39,7 @@ from tests.training.test_abandoned import CREATED, SUBJECT
 from schemas.catalogue import stream_owner
 from schemas.event import Fact
 with Emitter.open() as emitter, mark(Path(sys.argv[1]), SUBJECT, emitter):
-    emitter.emit(Fact(SUBJECT, CREATED, stream_owner(SUBJECT)))
+    emitter.stream(SUBJECT, training_id=stream_owner(SUBJECT)).emit(CREATED)
     emitter.flush()
     print("marked", flush=True)
     time.sleep(60)
@@ -82,7 +82,7 @@ def test_the_stream_of_a_living_owner_is_left_and_that_of_a_killed_one_ended_onc
 def test_an_owner_that_ends_in_order_leaves_no_mark(installation: Installation) -> None:
     with Emitter.open(installation) as emitter:
         with mark_open(installation.open_dir, SUBJECT, emitter):
-            emitter.emit(Fact(SUBJECT, CREATED, ids.training_id("marked")))
+            emitter.stream(SUBJECT, training_id=ids.training_id("marked")).emit(CREATED)
             assert [path.suffix for path in installation.open_dir.iterdir()] == [".open"]
         assert list(installation.open_dir.iterdir()) == []
 

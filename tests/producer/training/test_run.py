@@ -279,7 +279,7 @@ def test_a_process_whose_training_was_taken_over_stops_and_says_who_has_it(
             taken = True
             subject = stream("training", training_id("small"))
             with Emitter.open(installation) as other:
-                history = other.read_back(subject, {})
+                history = other.log.read_back(subject, {})
                 resumed = history.events[0].payload
                 assert isinstance(resumed, TrainingCreated)
                 fact = TrainingResumed(
@@ -296,7 +296,7 @@ def test_a_process_whose_training_was_taken_over_stops_and_says_who_has_it(
                         claim(other, Fact(subject, fact, training_id("small")), history, {})
                     except ClaimLostError:
                         other.renew_source(subject)
-                        history = other.read_back(subject, {})
+                        history = other.log.read_back(subject, {})
                     else:
                         return
 

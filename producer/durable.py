@@ -1,0 +1,34 @@
+"""Writes that survive a power cut: contents and names reach the disk before the call returns."""
+
+import os
+from pathlib import Path
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the folder's names durable; without this a synced file can lose its name."""
+    _sync(folder)
+
+
+def sync_files(folder: Path) -> None:
+    """Make the contents of every file directly in the folder durable, then their names."""
+    for path in folder.iterdir():
+        if path.is_file():
+            _sync(path)
+    sync_folder(folder)
+
+
+def write_durably(path: Path, text: str) -> None:
+    """Replace a file whole: readers see the old contents or the new, also after a crash."""
+    temporary = path.with_name(path.name + ".tmp")
+    temporary.write_text(text, encoding="utf-8")
+    _sync(temporary)
+    temporary.replace(path)
+    sync_folder(path.parent)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,45 @@
+"""Marks what an older generation did after the step that is kept. Nothing is deleted."""
+
+from producer.emit import Emitter, StreamWriter
+from producer.resume.training_history import TrainingHistory
+from schemas.catalogue import stream_owner
+from schemas.evaluation import EvaluationCreated, EvaluationSuperseded
+from schemas.group import GroupCreated
+from schemas.step import StepCreated
+from schemas.training import StepSuperseded
+
+
+def supersede_generation(
+    history: TrainingHistory,
+    stream: StreamWriter,
+    emitter: Emitter,
+    *,
+    generation: int,
+    kept_step: int,
+) -> None:
+    """Supersede the generation's steps after `kept_step`, and evaluations that are late or failed.
+
+    `stream`: the training's; evaluations are continued in an epoch of their own.
+    """
+    payloads = history.payloads_of(stream.subject)
+    groups = [payload for payload in payloads if isinstance(payload, GroupCreated)]
+    for step in payloads:
+        is_late = isinstance(step, StepCreated) and step.step > kept_step
+        if isinstance(step, StepCreated) and is_late and step.generation == generation:
+            of_step = tuple(group.group_id for group in groups if group.source_id == step.step_id)
+            stream.emit(StepSuperseded(step_id=step.step_id, group_ids=of_step))
+    for subject, evaluation in history.evaluations():
+        created = evaluation.events[0].payload
+        if not isinstance(created, EvaluationCreated) or created.generation != generation:
+            continue
+        has_failed = "failed" in evaluation.statuses.values()
+        if created.kind == "scheduled" and ((created.step or 0) > kept_step or has_failed):
+            of_evaluation = tuple(
+                event.payload.group_id
+                for event in evaluation.events
+                if isinstance(event.payload, GroupCreated)
+                and event.payload.source_id == stream_owner(subject)
+            )
+            writer = emitter.stream(subject, evaluation, training_id=stream.training_id)
+            writer.emit(EvaluationSuperseded(kind=created.kind, group_ids=of_evaluation))
+            writer.close()

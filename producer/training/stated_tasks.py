@@ -1,0 +1,21 @@
+"""Records tasks and their validators in the log, so that rows can refer to their definitions."""
+
+from collections.abc import Sequence
+
+from producer.emit import StreamWriter
+from producer.rollouts.plan import StatedTask
+from producer.task import Task
+from producer.tasks.statements import task_facts
+
+
+def state_tasks(stream: StreamWriter, tasks: Sequence[Task]) -> list[StatedTask]:
+    """Emit each task's definition. Content-addressed, so restating one changes nothing."""
+    stated: list[StatedTask] = []
+    for task in tasks:
+        task_event, validator_event = task_facts(task)
+        stream.emit(task_event)
+        if validator_event is not None:
+            stream.emit(validator_event)
+        validator_id = None if validator_event is None else validator_event.id
+        stated.append(StatedTask(task, task_event.id, validator_id))
+    return stated
