@@ -19,7 +19,6 @@ import pytest
 from consumers.embedded_postgres.postgres import stop_running
 from producer.emit import Emitter
 from schemas.environment import EnvironmentRequested
-from schemas.event import Fact
 from schemas.installation import Installation, read_installation
 
 pytestmark = pytest.mark.services
@@ -63,7 +62,9 @@ def emit_environments(installation: Installation, number: int) -> set[UUID]:
     owners = {uuid4() for _ in range(number)}
     with Emitter.open(installation) as emitter:
         for owner in owners:
-            emitter.stream(f"environment/{owner}").emit(EnvironmentRequested(env_type="android_sim", box_type="android", config={}))
+            emitter.stream(f"environment/{owner}").emit(
+                EnvironmentRequested(env_type="android_sim", box_type="android", config={})
+            )
         emitter.flush(30)
     return owners
 

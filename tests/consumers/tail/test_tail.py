@@ -23,7 +23,6 @@ from producer.log.local import LocalLog
 from producer.log.writer import Record
 from schemas.arrays import encode_float32, encode_int32
 from schemas.environment import EnvironmentRequested
-from schemas.event import Fact
 from schemas.ids import EPOCH_START, training_id
 from schemas.installation import Installation
 from schemas.turn import Sampling, TokenRecord, TurnTaken
@@ -74,7 +73,10 @@ def emitter(installation: Installation) -> Iterator[Emitter]:
 def request_environments(emitter: Emitter, names: list[str], training: str | None = None) -> None:
     for name in names:
         payload = EnvironmentRequested(env_type=name, box_type="android", config={})
-        emitter.stream(f"environment/{uuid4()}", training_id=None if training is None else training_id(training)).emit(payload)
+        emitter.stream(
+            f"environment/{uuid4()}",
+            training_id=None if training is None else training_id(training),
+        ).emit(payload)
     emitter.flush(10)
 
 

@@ -41,7 +41,7 @@ TINY = WarmUpRecipe(
 MAKE_TINY = """
 import sys, torch
 from pathlib import Path
-from producer.training.warm_up.make import ensure_demo_policy
+from producer.demo_policy.warm_up import ensure_demo_policy
 from tests.training.test_warm_up import TINY
 torch.set_num_threads(1)
 print(ensure_demo_policy(Path(sys.argv[1]), lambda *said: None, TINY))

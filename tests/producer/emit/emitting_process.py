@@ -11,7 +11,6 @@ from uuid import uuid4
 
 from producer.emit import Emitter
 from schemas.environment import EnvironmentCreationStarted, EnvironmentRequested
-from schemas.event import Fact
 
 
 def main() -> None:
@@ -38,7 +37,9 @@ def main() -> None:
                     (
                         subject,
                         ref,
-                        emitter.stream(subject).emit(created if number == 1 else EnvironmentCreationStarted()),
+                        emitter.stream(subject).emit(
+                            created if number == 1 else EnvironmentCreationStarted()
+                        ),
                     )
                 )
             for subject, ref, acknowledgement in waiting:

@@ -220,7 +220,9 @@ def test_a_forked_child_may_not_use_its_parents_emitter(installation: Installati
 def fail_inside_a_broken_log(installation: Installation) -> None:
     with Emitter.open(installation) as emitter:
         emitter._local._connection.execute("PRAGMA max_page_count = 1")
-        emitter.stream(f"environment/{uuid4()}").emit(EnvironmentRequested(env_type="a", box_type="b", config={"x": "x" * 500_000}))
+        emitter.stream(f"environment/{uuid4()}").emit(
+            EnvironmentRequested(env_type="a", box_type="b", config={"x": "x" * 500_000})
+        )
         raise KeyError
 
 

@@ -18,7 +18,6 @@ from producer.log.blob_uploads import BlobUploads
 from producer.log.writer import Record
 from schemas.blobs import blob_path, blob_ref
 from schemas.environment import EnvironmentRequested
-from schemas.event import Fact
 from schemas.installation import Installation
 
 
@@ -46,7 +45,9 @@ def test_a_blob_of_a_fact_reaches_the_remote_store_and_is_read_back_from_there(
     )
     with Emitter.open(installation) as emitter:
         ref = emitter.put_blob(b"pixels")
-        emitter.stream(f"environment/{uuid4()}").emit(EnvironmentRequested(env_type="a", box_type="b", config={"ref": ref}))
+        emitter.stream(f"environment/{uuid4()}").emit(
+            EnvironmentRequested(env_type="a", box_type="b", config={"ref": ref})
+        )
     assert read_blob(installation, ref) == b"pixels"
 
 

@@ -139,7 +139,10 @@ def test_two_hosts_claim_one_stream_through_kafka_and_one_of_them_gets_it(
             claim(second, Fact(subject, REQUESTED), StreamHistory(subject), {})
         second.renew_source(subject)
         history = claim(
-            second, Fact(subject, EnvironmentCreationStarted()), second.log.read_back(subject, {}), {}
+            second,
+            Fact(subject, EnvironmentCreationStarted()),
+            second.log.read_back(subject, {}),
+            {},
         )
         assert history.position.point == StreamPoint(2, 1)
 

@@ -20,7 +20,6 @@ from producer.resume.orphans import end_abandoned
 from producer.training.run import utc_now
 from schemas import ids
 from schemas.catalogue import stream
-from schemas.event import Fact
 from schemas.installation import Installation
 from schemas.training import TrainingCreated
 from tests.chaos.invariants import accepted
@@ -34,12 +33,10 @@ OWNER = """
 import sys, time
 from pathlib import Path
 from producer.emit import Emitter
-from producer.training.marks import mark
-from tests.training.test_abandoned import CREATED, SUBJECT
-from schemas.catalogue import stream_owner
-from schemas.event import Fact
-with Emitter.open() as emitter, mark(Path(sys.argv[1]), SUBJECT, emitter):
-    emitter.stream(SUBJECT, training_id=stream_owner(SUBJECT)).emit(CREATED)
+from producer.resume.open_stream_markers import mark_open
+from tests.producer.resume.test_orphans import CREATED, SUBJECT
+with Emitter.open() as emitter, mark_open(Path(sys.argv[1]), SUBJECT, emitter):
+    emitter.stream(SUBJECT).emit(CREATED)
     emitter.flush()
     print("marked", flush=True)
     time.sleep(60)
@@ -83,7 +80,8 @@ def test_an_owner_that_ends_in_order_leaves_no_mark(installation: Installation) 
     with Emitter.open(installation) as emitter:
         with mark_open(installation.open_dir, SUBJECT, emitter):
             emitter.stream(SUBJECT, training_id=ids.training_id("marked")).emit(CREATED)
-            assert [path.suffix for path in installation.open_dir.iterdir()] == [".open"]
+            suffixes = {path.suffix for path in installation.open_dir.iterdir()}
+            assert suffixes == {".open", ".lock"}
         assert list(installation.open_dir.iterdir()) == []
 
 

@@ -54,7 +54,7 @@ def run_group(
     min_group_size: int = 2,
 ) -> tuple[GroupOutcome, list[Payload], list[RolloutPlan]]:
     stated, validator = task_facts(WIFI)
-    said: list[Payload] = []
+    source_stream = emitter.stream(stream("training", TRAINING))
     begun: list[RolloutPlan] = []
 
     def make_engine(on_begin: Callable[[RolloutPlan], None]) -> RolloutEngine:
@@ -90,7 +90,7 @@ def run_group(
             "t", 0, 20, 1.0, policy, max_attempts=3, min_group_size=min_group_size
         ),
         recalled=Recalled(),
-        say=said.append,
+        stream=source_stream,
         make_engine=make_engine,
         tracker=ProgressTracker(8, [unit]),
         unit=unit,
@@ -98,14 +98,16 @@ def run_group(
         clock=lambda: datetime.now(UTC),
     )
     (outcome,) = runner.run()
-    return outcome, said, begun
+    emitter.flush()
+    events = emitter.log.read_back(source_stream.subject, {}).events
+    return outcome, [event.payload for event in events], begun
 
 
 def test_a_failed_attempt_is_tried_again_with_a_fresh_device_and_its_place_is_filled(
     emitter: Emitter,
 ) -> None:
     devices = Devices()
-    outcome, said, begun = run_group(
+    outcome, emitted, begun = run_group(
         emitter,
         lambda plan: ScriptedEnvironment(
             devices, fails_to_open=plan.env_index == 1 and plan.attempt < 2
@@ -114,19 +116,19 @@ def test_a_failed_attempt_is_tried_again_with_a_fresh_device_and_its_place_is_fi
     )
     assert [result.plan.attempt for result in outcome.results] == [0, 2, 0]
     assert sorted(plan.attempt for plan in begun if plan.env_index == 1) == [0, 1, 2]
-    assert isinstance(said[-1], GroupFinished)
+    assert isinstance(emitted[-1], GroupFinished)
     assert (
-        said[-1].reward_mean,
-        said[-1].reward_std,
-        said[-1].success_count,
-        said[-1].completed_rollouts,
+        emitted[-1].reward_mean,
+        emitted[-1].reward_std,
+        emitted[-1].success_count,
+        emitted[-1].completed_rollouts,
     ) == (1.0, 0.0, 3, 3)
 
 
 def test_a_place_is_given_up_after_its_attempts_and_the_group_goes_on_without_it(
     emitter: Emitter,
 ) -> None:
-    outcome, said, begun = run_group(
+    outcome, emitted, begun = run_group(
         emitter,
         lambda plan: ScriptedEnvironment(Devices(), fails_to_open=plan.env_index == 1),
         policy="retry",
@@ -134,21 +136,21 @@ def test_a_place_is_given_up_after_its_attempts_and_the_group_goes_on_without_it
     assert len(outcome.results) == 2
     assert not outcome.is_failed
     assert len([plan for plan in begun if plan.env_index == 1]) == 3
-    assert isinstance(said[-1], GroupFinished)
-    assert said[-1].completed_rollouts == 2
+    assert isinstance(emitted[-1], GroupFinished)
+    assert emitted[-1].completed_rollouts == 2
 
 
 def test_a_group_with_too_few_scored_rollouts_fails_and_is_never_scored_with_zeros(
     emitter: Emitter,
 ) -> None:
-    outcome, said, _ = run_group(
+    outcome, emitted, _ = run_group(
         emitter,
         lambda plan: ScriptedEnvironment(Devices(), fails_to_open=plan.env_index > 0),
         policy="min_viable_group",
     )
     assert outcome.is_failed
-    assert isinstance(said[-1], GroupFailed)
-    assert said[-1].completed_rollouts == 1
+    assert isinstance(emitted[-1], GroupFailed)
+    assert emitted[-1].completed_rollouts == 1
 
 
 def test_fail_fast_stops_at_the_first_failed_attempt_and_says_which(emitter: Emitter) -> None:

@@ -12,7 +12,7 @@ from producer.training.manual_evaluation import evaluate
 from producer.training.run import run
 from schemas.installation import Installation
 from tests.chaos.invariants import accepted
-from tests.producer.training.conftest import small
+from tests.support.small_run import small
 
 ReadLog = Callable[[], list[dict[str, Any]]]
 

@@ -15,12 +15,11 @@ from producer.errors import CuaTrainError, StopRequestedError, UsageError
 from producer.resume.open_training import open_training
 from producer.training.run import run, utc_now
 from schemas.catalogue import stream
-from schemas.event import Fact
 from schemas.ids import training_id
 from schemas.installation import Installation
 from schemas.training import TrainingCreated, TrainingResumed
 from tests.chaos.invariants import violations
-from tests.producer.training.conftest import small
+from tests.support.small_run import small, watching
 
 ReadLog = Callable[[], list[dict[str, Any]]]
 
@@ -97,8 +96,8 @@ def test_a_stop_in_the_middle_is_continued_without_losing_or_doubling_a_rollout(
         if line.startswith("step 1/"):
             stop.set()
 
-    with pytest.raises(StopRequestedError):
-        run(small(), installation=installation, stop=stop, report=watch)
+    with watching(watch), pytest.raises(StopRequestedError):
+        run(small(), installation=installation, stop=stop)
     assert types(read_log())[-1] == "training.cancelled"
     summary = run(small(), installation=installation)
     assert summary.status == "completed"
@@ -117,10 +116,6 @@ def test_a_training_that_was_killed_before_its_first_state_is_found_by_every_lat
             small(),
             installation.runs_dir / "small",
             clock=utc_now,
-            report=lambda _line: None,
-            overwrite=False,
-            takeover=False,
-            topic_prefix=installation.topic_prefix,
         )
     stopped = threading.Event()
     stopped.set()
@@ -277,30 +272,31 @@ def test_a_process_whose_training_was_taken_over_stops_and_says_who_has_it(
         nonlocal taken
         if line.startswith("step 1/") and not taken:
             taken = True
-            subject = stream("training", training_id("small"))
-            with Emitter.open(installation) as other:
-                history = other.log.read_back(subject, {})
-                resumed = history.events[0].payload
-                assert isinstance(resumed, TrainingCreated)
-                fact = TrainingResumed(
-                    generation=0,
-                    current_step=0,
-                    total_steps=3,
-                    recipe=resumed.recipe,
-                    config=resumed.config,
-                )
-                # The first process may speak in between: then the claim is stale, and is made anew
-                # under another name.
-                while True:
-                    try:
-                        claim(other, Fact(subject, fact, training_id("small")), history, {})
-                    except ClaimLostError:
-                        other.renew_source(subject)
-                        history = other.log.read_back(subject, {})
-                    else:
-                        return
+            # The first process may emit in between: then the claim is stale, and another writer
+            # makes it anew.
+            while not claimed():
+                pass
 
-    with pytest.raises(ClaimLostError, match="//"):
-        run(small(num_steps=200), installation=installation, report=watch, heartbeat_s=0.05)
+    def claimed() -> bool:
+        subject = stream("training", training_id("small"))
+        with Emitter.open(installation) as other:
+            history = other.log.read_back(subject, {})
+            created = history.events[0].payload
+            assert isinstance(created, TrainingCreated)
+            resumed = TrainingResumed(
+                generation=0,
+                current_step=0,
+                total_steps=3,
+                recipe=created.recipe,
+                config=created.config,
+            )
+            try:
+                claim(other, resumed, history, {})
+            except ClaimLostError:
+                return False
+            return True
+
+    with watching(watch), pytest.raises(ClaimLostError, match="//"):
+        run(small(num_steps=200), installation=installation, heartbeat_s=0.05)
     assert "training.resumed" in types(read_log())
     assert "training.cancelled" not in types(read_log())

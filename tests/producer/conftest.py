@@ -1,4 +1,4 @@
-"""A small run of the whole trainer without torch, and its log as plain dictionaries."""
+"""An installation of its own, and its log as plain dictionaries."""
 
 import json
 from collections.abc import Callable
@@ -8,24 +8,7 @@ from typing import Any
 import pytest
 
 from consumers.log.local import LocalLogReader
-from producer.config import RunConfig, read_config
 from schemas.installation import Installation, read_installation
-
-SMALL: dict[str, Any] = {
-    "training_name": "small",
-    "model_name": "oracle",
-    "num_steps": 3,
-    "group_size": 3,
-    "groups_per_batch": 2,
-    "eval_episodes": 4,
-    "eval_every": 2,
-    "save_every": 2,
-    "tasks": {"source_type": "ids", "task_ids": ["train_01_open_settings", "train_02_enable_wifi"]},
-}
-
-
-def small(**changes: object) -> RunConfig:
-    return read_config({**SMALL, **changes})
 
 
 @pytest.fixture

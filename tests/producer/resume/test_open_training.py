@@ -1,0 +1,128 @@
+"""How a training that exists goes on: which state, which generation, and what is refused."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from producer.config import read_config
+from producer.emit import Emitter
+from producer.errors import CuaTrainError
+from producer.resume.open_training import (
+    OpenedTraining,
+    Plan,
+    open_training,
+    plan_training,
+    read_recorded_training,
+)
+from producer.training.run import run, utc_now
+from schemas.installation import Installation
+from tests.chaos.invariants import violations
+from tests.support.small_run import small
+
+ReadLog = Callable[[], list[dict[str, Any]]]
+OPEN_SETTINGS = {
+    "task_id": "open",
+    "description": "Open the Settings app.",
+    "validation_query": "current_app",
+    "expected": "com.android.settings",
+    "max_steps": 4,
+}
+
+
+def plan_of(installation: Installation, **changes: object) -> Plan:
+    """What a process would do now; it emits nothing."""
+    folder = installation.runs_dir / "small"
+    with Emitter.open(installation) as emitter:
+        recorded = read_recorded_training(emitter, "small", folder)
+        plan = plan_training(recorded, small(**changes), folder, overwrite=False)
+    assert isinstance(plan, Plan)
+    return plan
+
+
+def claim_and_die(installation: Installation, *, overwrite: bool) -> None:
+    with Emitter.open(installation) as emitter:
+        opened = open_training(
+            emitter,
+            "small",
+            small(),
+            installation.runs_dir / "small",
+            clock=utc_now,
+            overwrite=overwrite,
+        )
+        assert isinstance(opened, OpenedTraining)
+
+
+def test_a_training_goes_on_from_its_newest_state_in_the_same_generation(
+    installation: Installation,
+) -> None:
+    run(small(num_steps=2), installation=installation)
+    plan = plan_of(installation, num_steps=5)
+    assert (plan.generation, plan.begins_generation, plan.manifest.step) == (0, False, 2)
+    assert plan.state_folder is not None
+    assert plan.state_folder.name == "step-000002"
+
+
+def test_planning_emits_nothing(installation: Installation, read_log: ReadLog) -> None:
+    run(small(num_steps=1), installation=installation)
+    before = read_log()
+    plan_of(installation, num_steps=2)
+    assert read_log() == before
+
+
+def test_a_process_killed_right_after_overwriting_does_not_bring_the_old_state_back(
+    installation: Installation,
+) -> None:
+    run(small(), installation=installation)
+    claim_and_die(installation, overwrite=True)
+    plan = plan_of(installation)
+    assert (plan.generation, plan.begins_generation) == (1, False)
+    assert (plan.manifest.step, plan.state_folder) == (0, None)
+
+
+def test_states_saved_by_the_first_release_are_continued(
+    installation: Installation, read_log: ReadLog
+) -> None:
+    """Its manifests had a field that is gone."""
+    run(small(num_steps=1), installation=installation)
+    manifests = list((installation.runs_dir / "small" / "state").rglob("manifest.json"))
+    assert manifests
+    for path in manifests:
+        path.write_text(json.dumps({**json.loads(path.read_text()), "trained_seconds": 0.0}))
+    summary = run(small(num_steps=2), installation=installation)
+    assert (summary.steps, summary.generation) == (2, 0)
+    assert violations(read_log(), num_steps=2, groups=2, group_size=3) == []
+
+
+@pytest.mark.parametrize("skip_baseline", [True, False])
+def test_a_failed_step_or_evaluation_is_final_and_the_same_command_begins_a_new_generation(
+    installation: Installation, read_log: ReadLog, tmp_path: Path, *, skip_baseline: bool
+) -> None:
+    tasks = tmp_path / "tasks.json"
+    tasks.write_text(json.dumps([{**OPEN_SETTINGS, "setup": ["no-such-command"]}]))
+    config = read_config(
+        {
+            "training_name": "unlucky",
+            "model_name": "oracle",
+            "num_steps": 1,
+            "group_size": 2,
+            "groups_per_batch": 1,
+            "eval_episodes": 2,
+            "max_attempts": 1,
+            "skip_baseline": skip_baseline,
+            "tasks": {"source_type": "file", "file_path": str(tasks)},
+        }
+    )
+    with pytest.raises(CuaTrainError, match=r"every group failed|no episode of baseline"):
+        run(config, installation=installation)
+    tasks.write_text(json.dumps([OPEN_SETTINGS]))
+    summary = run(config, installation=installation)
+    assert (summary.status, summary.steps, summary.generation) == ("completed", 1, 1)
+    events = read_log()
+    kind = "training.step_superseded" if skip_baseline else "evaluation.superseded"
+    superseded = [event for event in events if event["type"] == f"cua.{kind}"]
+    assert len(superseded) == (1 if skip_baseline else 0)
+    failed = "step.failed" if skip_baseline else "evaluation.failed"
+    assert [event["type"] for event in events].count(f"cua.{failed}") == 1
