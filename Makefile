@@ -6,7 +6,7 @@ ROOT := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 BIN := $(ROOT)/.venv/bin
 MAKEFLAGS += --no-print-directory
 
-.PHONY: install run test lint format bench lock clean
+.PHONY: install run test lint format bench docs lock clean
 
 install: ## set up .venv with both commands
 	@cd "$(ROOT)" && .ci/install
@@ -25,6 +25,9 @@ format: install ## let ruff rewrite what it can
 
 bench: install ## emit, projection and rebuild in CPU-microseconds, beside plain COPY of the same rows
 	@cd "$(ROOT)" && "$(BIN)/python" -m tests.bench
+
+docs: install ## write docs/tables.md from the tables' definitions
+	@cd "$(ROOT)" && "$(BIN)/python" -m tests.support.tables_page
 
 # The pins are for every platform and Python >= 3.11; the file names no index, so it works with whichever one is configured.
 lock: install ## raise every pin to the newest release

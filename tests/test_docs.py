@@ -1,0 +1,32 @@
+"""The documentation describes what exists."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.paths import ROOT
+from tests.support.tables_page import PAGE, render
+
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+LINK = re.compile(r"\]\((?!https?://|#)([^)#]+)")
+CODE_PATH = re.compile(r"`((?:schemas|producer|consumers|alembic|tests|docs)/[\w./-]+)`")
+
+
+def test_the_page_of_tables_is_the_tables_definition() -> None:
+    assert PAGE.read_text(encoding="utf-8") == render(), "run `make docs`"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_and_paths_lead_somewhere(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    missing = [link for link in LINK.findall(text) if not (page.parent / link).exists()]
+    missing += [path for path in CODE_PATH.findall(text) if not (ROOT / path).exists()]
+    assert missing == []
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    linked = {(ROOT / "docs" / link).resolve() for link in LINK.findall(index)}
+    pages = {page for page in (ROOT / "docs").rglob("*.md") if page.name != "README.md"}
+    assert pages - linked == set()
