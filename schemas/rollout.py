@@ -1,7 +1,4 @@
-"""Facts about one attempt of an agent at a task.
-
-Its one writer runs it to its end, stream `rollout/<id>`.
-"""
+"""Events of one attempt of an agent at a task; stream `rollout/<id>`, written by who runs it."""
 
 from typing import ClassVar
 
@@ -38,11 +35,11 @@ class RolloutCreated(Payload):
     max_turns: Count
     temperature: float
     seed: int
-    """What the environment and the sampling are seeded with."""
+    """Of the environment; the rollouts of a group share it."""
 
 
 class RolloutEnvironmentRequested(Payload):
-    """The environment is being made (`env_creation`)."""
+    """The environment is being created (`env_creation`)."""
 
     TYPE: ClassVar[str] = "cua.rollout.environment_requested"
     ENTITY: ClassVar[str | None] = "rollout"
@@ -60,6 +57,7 @@ class RolloutAgentInitialized(Payload):
     STATUS: ClassVar[str | None] = "agent_init"
 
     env_creation_time_s: Seconds
+    """From the rollout's creation until the environment is up."""
 
 
 class RolloutStarted(Payload):
@@ -70,6 +68,8 @@ class RolloutStarted(Payload):
     STATUS: ClassVar[str | None] = "running"
 
     agent_init_time_s: Seconds
+    """From the environment being up until the agent's first request is ready to be sampled: near 0,
+    or long when the process was busy with other rollouts."""
     task_started_at: UtcTime
 
 
@@ -82,14 +82,14 @@ class RolloutFinished(Payload):
 
     task_ended_at: UtcTime
     rollout_time_s: Seconds
-    """From the environment's request to this fact."""
+    """From the rollout's creation to this event."""
     validation_time_s: Seconds
     task_completed: bool
     """The agent ended the episode itself."""
     task_success: bool
     """The episode counts as solved."""
     agent_reported_success: bool | None
-    """What the agent said; None when it said nothing."""
+    """The agent's own claim when it ended the episode; None when it did not end it."""
     validation_passed: bool | None
     """None when the task has no validator."""
     num_turns: Count
@@ -104,8 +104,9 @@ class RolloutFinished(Payload):
     ran_out_of_turns: bool
     attempted_completion: bool
     turn_first_success: Count | None
-    """Turn after which the validator would first have passed, where it was asked; else None."""
+    """Turn after which the validator first passed; None unless it is asked after every turn."""
     turn_task_completed: Count | None
+    """Last turn of a solved episode that the agent ended itself; else None."""
     num_tokens: Count
     """Completion tokens of all turns."""
     errors: tuple[str, ...] = ()
@@ -113,7 +114,7 @@ class RolloutFinished(Payload):
 
 
 class RolloutFailed(Payload):
-    """The attempt could not be brought to its end by no fault of the agent; never scored."""
+    """The attempt broke off through no fault of the agent; never scored."""
 
     TYPE: ClassVar[str] = "cua.rollout.failed"
     ENTITY: ClassVar[str | None] = "rollout"
@@ -127,7 +128,7 @@ class RolloutFailed(Payload):
 
 
 class RolloutCancelled(Payload):
-    """Its process died or was stopped before the end."""
+    """The attempt's process died or was stopped before the end."""
 
     TYPE: ClassVar[str] = "cua.rollout.cancelled"
     ENTITY: ClassVar[str | None] = "rollout"
@@ -138,7 +139,7 @@ class RolloutCancelled(Payload):
 
 
 class RolloutPhaseEntered(Payload):
-    """A phase of a running rollout that is no status of its own: validation, cleanup."""
+    """A phase of a running rollout that has no status of its own: validation, cleanup."""
 
     TYPE: ClassVar[str] = "cua.rollout.phase_entered"
     ENTITY: ClassVar[str | None] = "rollout"

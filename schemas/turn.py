@@ -1,4 +1,4 @@
-"""A turn: what the agent saw, said and did, with everything a trainer would need to train on it again."""
+"""A turn of a rollout, with everything a trainer would need to train on it again."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -18,17 +18,18 @@ class Sampling(Value):
     max_tokens: Count
     top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
     seed: int | None = None
+    """Of this completion's random numbers; None in events of older writers."""
 
 
 class TokenRecord(Value):
     """The tokens of one sampling call."""
 
     prompt_extends: Count | None = None
-    """None: `prompt_tokens` is the whole prompt. A turn number n: the prompt is turn n's prompt +
-    completion + these."""
+    """None: `prompt_tokens` and `prompt_images` are the whole prompt. A turn number n: they follow
+    turn n's prompt and completion."""
     prompt_tokens: Int32Array
     prompt_images: tuple[BlobRef, ...]
-    """Images of the whole prompt, in order."""
+    """In the order of their placeholders in `prompt_tokens`."""
     completion_tokens: Int32Array
     completion_logprobs: Float32Array
     """Of each completion token under the behaviour policy (temperature applied), nats."""
@@ -40,19 +41,23 @@ class TakenAction(Value):
     """One parsed action."""
 
     tool_name: str
-    """What the policy called it."""
+    """As the policy wrote it."""
     tool_args: dict[str, JsonValue]
-    """What it said, before it was turned into pixels."""
+    """As the policy wrote them, before coordinates became pixels."""
     action: Action | None
-    """None when the call could not be understood."""
+    """None when the call could not be parsed."""
     error_type: Literal["parse", "tool_name", "tool_arg", "runtime"] | None = None
     error_message: str | None = None
 
 
 class TurnTaken(Payload):
-    """One turn of a rollout: a screenshot, a completion, its actions."""
+    """One turn of a rollout: a screenshot, a completion, its actions.
+
+    Version 1 repeated the whole prompt's images in every turn and had no size of the screenshot.
+    """
 
     TYPE: ClassVar[str] = "cua.rollout.turn_taken"
+    VERSION: ClassVar[int] = 2
     ENTITY: ClassVar[str | None] = "rollout"
 
     turn: Annotated[int, Field(ge=1)]
@@ -63,8 +68,12 @@ class TurnTaken(Payload):
     screenshot_before: BlobRef
     screenshot_after: BlobRef | None
     """None when the environment died of the action."""
+    screenshot_width_px: Count | None = None
+    """Of `screenshot_before`; None in events of version 1."""
+    screenshot_height_px: Count | None = None
+    """Of `screenshot_before`; None in events of version 1."""
     text: str | None
-    """What the environment said beside the picture (on turn 1, the instruction)."""
+    """Text observed beside the screenshot: on turn 1 the instruction."""
     model_response: str
     """The completion as text."""
     tokens: TokenRecord | None
@@ -75,4 +84,4 @@ class TurnTaken(Payload):
     progress_percent: Percent
     """The rollout's progress after this turn."""
     metrics: dict[str, JsonValue] = {}
-    """timings: sample_s, environment_s."""
+    """Timings: `sample_s` (the batch's sampling call), `environment_s` (the turn's actions)."""

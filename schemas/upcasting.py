@@ -1,6 +1,7 @@
 """Old versions of payloads brought up to the current one.
 
-Pure functions, dict -> dict, one version at a time.
+Pure functions, dict -> dict, one version at a time. They run before validation, so they return
+data of an unexpected shape unchanged and leave the complaint to the schema.
 """
 
 from collections.abc import Callable
@@ -10,8 +11,29 @@ from pydantic import JsonValue
 TypeVersion = tuple[str, int]
 Upcaster = Callable[[dict[str, JsonValue]], dict[str, JsonValue]]
 
-UPCASTERS: dict[TypeVersion, Upcaster] = {}
-"""(type, version) -> function to the next version. Empty as long as every type is at version 1."""
+
+def _turn_taken_1_to_2(data: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """`prompt_images` had the whole prompt's images; from version 2 only those of the extension.
+
+    A prompt of turn t that extends turn n's has t - n new images, the last ones: version 1 was
+    written with one image per turn. A shorter list has nothing to cut.
+    """
+    tokens, turn = data.get("tokens"), data.get("turn")
+    if not isinstance(tokens, dict) or not isinstance(turn, int):
+        return data
+    extends, images = tokens.get("prompt_extends"), tokens.get("prompt_images")
+    if not isinstance(extends, int) or not isinstance(images, list):
+        return data
+    num_new = turn - extends
+    if not 0 < num_new < len(images):
+        return data
+    return data | {"tokens": tokens | {"prompt_images": images[-num_new:]}}
+
+
+UPCASTERS: dict[TypeVersion, Upcaster] = {
+    ("cua.rollout.turn_taken", 1): _turn_taken_1_to_2,
+}
+"""(type, version) -> function to the next version."""
 
 
 def upcast(

@@ -1,4 +1,4 @@
-"""A verdict on a rollout, in the rollout's own stream (rank 0) or in a scoring's stream (a second opinion)."""
+"""A verdict on a rollout, in the rollout's stream (rank 0) or a scoring's (a second opinion)."""
 
 from typing import ClassVar
 
@@ -8,7 +8,7 @@ from schemas.base import Id, Payload, Seconds, UtcTime
 
 
 class ValidationRecorded(Payload):
-    """What one validator found. One validator that could not ask is a failed rollout, not a verdict."""
+    """What one validator found. A validator that got no answer fails the rollout instead."""
 
     TYPE: ClassVar[str] = "cua.validation.recorded"
 

@@ -19,7 +19,7 @@ PREVIOUS_SCHEMA = "cua_previous"
 OPS_SCHEMA = "cua_ops"
 """What must survive a rebuild: leases, operators' drops, the migrations' revision."""
 
-PROJECTION_VERSION = 1
+PROJECTION_VERSION = 2
 """Raised when the same log gives other rows than before; tables of another version must be rebuilt.
 """
 

@@ -87,8 +87,9 @@ def sequence(turns: list[dict[str, Any]]) -> tuple[list[int], list[int], list[fl
     tokens: list[int] = []
     places: list[int] = []
     logprobs: list[float] = []
+    refs: list[str] = []
     for turn in turns:
-        record = turn["tokens"]
+        record = turn["data"]["tokens"]
         assert (record["prompt_extends"] is None) == (not tokens), (
             "a prompt that does not extend the turn before is another sequence"
         )
@@ -97,7 +98,10 @@ def sequence(turns: list[dict[str, Any]]) -> tuple[list[int], list[int], list[fl
         places += range(len(tokens), len(tokens) + len(completion))
         tokens += completion
         logprobs += numbers(record["completion_logprobs"], "f")
-    return tokens, places, logprobs, turns[-1]["tokens"]["prompt_images"]
+        # Version 1 repeats the images of the prompt that is extended.
+        is_whole = turn["dataschema"].endswith(":1")
+        refs = record["prompt_images"] if is_whole else refs + record["prompt_images"]
+    return tokens, places, logprobs, refs
 
 
 def check_loss(events: list[dict[str, Any]], blobs: Path, number: int) -> dict[str, Any]:
@@ -131,7 +135,7 @@ def check_loss(events: list[dict[str, Any]], blobs: Path, number: int) -> dict[s
     turns = defaultdict(list)
     for event in events:
         if event["type"] == "cua.rollout.turn_taken":
-            turns[event["subject"].partition("/")[2]].append(event["data"])
+            turns[event["subject"].partition("/")[2]].append(event)
     samples = [
         sample
         for event in events

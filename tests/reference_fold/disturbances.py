@@ -72,6 +72,23 @@ def come_from_later_code(said: list[Said], random: Random) -> None:
     )
 
 
+def come_from_older_code(said: list[Said], random: Random) -> None:
+    """A turn in version 1: every image of the prompt so far, and no size of the screenshot."""
+    turns = [index for index, one in enumerate(said) if b'"cua.rollout.turn_taken"' in one.value]
+    if not turns:
+        return
+    index = random.choice(turns)
+    event = json.loads(said[index].value)
+    data = event["data"]
+    if not event["dataschema"].endswith(":2"):
+        return
+    del data["screenshot_width_px"], data["screenshot_height_px"]
+    if data["tokens"]:
+        earlier = [f"blob:sha256:{turn:064x}" for turn in range(1, data["turn"])]
+        data["tokens"]["prompt_images"] = earlier + data["tokens"]["prompt_images"]
+    said[index] = _edited(said[index], dataschema=event["dataschema"][:-1] + "1", data=data)
+
+
 def come_in_another_version(said: list[Said], random: Random) -> None:
     """A known type in a version that this code does not know."""
     index = random.randrange(len(said))
@@ -97,6 +114,7 @@ DISTURBANCES: tuple[Disturbance, ...] = (
     claim_wrongly,
     garble,
     come_from_later_code,
+    come_from_older_code,
     come_in_another_version,
     contradict,
 )

@@ -137,7 +137,8 @@ class StreamFold:
     def _apply(self, event: dict[str, Any], tables: Tables) -> None:
         type_, data = event["type"], event["data"]
         owner = self.subject.split("/")[1]
-        if type_ not in ROWS or not event["dataschema"].endswith(":1"):
+        versions = {"1", "2"} if type_ == "cua.rollout.turn_taken" else {"1"}
+        if type_ not in ROWS or event["dataschema"].split(":")[-1] not in versions:
             raise ParkedError(type_)
         entity, new = entity_of(type_, data, owner)
         old = self.statuses.get(entity) if entity else None

@@ -307,6 +307,16 @@ def ended(message: str, name: str, end: str = "ended_at", column: str = "end_tim
     return handler
 
 
+def added_images(event: Row) -> list[str]:
+    """Images that a turn adds to the prompt it extends. Version 1 lists those before them too."""
+    tokens, images = event["data"]["tokens"], list(event["data"]["tokens"]["prompt_images"])
+    if event["dataschema"].endswith(":1") and tokens["prompt_extends"] is not None:
+        added = event["data"]["turn"] - tokens["prompt_extends"]
+        while len(images) > added > 0:
+            images.pop(0)
+    return images
+
+
 def turn(tables: Tables, data: Row, event: Row, owner: str) -> None:
     key = str(ids.turn_id(UUID(owner), data["turn"]))
     tokens = data["tokens"]
@@ -348,6 +358,7 @@ def turn(tables: Tables, data: Row, event: Row, owner: str) -> None:
         {
             "prompt_extends": tokens["prompt_extends"],
             "num_prompt_tokens": len(base64.b64decode(tokens["prompt_tokens"])) // 4,
+            "prompt_images": added_images(event),
         }
         if tokens
         else {}
@@ -355,7 +366,7 @@ def turn(tables: Tables, data: Row, event: Row, owner: str) -> None:
     seen: dict[str, Row | None] = {
         "screenshot_before": {
             "screenshot_uri": data["screenshot_before"],
-            "model_input_json": shown | pick(tokens, "prompt_images sampling") if tokens else None,
+            "model_input_json": shown | pick(tokens, "sampling") if tokens else None,
         },
         "screenshot_after": (
             {"screenshot_uri": data["screenshot_after"]} if data["screenshot_after"] else None

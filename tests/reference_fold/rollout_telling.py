@@ -210,7 +210,7 @@ class RolloutTelling(Telling):
             prompt_images=(picture,),
             completion_tokens=encode_int32(range(shape.completion_tokens)),
             completion_logprobs=encode_float32([-0.5] * shape.completion_tokens),
-            sampling=Sampling(temperature=1.0, max_tokens=64),
+            sampling=Sampling(temperature=1.0, max_tokens=64, seed=number),
             stop_reason="stop",
         )
         action = Terminate() if done else Click(x=10 * number, y=20)
@@ -233,6 +233,8 @@ class RolloutTelling(Telling):
             policy_version=self.version,
             screenshot_before=picture,
             screenshot_after=picture if not done else None,
+            screenshot_width_px=1080,
+            screenshot_height_px=2400,
             text="Turn\ton wifi \x00" if number == 1 else None,
             model_response=response,
             tokens=tokens if self.random.random() < 0.9 else None,

@@ -1,4 +1,4 @@
-"""For any history, however it is disturbed, batched and interrupted, the tables are the reference fold's."""
+"""Whatever history, disturbances, batches and restarts, the tables equal the reference fold's."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -14,7 +14,13 @@ from consumers.projection.schema import ProjectedSchema
 from consumers.status import count_held
 from consumers.tables import ROW_TABLES, STATE_TABLES
 from tests.reference_fold.comparison import database_tables, differences, plain_tables
-from tests.reference_fold.disturbances import DISTURBANCES, Disturbance, contradict, repeat
+from tests.reference_fold.disturbances import (
+    DISTURBANCES,
+    Disturbance,
+    come_from_older_code,
+    contradict,
+    repeat,
+)
 from tests.reference_fold.histories import Shape, history, interleaved
 from tests.reference_fold.reference import fold
 from tests.support.memory_log import MemoryLog
@@ -48,7 +54,7 @@ def empty(connection: Connection) -> None:
 
 
 def project_in_pieces(connection: Connection, log: MemoryLog, random: Random) -> None:
-    """Batches of any size; now and then the projector is another one, which knows nothing but the tables."""
+    """Batches of any size; now and then a new projector, which knows the tables alone."""
     schema = ProjectedSchema(connection, "cua", log.log_id)
     schema.load()
     left = list(log.records)
@@ -123,6 +129,32 @@ def test_a_change_from_a_foreign_stream_before_the_row_is_there_is_lost_in_any_b
     project_in_pieces(connection, log, random)
 
     reference = fold((record.key, record.value) for record in log.records)
+    assert differences(plain_tables(reference.tables), database_tables(migrated_url)) == []
+
+
+def test_turns_of_the_first_version_have_the_rows_of_the_reference(
+    migrated_url: str, connection: Connection
+) -> None:
+    random = Random(1)
+    said = history("run", 1, Shape(turns=3, has_trouble=False))
+    for _ in range(40):
+        come_from_older_code(said, random)
+    versions = [
+        one.value.split(b"urn:cua:cua.rollout.turn_taken:")[1][:1]
+        for one in said
+        if b"urn:cua:cua.rollout.turn_taken:" in one.value
+    ]
+    assert set(versions) == {b"1", b"2"}
+    log = MemoryLog()
+    for one in said:
+        log.append(one.subject, one.value)
+
+    project_in_pieces(connection, log, random)
+
+    reference = fold((record.key, record.value) for record in log.records)
+    assert reference.count("parked") == 0
+    inputs = [row.get("model_input_json") for row in reference.tables["obs"].values()]
+    assert {len(shown["prompt_images"]) for shown in inputs if shown} == {1}
     assert differences(plain_tables(reference.tables), database_tables(migrated_url)) == []
 
 
