@@ -1,70 +1,77 @@
-"""The interface Environment: a device that is looked at, acted on and asked.
+"""The Environment interface: a device with screenshots, actions and a shell.
 
-Implementations import no torch.
-
-Synchronous by design: the rollout engine runs each environment on a worker thread with a deadline,
-so that one that hangs is a failed attempt and nothing else.
+Synchronous: the rollout engine calls each environment on a thread of its own with a deadline, so a
+device that hangs fails one attempt and blocks no other. Implementations import no torch.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 from producer.task import Task
 from schemas.actions import Action
+from schemas.blobs import blob_ref
 
 
 class EnvironmentFailedError(Exception):
-    """The device died, hung or never came up: the attempt is a failure, not the agent's."""
+    """The device failed or did not start. The attempt failed; the agent is not to blame."""
 
 
 class ActionRefusedError(Exception):
-    """The device is well but cannot do this (a click outside the screen, an unknown app).
+    """The device works but cannot do this: a click off the screen, an unknown app.
 
-    The agent's runtime error.
+    The message is reported to the agent.
     """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Screenshot:
     """What the device shows."""
 
     png: bytes
     """PNG file, RGB."""
     width_px: int
+    """Width of the screen, px."""
     height_px: int
+    """Height of the screen, px."""
+
+    @cached_property
+    def ref(self) -> str:
+        """The name of the PNG in the blob store; hashed on first use."""
+        return blob_ref(self.png)
 
 
 class Environment(Protocol):
-    """One device for one episode. Used from one thread at a time."""
+    """One device for one episode. Used by one thread at a time."""
 
     env_type: str
-    """`android_sim`, `gbox`, ..."""
+    """Implementation: `android_sim`, `gbox` ..."""
     box_type: str
-    """`android` or `linux`."""
+    """Operating system: `android` or `linux`."""
 
     @property
     def provider_id(self) -> str:
-        """The provider's name for this device (column gbox_id); known after `open`."""
+        """The provider's id of the device (column gbox_id); empty before `open`."""
         ...
 
     def open(self, task: Task, seed: int) -> Screenshot:
-        """Bring a fresh device up, vary it by `seed`, run `task.setup`, show the first screen.
+        """Start a device varied by `seed`, run `task.setup`; the first screenshot.
 
         EnvironmentFailedError.
         """
         ...
 
     def act(self, action: Action) -> Screenshot:
-        """Do it and show the screen after it has settled.
+        """Perform the action and wait until the screen has settled; the screenshot after it.
 
-        ActionRefusedError (screen unchanged) or EnvironmentFailedError.
+        ActionRefusedError: the screen is unchanged. EnvironmentFailedError.
         """
         ...
 
     def shell(self, command: str) -> str:
-        """What a device's shell prints; the only thing a validator sees. EnvironmentFailedError."""
+        """Run a shell command; its output. Validators use nothing else. EnvironmentFailedError."""
         ...
 
     def close(self) -> None:
-        """Give the device back; twice is once; raises nothing."""
+        """Release the device. Idempotent; raises nothing."""
         ...

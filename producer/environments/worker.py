@@ -1,7 +1,9 @@
-"""Runs one environment's calls on a thread of its own, so that one that hangs is given up without stopping anything else.
+"""Runs the calls of one environment on a thread of its own, so that a hanging call blocks no other.
 
-Guarantees: jobs of one worker run one after the other; every job's outcome is put once on the shared queue, unless the worker was
-abandoned first; a thread that never returns is a daemon and dies with the process.
+Jobs run in order, one at a time. The outcome of each is put on the shared queue exactly once,
+unless the worker was abandoned before. Python cannot stop a thread: a hanging call keeps running,
+as does its device, until it returns (the queued jobs, such as closing the device, then still run)
+or the process exits (the thread is a daemon).
 """
 
 import threading
@@ -18,13 +20,15 @@ class JobDone(Generic[Owner]):
     """The outcome of one job."""
 
     owner: Owner
+    """Whose worker ran it."""
     value: object
+    """What the job returned; None if it raised."""
     error: BaseException | None
-    """What the job raised; `value` is None then."""
+    """What the job raised; None if it returned."""
 
 
 class EnvironmentWorker(Generic[Owner]):
-    """A thread for one owner (a rollout)."""
+    """One thread, for one owner (a rollout). No method blocks."""
 
     def __init__(self, owner: Owner, done: "SimpleQueue[JobDone[Owner]]", name: str) -> None:
         self._owner = owner
@@ -35,24 +39,23 @@ class EnvironmentWorker(Generic[Owner]):
         self._thread.start()
 
     def submit(self, job: Callable[[], object]) -> None:
-        """Run the job after those before it; does not wait."""
+        """Queue a job."""
         self._jobs.put(job)
 
-    def finish(self) -> None:
-        """Let the thread end after the jobs it has; does not wait."""
-        self._jobs.put(None)
-
     def abandon(self) -> None:
-        """Whatever the thread still does, its outcome is dropped."""
+        """Let the thread end after the queued jobs, and drop the outcomes of all still to come.
+
+        A call that hangs is not interrupted.
+        """
         self._is_abandoned = True
         self._jobs.put(None)
 
     def _run(self) -> None:
-        while (job := self._jobs.get()) is not None and not self._is_abandoned:
+        while (job := self._jobs.get()) is not None:
             value, failure = None, None
             try:
                 value = job()
-            except BaseException as error:  # noqa: BLE001  # the boundary of one environment: whatever it raises is a failed attempt
+            except BaseException as error:  # noqa: BLE001  # process boundary of one environment
                 failure = error
             if not self._is_abandoned:
                 self._done.put(JobDone(self._owner, value, failure))

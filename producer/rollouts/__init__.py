@@ -1,1 +1,1 @@
-"""Rollouts: an episode, the engine that runs many of them at once, and the events that they state."""
+"""Rollouts: the episode, the engine that runs many at once, and the events they emit."""

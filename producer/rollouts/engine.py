@@ -1,15 +1,14 @@
-"""Runs many rollouts at once and samples for all that wait as one batch.
+"""Runs many episodes at once and has the policy sample for all that are ready as one batch.
 
-A place that becomes free is refilled.
-
-It knows nothing of groups: plans go in, results come out in the order in which they end. A retry is
-a plan that the caller adds.
+It knows no groups: plans go in, results come out in the order in which episodes end. A retry is a
+plan that the caller submits.
 """
 
 import math
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack
 from datetime import datetime
 from queue import Empty, SimpleQueue
 from time import monotonic
@@ -20,6 +19,8 @@ from producer.environments.worker import JobDone
 from producer.policy.policy import Policy
 from producer.rollouts.episode import Episode, EpisodeSettings
 from producer.rollouts.plan import RolloutPlan, RolloutResult
+from producer.rollouts.requests import Sampled
+from producer.rollouts.running import RunningEpisode
 
 BATCH_WAIT_S = 0.05
 """How long the first rollout that is ready waits for others to join its batch: many times a
@@ -31,8 +32,9 @@ EnvironmentFactory = Callable[[RolloutPlan], Environment]
 class RolloutEngine:
     """The rollout engine.
 
-    Guarantees: at most `max_concurrent` environments exist; every plan yields one result; when
-    `run` is closed or interrupted, what is under way is cancelled and said so. Not thread-safe.
+    Guarantees: at most `max_concurrent` environments exist, hung ones apart; every plan yields one
+    result; a batch has a fixed order, whichever environment answers first; when `run` is closed or
+    interrupted, episodes under way are recorded as cancelled. Not thread-safe.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class RolloutEngine:
         on_begin: Callable[[RolloutPlan], None],
         check_stop: Callable[[], None],
     ) -> None:
+        """`on_begin` is called before a plan's first event; `check_stop` raises to stop the run."""
         self._check_stop = check_stop
         self._on_begin = on_begin
         self._policy = policy
@@ -56,95 +59,95 @@ class RolloutEngine:
         self._emitter = emitter
         self._clock = clock
         self._pending: deque[RolloutPlan] = deque()
-        self._active: set[Episode] = set()
-        self._done: SimpleQueue[JobDone[Episode]] = SimpleQueue()
+        self._active: set[RunningEpisode] = set()
+        self._done: SimpleQueue[JobDone[RunningEpisode]] = SimpleQueue()
 
     def submit(self, plan: RolloutPlan, *, first: bool = False) -> None:
-        """Run this too; `first`: before the others (a retry that a group waits for)."""
+        """Queue a plan; `first`: before the others (a retry that a group waits for)."""
         self._pending.appendleft(plan) if first else self._pending.append(plan)
 
     def run(self) -> Generator[RolloutResult, None, None]:
-        """Results as they come, until nothing is left (plans may be added between results)."""
+        """Results as they come, until no plan is left (plans may be submitted between results)."""
         try:
             while self._pending or self._active:
                 self._check_stop()
                 self._refill()
-                self._await_jobs()
+                self._await_environments()
                 yield from self._harvest()
                 self._sample()
         finally:
-            for rollout in self._active:
-                if rollout.phase != "over":
-                    rollout.cancel("the run was stopped")
-                self._policy.forget(rollout.plan.id)
+            with ExitStack() as every:
+                for running in self._active:
+                    every.callback(self._policy.forget, running.plan.id)
+                    every.callback(running.cancel)
             self._active.clear()
             self._pending.clear()
 
     def _refill(self) -> None:
         while self._pending and len(self._active) < self._max_concurrent:
             plan = self._pending.popleft()
-            rollout = Episode(
+            environment = self._make_environment(plan)
+            episode = Episode(
                 plan,
-                self._make_environment(plan),
+                environment,
                 policy_name=self._policy.name,
                 policy_version=self._policy.version,
                 settings=self._settings,
                 emitter=self._emitter,
                 clock=self._clock,
-                done=self._done,
             )
-            self._active.add(rollout)
+            running = RunningEpisode(
+                episode, environment, self._done, max_answer_s=self._settings.max_turn_time_s
+            )
+            self._active.add(running)
             self._on_begin(plan)
-            rollout.begin()
+            running.begin()
 
-    def _await_jobs(self) -> None:
-        """Take what the environments brought, until all have answered or the first that is ready has waited long enough."""
-        waiting = {rollout for rollout in self._active if rollout.phase not in {"deciding", "over"}}
+    def _await_environments(self) -> None:
+        """Until all have answered, or the first rollout that is ready has waited long enough."""
+        waiting = {running for running in self._active if running.waits_for_environment}
         batch_until_s = monotonic() + BATCH_WAIT_S if len(waiting) < len(self._active) else math.inf
         while waiting:
-            until_s = min(batch_until_s, *(rollout.deadline_s for rollout in waiting))
+            until_s = min(batch_until_s, *(running.deadline_s for running in waiting))
+            timeout_s = max(0.0, min(until_s - monotonic(), threading.TIMEOUT_MAX))
             try:
-                job = self._done.get(
-                    timeout=max(0.0, min(until_s - monotonic(), threading.TIMEOUT_MAX))
-                )
+                job = self._done.get(timeout=timeout_s)
             except Empty:
                 now_s = monotonic()
-                for rollout in [rollout for rollout in waiting if rollout.deadline_s <= now_s]:
-                    rollout.fail(
-                        "environment_timeout",
-                        f"the device gave no answer for {self._settings.max_turn_time_s:g} s",
-                    )
-                    waiting.discard(rollout)
+                for running in [running for running in waiting if running.deadline_s <= now_s]:
+                    running.give_up()
+                    waiting.discard(running)
                 if now_s >= batch_until_s or len(waiting) < len(self._active):
                     return
                 continue
-            rollout = job.owner
-            if rollout.phase == "over":
-                continue
-            rollout.on_job(job)
-            if rollout.phase in {"deciding", "over"}:
-                waiting.discard(rollout)
+            job.owner.on_job(job)
+            if job.owner in waiting and not job.owner.waits_for_environment:
+                waiting.discard(job.owner)
                 batch_until_s = min(batch_until_s, monotonic() + BATCH_WAIT_S)
 
     def _harvest(self) -> Iterator[RolloutResult]:
-        for rollout in [rollout for rollout in self._active if rollout.phase == "over"]:
-            self._active.discard(rollout)
-            self._policy.forget(rollout.plan.id)
-            if rollout.result is not None:
-                yield rollout.result
+        for running in [running for running in self._active if running.result is not None]:
+            self._active.discard(running)
+            self._policy.forget(running.plan.id)
+            if running.result is not None:
+                yield running.result
 
     def _sample(self) -> None:
-        deciding = [rollout for rollout in self._active if rollout.phase == "deciding"]
-        if not deciding:
+        ready = [
+            (running, running.sample.request)
+            for running in sorted(self._active, key=_place)
+            if running.sample is not None
+        ]
+        if not ready:
             return
-        # In a fixed order, so that a batch is the same whichever environment answered first.
-        deciding.sort(
-            key=lambda rollout: (
-                rollout.plan.group_num,
-                rollout.plan.env_index,
-                rollout.plan.attempt,
-            )
-        )
-        completions = self._policy.sample([rollout.request() for rollout in deciding])
-        for rollout, completion in zip(deciding, completions, strict=True):
-            rollout.on_completion(completion)
+        started_at, started_s = self._clock(), monotonic()
+        completions = self._policy.sample([request for _, request in ready])
+        seconds = monotonic() - started_s
+        for (running, _), completion in zip(ready, completions, strict=True):
+            running.answer(Sampled(completion, started_at, started_s, seconds))
+
+
+def _place(running: RunningEpisode) -> tuple[int, int, int]:
+    """Orders a batch."""
+    plan = running.plan
+    return plan.group_num, plan.env_index, plan.attempt

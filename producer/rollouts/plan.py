@@ -1,7 +1,4 @@
-"""What is to be rolled out, and what came of it.
-
-Frozen data between the loop and the rollout engine.
-"""
+"""Plans and results of rollouts and groups: frozen data between the loop and the engine."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,6 +8,7 @@ from uuid import UUID
 from producer.policy.learner import TrainedTurn
 from producer.task import Task
 from schemas.group import SourceType
+from schemas.rollout import RolloutFinished
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +23,7 @@ class RolloutSource:
     batch: int
     """Position in the task data; 0 for evaluations."""
     stream: str
-    """Where the facts of its groups go: `training/<id>` or `evaluation/<id>`."""
+    """That the events of its groups go to: `training/<id>` or `evaluation/<id>`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +31,7 @@ class RolloutPlan:
     """One attempt at one place of a group."""
 
     name: str
-    """The text id."""
+    """The text id (column rollout_id)."""
     id: UUID
     source: RolloutSource
     group_id: UUID
@@ -46,20 +44,20 @@ class RolloutPlan:
     max_turns: int
     temperature: float
     seed: int
-    """Of the environment: shared by a group, so that its rollouts begin alike."""
+    """Of the environment; shared by a group, so that its rollouts start from the same screen."""
     sampling_seed: int
-    """Of this rollout's completions."""
+    """Of this rollout's completions; each turn derives its own from it."""
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutResult:
-    """What an attempt came to."""
+    """The end of one attempt."""
 
     plan: RolloutPlan
-    status: Literal["completed", "failed", "cancelled"]
+    status: Literal["completed", "failed"]
     success: bool
     reward: float
-    """0 when not completed, and not to be used then."""
+    """0 and meaningless when the attempt was not completed."""
     num_turns: int
     num_tokens: int
     """Completion tokens."""
@@ -77,6 +75,57 @@ class RolloutResult:
     def is_scored(self) -> bool:
         """Whether its reward counts."""
         return self.status == "completed"
+
+
+def completed_result(
+    plan: RolloutPlan,
+    finished: RolloutFinished,
+    *,
+    policy_version: int,
+    turns: tuple[TrainedTurn, ...],
+    turn_seconds: float,
+) -> RolloutResult:
+    """The result of an attempt that ended with this event."""
+    return RolloutResult(
+        plan=plan,
+        status="completed",
+        success=finished.task_success,
+        reward=finished.reward,
+        num_turns=finished.num_turns,
+        num_tokens=finished.num_tokens,
+        policy_version=policy_version,
+        turns=turns,
+        num_parse_errors=finished.parse_errors
+        + finished.tool_name_errors
+        + finished.tool_arg_errors,
+        turn_seconds=turn_seconds,
+    )
+
+
+def failed_result(
+    plan: RolloutPlan,
+    error_type: str,
+    error_message: str,
+    *,
+    num_turns: int,
+    policy_version: int,
+    turn_seconds: float,
+) -> RolloutResult:
+    """The result of an attempt that broke off: no reward and nothing to train on."""
+    return RolloutResult(
+        plan=plan,
+        status="failed",
+        success=False,
+        reward=0.0,
+        num_turns=num_turns,
+        num_tokens=0,
+        policy_version=policy_version,
+        turns=(),
+        num_parse_errors=0,
+        turn_seconds=turn_seconds,
+        error_type=error_type,
+        error_message=error_message,
+    )
 
 
 GroupPlace = tuple[int, int]
@@ -105,7 +154,7 @@ class GroupPlan:
 
 @dataclass(frozen=True, slots=True)
 class GroupOutcome:
-    """A group that has ended."""
+    """The end of a group."""
 
     plan: GroupPlan
     results: tuple[RolloutResult, ...]
@@ -115,9 +164,11 @@ class GroupOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """What the log already has of a source."""
+    """What earlier processes recorded of a source, read back from the log."""
 
     results: Mapping[GroupPlace, RolloutResult] = field(default_factory=dict)
+    """Of places that have a scored rollout."""
     next_attempt: Mapping[GroupPlace, int] = field(default_factory=dict)
+    """Of places that were attempted."""
     statuses: Mapping[UUID, str] = field(default_factory=dict)
     """Of groups."""

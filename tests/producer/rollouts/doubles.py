@@ -12,9 +12,14 @@ from uuid import UUID
 from PIL import Image
 
 from producer.environments.environment import ActionRefusedError, EnvironmentFailedError, Screenshot
-from producer.policy.policy import Completion, SampleRequest
+from producer.policy.policy import Completion, SampledTokens, SampleRequest
+from producer.rollouts.episode import EpisodeSettings
+from producer.rollouts.plan import RolloutPlan, RolloutSource
 from producer.task import Task
+from producer.tasks.statements import task_facts
+from schemas import ids
 from schemas.actions import Action, Click, Terminate
+from schemas.catalogue import stream
 from schemas.turn import TakenAction
 
 
@@ -41,7 +46,7 @@ class Devices:
 class ScriptedEnvironment:
     """A device with one setting: a click anywhere turns wifi on.
 
-    Fails or hangs at its n-th action when told to.
+    Fails or hangs at its n-th action when told to; a hanging action ends when `released` is set.
     """
 
     env_type = "scripted"
@@ -55,6 +60,8 @@ class ScriptedEnvironment:
         self._actions = 0
         self._is_open = False
         self.wifi = False
+        self.released = threading.Event()
+        self.num_closes = 0
 
     @property
     def provider_id(self) -> str:
@@ -76,7 +83,7 @@ class ScriptedEnvironment:
             message = "the device died"
             raise EnvironmentFailedError(message)
         if self._actions == self._hangs_at:
-            threading.Event().wait()
+            self.released.wait()
         if not isinstance(action, Click):
             message = f"cannot {action.type}"
             raise ActionRefusedError(message)
@@ -88,33 +95,53 @@ class ScriptedEnvironment:
         return "1\n" if self.wifi else "0\n"
 
     def close(self) -> None:
+        self.num_closes += 1
         if self._is_open:
             self._is_open = False
             self._devices.changed(-1)
 
 
 class ScriptedPolicy:
-    """Says what a function of the request says.
+    """Decides by a function of the request.
 
-    Remembers how big its batches were and what it was told to forget.
+    Records its batches and which episodes it was told to forget; `has_tokens`: as a network would,
+    with prompts that extend each other.
     """
 
     name = "scripted"
     version = 3
 
-    def __init__(self, decide: Callable[[SampleRequest], Action | None]) -> None:
+    def __init__(
+        self, decide: Callable[[SampleRequest], Action | None], *, has_tokens: bool = False
+    ) -> None:
         self._decide = decide
-        self.batches: list[int] = []
+        self._has_tokens = has_tokens
+        self.batches: list[list[UUID]] = []
         self.forgotten: list[UUID] = []
 
     def sample(self, requests: Sequence[SampleRequest]) -> list[Completion]:
-        self.batches.append(len(requests))
-        return [self._completion(self._decide(request)) for request in requests]
+        self.batches.append([request.episode for request in requests])
+        return [
+            self._completion(self._decide(request), self._tokens(request)) for request in requests
+        ]
 
     def forget(self, episode: UUID) -> None:
         self.forgotten.append(episode)
 
-    def _completion(self, action: Action | None) -> Completion:
+    def _tokens(self, request: SampleRequest) -> SampledTokens | None:
+        if not self._has_tokens:
+            return None
+        turn = len(request.history) + 1
+        return SampledTokens(
+            prompt_extends=turn - 1 or None,
+            prompt_tokens=(turn, 7),
+            num_prompt_images=turn,
+            completion_tokens=(8,),
+            completion_logprobs=(-0.5,),
+            stop_reason="stop",
+        )
+
+    def _completion(self, action: Action | None, tokens: SampledTokens | None) -> Completion:
         if action is None:
             taken = TakenAction(
                 tool_name="?",
@@ -123,15 +150,41 @@ class ScriptedPolicy:
                 error_type="parse",
                 error_message="no action in it",
             )
-            return Completion("mumble", (taken,), None)
+            return Completion("mumble", (taken,), tokens)
         taken = TakenAction(
             tool_name=action.type, tool_args=action.model_dump(mode="json"), action=action
         )
-        return Completion(action.type, (taken,), None)
+        return Completion(action.type, (taken,), tokens)
 
 
 def click_then_stop(request: SampleRequest) -> Action:
     return Terminate() if request.history else Click(x=3, y=4)
 
 
+def plan(index: int, attempt: int = 0) -> RolloutPlan:
+    stated, validator = task_facts(WIFI)
+    name = ids.rollout_name("t", 0, "step-1", 0, index, attempt)
+    return RolloutPlan(
+        name=name,
+        id=ids.rollout_id(name),
+        source=SOURCE,
+        group_id=ids.group_id(STEP, 0),
+        group_num=0,
+        env_index=index,
+        attempt=attempt,
+        task=WIFI,
+        task_row_id=stated.id,
+        validator_row_id=validator.id if validator else None,
+        max_turns=4,
+        temperature=1.0,
+        seed=7,
+        sampling_seed=index,
+    )
+
+
 WIFI = Task("wifi", "Wifi", "Turn wifi on.", "easy", "settings", 4, "wifi_enabled", "True")
+
+TRAINING = ids.training_id("t")
+STEP = ids.step_id(TRAINING, 0, 1)
+SOURCE = RolloutSource("step", STEP, "step-1", 0, 0, stream("training", TRAINING))
+SETTINGS = EpisodeSettings(TRAINING, 12, 1800.0, 30.0, turn_cost=0.02, parse_error_cost=0.1)

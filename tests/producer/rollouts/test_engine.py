@@ -1,7 +1,7 @@
-"""Many rollouts at once: what is said of each, and what happens to those whose device dies or hangs."""
+"""Many rollouts at once: the events of each, and those whose device dies or hangs."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,57 +9,38 @@ from pathlib import Path
 import pytest
 
 from producer.emit import Emitter
-from producer.environments.environment import Environment
+from producer.environments.environment import Environment, Screenshot
 from producer.errors import StopRequestedError
 from producer.policy.policy import SampleRequest
 from producer.rollouts.engine import RolloutEngine
-from producer.rollouts.episode import EpisodeSettings
-from producer.rollouts.plan import RolloutPlan, RolloutResult, RolloutSource
-from producer.tasks.statements import task_facts
-from schemas import ids
+from producer.rollouts.plan import RolloutPlan, RolloutResult
+from producer.rollouts.token_records import total_prompt_images
+from producer.seeds import derived_seed
+from producer.task import Task
 from schemas.actions import Action, Click, Terminate, Type
 from schemas.catalogue import stream
-from schemas.installation import read_installation
 from schemas.rollout import RolloutFinished
 from schemas.turn import TurnTaken
+from tests.producer.rollouts.conftest import DEVICE, ROLLOUT, payloads_of, types_of
 from tests.producer.rollouts.doubles import (
-    WIFI,
+    SETTINGS,
     Devices,
     ScriptedEnvironment,
     ScriptedPolicy,
     click_then_stop,
+    plan,
 )
 
-TRAINING = ids.training_id("t")
-STEP = ids.step_id(TRAINING, 0, 1)
-SOURCE = RolloutSource("step", STEP, "step-1", 0, 0, stream("training", TRAINING))
+
+def turns_of(emitter: Emitter) -> list[TurnTaken]:
+    return [one for one in payloads_of(emitter, ROLLOUT) if isinstance(one, TurnTaken)]
 
 
-@pytest.fixture
-def emitter(tmp_path: Path) -> Iterator[Emitter]:
-    with Emitter.open(read_installation({"CUA_HOME": str(tmp_path)})) as opened:
-        yield opened
-
-
-def plan(index: int, attempt: int = 0) -> RolloutPlan:
-    stated, validator = task_facts(WIFI)
-    name = ids.rollout_name("t", 0, "step-1", 0, index, attempt)
-    return RolloutPlan(
-        name=name,
-        id=ids.rollout_id(name),
-        source=SOURCE,
-        group_id=ids.group_id(STEP, 0),
-        group_num=0,
-        env_index=index,
-        attempt=attempt,
-        task=WIFI,
-        task_row_id=stated.id,
-        validator_row_id=validator.id if validator else None,
-        max_turns=4,
-        temperature=1.0,
-        seed=7,
-        sampling_seed=index,
-    )
+def join_worker(plan: RolloutPlan) -> None:
+    for thread in threading.enumerate():
+        if thread.name == plan.name:
+            thread.join(10.0)
+            assert not thread.is_alive()
 
 
 def make_engine(
@@ -70,14 +51,13 @@ def make_engine(
     max_concurrent: int = 8,
     turn_time_s: float = 30.0,
     check_stop: Callable[[], None] = lambda: None,
+    has_tokens: bool = False,
 ) -> tuple[RolloutEngine, ScriptedPolicy]:
-    policy = ScriptedPolicy(decide)
+    policy = ScriptedPolicy(decide, has_tokens=has_tokens)
     engine = RolloutEngine(
         policy=policy,
         make_environment=make,
-        settings=EpisodeSettings(
-            TRAINING, 12, 1800.0, turn_time_s, turn_cost=0.02, parse_error_cost=0.1
-        ),
+        settings=replace(SETTINGS, max_turn_time_s=turn_time_s),
         max_concurrent=max_concurrent,
         emitter=emitter,
         clock=lambda: datetime.now(UTC),
@@ -87,18 +67,14 @@ def make_engine(
     return engine, policy
 
 
-def types_of(emitter: Emitter, subject: str) -> list[str]:
-    emitter.flush()
-    return [
-        event.envelope.type.removeprefix("cua.")
-        for event in emitter.log.read_back(subject, {}).events
-    ]
-
-
 def run_one(
-    emitter: Emitter, decide: Callable[[SampleRequest], Action | None], environment: Environment
+    emitter: Emitter,
+    decide: Callable[[SampleRequest], Action | None],
+    environment: Environment,
+    *,
+    has_tokens: bool = False,
 ) -> RolloutResult:
-    engine, _ = make_engine(emitter, decide, lambda _plan: environment)
+    engine, _ = make_engine(emitter, decide, lambda _plan: environment, has_tokens=has_tokens)
     engine.submit(plan(0))
     (result,) = engine.run()
     return result
@@ -110,7 +86,7 @@ def test_a_solved_rollout_says_everything_from_its_creation_to_its_verdict(
     result = run_one(emitter, click_then_stop, ScriptedEnvironment(Devices()))
     assert (result.status, result.success, result.num_turns) == ("completed", True, 2)
     assert result.reward == pytest.approx(1.0 - 2 * 0.02)
-    assert types_of(emitter, stream("rollout", plan(0).id)) == [
+    assert types_of(emitter, ROLLOUT) == [
         "rollout.created",
         "rollout.environment_requested",
         "rollout.agent_initialized",
@@ -121,7 +97,7 @@ def test_a_solved_rollout_says_everything_from_its_creation_to_its_verdict(
         "validation.recorded",
         "rollout.finished",
     ]
-    assert types_of(emitter, stream("environment", ids.environment_id(plan(0).id))) == [
+    assert types_of(emitter, DEVICE) == [
         "environment.requested",
         "environment.creation_started",
         "environment.started",
@@ -133,9 +109,7 @@ def test_screenshots_of_a_turn_are_in_the_blob_store_before_and_after(
     emitter: Emitter, tmp_path: Path
 ) -> None:
     run_one(emitter, click_then_stop, ScriptedEnvironment(Devices()))
-    emitter.flush()
-    events = emitter.log.read_back(stream("rollout", plan(0).id), {}).events
-    turns = [event.payload for event in events if isinstance(event.payload, TurnTaken)]
+    turns = turns_of(emitter)
     assert turns[0].screenshot_after == turns[1].screenshot_before != turns[0].screenshot_before
     stored = {path.name for path in (tmp_path / "blobs").rglob("*") if path.is_file()}
     digests = {
@@ -152,8 +126,7 @@ def test_screenshots_of_a_turn_are_in_the_blob_store_before_and_after(
 def test_running_out_of_turns_is_an_outcome_that_is_judged(emitter: Emitter) -> None:
     result = run_one(emitter, lambda _request: Click(x=1, y=1), ScriptedEnvironment(Devices()))
     assert (result.status, result.success, result.num_turns) == ("completed", True, 4)
-    emitter.flush()
-    payload = emitter.log.read_back(stream("rollout", plan(0).id), {}).events[-1].payload
+    payload = payloads_of(emitter, ROLLOUT)[-1]
     assert isinstance(payload, RolloutFinished)
     assert (payload.ran_out_of_turns, payload.task_completed, payload.agent_reported_success) == (
         True,
@@ -170,8 +143,7 @@ def test_what_cannot_be_understood_or_done_is_counted_and_costs(emitter: Emitter
     )
     assert not result.success
     assert result.reward == pytest.approx(-3 * 0.02 - 0.1)
-    emitter.flush()
-    payload = emitter.log.read_back(stream("rollout", plan(0).id), {}).events[-1].payload
+    payload = payloads_of(emitter, ROLLOUT)[-1]
     assert isinstance(payload, RolloutFinished)
     assert (payload.parse_errors, payload.runtime_errors, payload.num_total_actions) == (1, 1, 3)
 
@@ -182,19 +154,16 @@ def test_a_device_that_dies_is_a_failed_attempt_and_never_a_reward_of_zero(
 ) -> None:
     result = run_one(emitter, click_then_stop, ScriptedEnvironment(Devices(), **environment))
     assert (result.status, result.is_scored, result.error_type) == ("failed", False, "environment")
-    assert types_of(emitter, stream("rollout", plan(0).id))[-1] == "rollout.failed"
-    assert (
-        types_of(emitter, stream("environment", ids.environment_id(plan(0).id)))[-1]
-        == "environment.failed"
-    )
+    assert types_of(emitter, ROLLOUT)[-1] == "rollout.failed"
+    assert types_of(emitter, DEVICE)[-1] == "environment.failed"
 
 
 def test_a_device_that_hangs_is_given_up_while_the_others_go_on(emitter: Emitter) -> None:
-    devices = Devices()
+    hanging = ScriptedEnvironment(Devices(), hangs_at=1)
     engine, _ = make_engine(
         emitter,
         click_then_stop,
-        lambda plan: ScriptedEnvironment(devices, hangs_at=1 if plan.env_index == 1 else 0),
+        lambda plan: hanging if plan.env_index == 1 else ScriptedEnvironment(Devices()),
         turn_time_s=0.3,
     )
     for index in range(3):
@@ -202,6 +171,7 @@ def test_a_device_that_hangs_is_given_up_while_the_others_go_on(emitter: Emitter
     results = {result.plan.env_index: result for result in engine.run()}
     assert [results[index].status for index in range(3)] == ["completed", "failed", "completed"]
     assert results[1].error_type == "environment_timeout"
+    hanging.released.set()
 
 
 def test_no_more_devices_exist_at_once_than_allowed_and_every_plan_has_one_result(
@@ -217,7 +187,7 @@ def test_no_more_devices_exist_at_once_than_allowed_and_every_plan_has_one_resul
     assert results == list(range(10))
     assert devices.most <= 3
     assert devices.open_now == 0
-    assert max(policy.batches) > 1
+    assert max(len(batch) for batch in policy.batches) > 1
     assert len(policy.forgotten) == 10
 
 
@@ -254,8 +224,136 @@ def test_a_stop_cancels_what_is_under_way_and_says_so(emitter: Emitter) -> None:
     engine.submit(plan(0))
     with pytest.raises(StopRequestedError):
         list(engine.run())
-    assert types_of(emitter, stream("rollout", plan(0).id))[-1] == "rollout.cancelled"
-    assert (
-        types_of(emitter, stream("environment", ids.environment_id(plan(0).id)))[-1]
-        == "environment.terminated"
+    assert types_of(emitter, ROLLOUT)[-1] == "rollout.cancelled"
+    assert types_of(emitter, DEVICE)[-1] == "environment.terminated"
+
+
+@pytest.mark.parametrize(
+    "environment", [{}, {"fails_to_open": True}, {"fails_at": 1}], ids=["ends", "unopened", "dies"]
+)
+def test_an_environment_is_closed_exactly_once_before_the_result(
+    emitter: Emitter, environment: dict[str, bool]
+) -> None:
+    device = ScriptedEnvironment(Devices(), **environment)
+    run_one(emitter, click_then_stop, device)
+    assert device.num_closes == 1
+    join_worker(plan(0))
+    assert device.num_closes == 1
+
+
+def test_a_dead_device_is_gone_before_the_retry_opens_another(emitter: Emitter) -> None:
+    devices = Devices()
+    engine, _ = make_engine(
+        emitter,
+        click_then_stop,
+        lambda plan: ScriptedEnvironment(devices, fails_at=1 - plan.attempt),
+        max_concurrent=1,
     )
+    engine.submit(plan(0))
+    engine.submit(plan(1))
+    for result in engine.run():
+        if not result.is_scored:
+            engine.submit(plan(result.plan.env_index, attempt=1), first=True)
+    assert (devices.most, devices.open_now) == (1, 0)
+
+
+def test_a_hung_device_that_answers_at_last_is_closed_once_and_changes_nothing(
+    emitter: Emitter,
+) -> None:
+    device = ScriptedEnvironment(Devices(), hangs_at=1)
+    engine, _ = make_engine(emitter, click_then_stop, lambda _plan: device, turn_time_s=0.2)
+    engine.submit(plan(0))
+    (result,) = engine.run()
+    assert result.error_type == "environment_timeout"
+    assert device.num_closes == 0
+    before = types_of(emitter, ROLLOUT), types_of(emitter, DEVICE)
+
+    device.released.set()
+    join_worker(plan(0))
+
+    assert device.num_closes == 1
+    assert (types_of(emitter, ROLLOUT), types_of(emitter, DEVICE)) == before
+    assert (before[0][-1], before[1][-1]) == ("rollout.failed", "environment.failed")
+
+
+def test_closing_the_run_early_cancels_and_closes_every_device_exactly_once(
+    emitter: Emitter,
+) -> None:
+    devices: dict[int, ScriptedEnvironment] = {}
+
+    def make(plan: RolloutPlan) -> ScriptedEnvironment:
+        # The first ends, the second is in the middle of an action, the third has just begun.
+        devices[plan.env_index] = ScriptedEnvironment(
+            Devices(), hangs_at=1 if plan.env_index == 1 else 0
+        )
+        return devices[plan.env_index]
+
+    def decide(request: SampleRequest) -> Action:
+        return Terminate() if request.episode == plan(0).id else Click(x=1, y=1)
+
+    engine, policy = make_engine(emitter, decide, make)
+    for index in range(3):
+        engine.submit(plan(index))
+    results = engine.run()
+    assert next(results).plan.env_index == 0
+    results.close()
+    devices[1].released.set()
+    for index in range(3):
+        join_worker(plan(index))
+    assert [devices[index].num_closes for index in range(3)] == [1, 1, 1]
+    assert sorted(policy.forgotten) == sorted(plan(index).id for index in range(3))
+    for index in (1, 2):
+        assert types_of(emitter, stream("rollout", plan(index).id))[-1] == "rollout.cancelled"
+    results.close()
+    assert [devices[index].num_closes for index in range(3)] == [1, 1, 1]
+
+
+def test_a_batch_is_in_the_order_of_places_whichever_device_answers_first(
+    emitter: Emitter,
+) -> None:
+    opened = [threading.Event() for _ in range(4)]
+
+    class InReverse(ScriptedEnvironment):
+        def __init__(self, index: int) -> None:
+            super().__init__(Devices())
+            self.index = index
+
+        def open(self, task: Task, seed: int) -> Screenshot:
+            if self.index < 3:
+                assert opened[self.index + 1].wait(10.0)
+            opened[self.index].set()
+            return super().open(task, seed)
+
+    engine, policy = make_engine(emitter, click_then_stop, lambda plan: InReverse(plan.env_index))
+    for index in (2, 0, 3, 1):
+        engine.submit(plan(index))
+    list(engine.run())
+    places = {plan(index).id: index for index in range(4)}
+    for batch in policy.batches:
+        assert [places[episode] for episode in batch] == sorted(places[each] for each in batch)
+
+
+def test_a_turn_records_its_seed_the_size_of_the_screen_and_the_images_that_it_adds(
+    emitter: Emitter,
+) -> None:
+    requests: list[SampleRequest] = []
+
+    def decide(request: SampleRequest) -> Action:
+        requests.append(request)
+        return Click(x=1, y=1)
+
+    run_one(emitter, decide, ScriptedEnvironment(Devices()), has_tokens=True)
+    turns = turns_of(emitter)
+    assert [(turn.screenshot_width_px, turn.screenshot_height_px) for turn in turns] == [
+        (32, 48)
+    ] * 4
+    records = [turn.tokens for turn in turns if turn.tokens is not None]
+    assert [record.prompt_extends for record in records] == [None, 1, 2, 3]
+    assert [record.prompt_images for record in records] == [
+        (turn.screenshot_before,) for turn in turns
+    ]
+    assert [record.sampling.seed for record in records] == [
+        derived_seed(0, turn) for turn in (1, 2, 3, 4)
+    ]
+    assert [record.sampling.seed for record in records] == [request.seed for request in requests]
+    assert total_prompt_images(turns) == {1: 1, 2: 2, 3: 3, 4: 4}

@@ -1,0 +1,151 @@
+"""Payloads of a rollout's events, built from plain values. Pure: emits and stores nothing."""
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import pairwise
+
+from producer.environments.environment import Environment
+from producer.policy.policy import PastTurn, SampleRequest
+from producer.rewards import Outcome, binary_reward
+from producer.rollouts.plan import RolloutPlan
+from producer.rollouts.requests import Acted, Judged, Sampled
+from producer.rollouts.token_records import token_record
+from schemas.actions import Terminate
+from schemas.environment import EnvironmentRequested
+from schemas.rollout import RolloutCreated, RolloutFinished
+from schemas.turn import TakenAction, TurnTaken
+from schemas.validation import ValidationRecorded
+
+
+def rollout_created(plan: RolloutPlan, policy_name: str, policy_version: int) -> RolloutCreated:
+    """The attempt as planned."""
+    return RolloutCreated(
+        rollout_id=plan.name,
+        source_type=plan.source.type,
+        source_id=plan.source.id,
+        group_id=plan.group_id,
+        batch=plan.source.batch,
+        group_num=plan.group_num,
+        env_index=plan.env_index,
+        attempt=plan.attempt,
+        task_id=plan.task_row_id,
+        model_path=policy_name,
+        policy_version=policy_version,
+        is_eval=plan.source.type != "step",
+        max_turns=plan.max_turns,
+        temperature=plan.temperature,
+        seed=plan.seed,
+    )
+
+
+def environment_requested(environment: Environment, seed: int) -> EnvironmentRequested:
+    """The environment that the attempt asks for."""
+    return EnvironmentRequested(
+        env_type=environment.env_type, box_type=environment.box_type, config={"seed": seed}
+    )
+
+
+def turn_taken(
+    request: SampleRequest,
+    sampled: Sampled,
+    acted: Acted,
+    *,
+    max_turns: int,
+    policy_version: int,
+    is_over: bool,
+    ended_at: datetime,
+) -> TurnTaken:
+    """One turn: the request has what the agent saw, `acted` what came of its actions."""
+    completion, seen = sampled.completion, request.screenshot
+    turn = len(request.history) + 1
+    return TurnTaken(
+        turn=turn,
+        started_at=sampled.started_at,
+        ended_at=ended_at,
+        policy_version=policy_version,
+        screenshot_before=seen.ref,
+        screenshot_after=acted.screenshot.ref,
+        screenshot_width_px=seen.width_px,
+        screenshot_height_px=seen.height_px,
+        text=request.task.description if turn == 1 else None,
+        model_response=completion.text,
+        tokens=None if completion.tokens is None else token_record(request, completion.tokens),
+        actions=acted.actions,
+        reward=0.0,
+        episode_done=is_over,
+        progress_percent=100.0 if is_over else 100.0 * turn / max_turns,
+        metrics={
+            "sample_s": round(sampled.seconds, 6),
+            "environment_s": round(acted.seconds, 6),
+        },
+    )
+
+
+def validation_recorded(
+    plan: RolloutPlan, judged: Judged, validated_at: datetime
+) -> ValidationRecorded | None:
+    """The verdict; None for a task without a validator."""
+    verdict = judged.verdict
+    if verdict is None or plan.validator_row_id is None:
+        return None
+    return ValidationRecorded(
+        rollout_id=plan.id,
+        validator_id=plan.validator_row_id,
+        validated_at=validated_at,
+        validation_query=verdict.query,
+        expected_result=verdict.expected,
+        actual_result=verdict.actual,
+        success=verdict.success,
+        execution_time_s=judged.seconds,
+        details=verdict.details,
+    )
+
+
+def rollout_finished(
+    plan: RolloutPlan,
+    judged: Judged,
+    turns: Sequence[PastTurn],
+    actions: Sequence[TakenAction],
+    *,
+    turn_cost: float,
+    parse_error_cost: float,
+    ended_at: datetime,
+    rollout_time_s: float,
+) -> RolloutFinished:
+    """What the episode came to, its reward included; `actions`: of all turns, in order."""
+    passed = None if judged.verdict is None else judged.verdict.success
+    success = passed is True
+    termination = next(
+        (call.action for call in actions if isinstance(call.action, Terminate)), None
+    )
+    is_ended = termination is not None
+    errors = Counter(call.error_type for call in actions)
+    outcome = Outcome(
+        success, len(turns), errors["parse"] + errors["tool_name"] + errors["tool_arg"]
+    )
+    calls = [(call.tool_name, call.tool_args) for call in actions]
+    return RolloutFinished(
+        task_ended_at=ended_at,
+        rollout_time_s=rollout_time_s,
+        validation_time_s=judged.seconds,
+        task_completed=is_ended,
+        task_success=success,
+        agent_reported_success=None if termination is None else termination.status == "success",
+        validation_passed=passed,
+        num_turns=len(turns),
+        reward=binary_reward(outcome, turn_cost=turn_cost, parse_error_cost=parse_error_cost),
+        num_total_actions=len(calls),
+        consecutive_repeated_actions=sum(one == other for one, other in pairwise(calls)),
+        parse_errors=errors["parse"],
+        tool_name_errors=errors["tool_name"],
+        tool_arg_errors=errors["tool_arg"],
+        runtime_errors=errors["runtime"],
+        ran_out_of_turns=not is_ended and len(turns) >= plan.max_turns,
+        attempted_completion=is_ended,
+        turn_first_success=None,
+        turn_task_completed=len(turns) if success and is_ended else None,
+        num_tokens=sum(len(turn.tokens.completion_tokens) for turn in turns if turn.tokens),
+        errors=tuple(call.error_message for call in actions if call.error_message),
+        summary={"task_id": plan.task.task_id, "seed": plan.seed},
+    )

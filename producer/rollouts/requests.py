@@ -1,0 +1,163 @@
+"""What an episode waits for, and the answers it gets.
+
+An episode is a generator that yields requests; `answer = yield from Open(...)` is typed. `Sample`
+is answered by the policy, the others by `perform`, which runs on the environment's own thread.
+"""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from datetime import datetime
+from time import monotonic
+
+from producer.environments.environment import ActionRefusedError, Environment, Screenshot
+from producer.policy.policy import Completion, SampleRequest
+from producer.task import Task
+from producer.validators import Verdict, judge
+from schemas.actions import Answer, Terminate
+from schemas.turn import TakenAction
+
+
+class EpisodeFailedError(Exception):
+    """Thrown into an episode whose environment failed or hangs: no fault of the agent."""
+
+    def __init__(self, error_type: str, message: str, *, is_hung: bool = False) -> None:
+        super().__init__(message)
+        self.error_type = error_type
+        """As in RolloutFailed."""
+        self.is_hung = is_hung
+        """The environment does not answer, so nothing more can be asked of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The environment is up."""
+
+    screenshot: Screenshot
+    provider_id: str
+    up_s: float
+    """Monotonic time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Bring the environment up with the task prepared."""
+
+    task: Task
+    seed: int
+
+    def __iter__(self) -> Generator["Open", Opened, Opened]:
+        return (yield self)
+
+    def perform(self, environment: Environment) -> Opened:
+        """Raises what the environment raises."""
+        screenshot = environment.open(self.task, self.seed)
+        if not isinstance(screenshot, Screenshot):
+            message = f"{environment.env_type}.open returned {type(screenshot).__name__}"
+            raise TypeError(message)
+        return Opened(screenshot, environment.provider_id, monotonic())
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """The policy's completion."""
+
+    completion: Completion
+    started_at: datetime
+    """When its batch went to the policy."""
+    started_s: float
+    """The same, monotonic."""
+    seconds: float
+    """That the batch's sampling took."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Have the policy sample one turn."""
+
+    request: SampleRequest
+
+    def __iter__(self) -> Generator["Sample", Sampled, Sampled]:
+        return (yield self)
+
+
+@dataclass(frozen=True, slots=True)
+class Acted:
+    """What came of a turn's actions."""
+
+    screenshot: Screenshot
+    """After the last action that was carried out."""
+    actions: tuple[TakenAction, ...]
+    """Those tried, with the errors of those that the device refused."""
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """Carry a turn's actions out, up to the first that ends the episode."""
+
+    actions: tuple[TakenAction, ...]
+    screenshot: Screenshot
+    """What the device shows now."""
+
+    def __iter__(self) -> Generator["Act", Acted, Acted]:
+        return (yield self)
+
+    def perform(self, environment: Environment) -> Acted:
+        """Raises what the environment raises, except for an action that it refuses."""
+        begun_s = monotonic()
+        screenshot, taken = self.screenshot, []
+        for call in self.actions:
+            result = call
+            if call.action is not None and not isinstance(call.action, Terminate | Answer):
+                try:
+                    screenshot = environment.act(call.action)
+                except ActionRefusedError as error:
+                    result = call.model_copy(
+                        update={"error_type": "runtime", "error_message": str(error)}
+                    )
+            taken.append(result)
+            if isinstance(call.action, Terminate):
+                break
+        return Acted(screenshot, tuple(taken), monotonic() - begun_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The validator's verdict."""
+
+    verdict: Verdict | None
+    """None for a task without a validator."""
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Ask the device whether the task is solved."""
+
+    task: Task
+
+    def __iter__(self) -> Generator["Judge", Judged, Judged]:
+        return (yield self)
+
+    def perform(self, environment: Environment) -> Judged:
+        """Raises what the environment raises."""
+        begun_s = monotonic()
+        verdict = judge(self.task, environment.shell) if self.task.is_judged else None
+        return Judged(verdict, monotonic() - begun_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """Give the environment back."""
+
+    def __iter__(self) -> Generator["Close", None, None]:
+        return (yield self)
+
+    def perform(self, environment: Environment) -> None:
+        """Raises what the environment raises."""
+        environment.close()
+
+
+EnvironmentRequest = Open | Act | Judge | Close
+Request = EnvironmentRequest | Sample
+EpisodeAnswer = Opened | Sampled | Acted | Judged | None

@@ -1,0 +1,117 @@
+"""An episode under way: its generator, and the thread that its environment runs on."""
+
+import math
+from collections.abc import Callable
+from functools import partial
+from queue import SimpleQueue
+from time import monotonic
+from typing import cast
+
+from producer.environments.environment import Environment
+from producer.environments.worker import EnvironmentWorker, JobDone
+from producer.rollouts.episode import Episode
+from producer.rollouts.plan import RolloutResult
+from producer.rollouts.requests import (
+    Close,
+    EpisodeAnswer,
+    EpisodeFailedError,
+    Request,
+    Sample,
+)
+
+
+class RunningEpisode:
+    """Performs an episode's requests, but for `Sample`, which it leaves to the engine.
+
+    Guarantees: waits for nothing; the environment is closed exactly once, however the episode ends
+    (a hung one when it answers again, if ever); `cancel` is idempotent. Not thread-safe.
+    """
+
+    def __init__(
+        self,
+        episode: Episode,
+        environment: Environment,
+        done: "SimpleQueue[JobDone[RunningEpisode]]",
+        *,
+        max_answer_s: float,
+    ) -> None:
+        """`done` gets what the environment answers; `max_answer_s`: until it counts as hung."""
+        self.plan = episode.plan
+        self.sample: Sample | None = None
+        """What it waits for, when that is the policy."""
+        self.deadline_s = math.inf
+        """Monotonic time at which the environment counts as hung."""
+        self.result: RolloutResult | None = None
+        """Set when the episode is over."""
+        self._steps = episode.run()
+        self._environment = environment
+        self._max_answer_s = max_answer_s
+        self._worker = EnvironmentWorker(self, done, name=episode.plan.name)
+        self._is_close_submitted = self._has_ended = False
+
+    @property
+    def waits_for_environment(self) -> bool:
+        """Whether its next step comes from the environment's thread."""
+        return self.sample is None and self.result is None
+
+    def begin(self) -> None:
+        """Run to its first request."""
+        self._advance(lambda: next(self._steps))
+
+    def answer(self, answer: EpisodeAnswer) -> None:
+        """Go on with the answer to its request."""
+        self._advance(lambda: self._steps.send(answer))
+
+    def on_job(self, job: "JobDone[RunningEpisode]") -> None:
+        """Go on with what came of a request to the environment; ignored when the episode is over.
+
+        Raises what the job raised when that is no Exception (KeyboardInterrupt).
+        """
+        error = job.error
+        if self.result is not None:
+            return
+        if error is None:
+            # The generator has yielded the request whose `perform` returned this.
+            self.answer(cast("EpisodeAnswer", job.value))
+        elif isinstance(error, Exception):
+            self._throw(EpisodeFailedError("environment", f"{type(error).__name__}: {error}"))
+        else:
+            raise error
+
+    def give_up(self) -> None:
+        """End the episode as failed: its environment hangs."""
+        message = f"the environment did not answer within {self._max_answer_s:g} s"
+        self._throw(EpisodeFailedError("environment_timeout", message, is_hung=True))
+
+    def cancel(self) -> None:
+        """End the episode as cancelled, if it is not over."""
+        try:
+            self._steps.close()
+        finally:
+            self._end()
+
+    def _throw(self, failure: EpisodeFailedError) -> None:
+        self._advance(lambda: self._steps.throw(failure))
+
+    def _advance(self, step: Callable[[], Request]) -> None:
+        self.sample, self.deadline_s = None, math.inf
+        try:
+            request = step()
+        except StopIteration as end:
+            self.result = end.value
+            self._end()
+            return
+        if isinstance(request, Sample):
+            self.sample = request
+            return
+        self._is_close_submitted = isinstance(request, Close)
+        self.deadline_s = monotonic() + self._max_answer_s
+        self._worker.submit(partial(request.perform, self._environment))
+
+    def _end(self) -> None:
+        if self._has_ended:
+            return
+        self._has_ended = True
+        if not self._is_close_submitted:
+            self._worker.submit(self._environment.close)
+        self._worker.abandon()

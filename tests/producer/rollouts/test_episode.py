@@ -1,0 +1,190 @@
+"""An episode driven by hand, without threads: what it asks for, and how it ends."""
+
+import threading
+from datetime import UTC, datetime
+from time import monotonic
+from typing import cast
+
+import pytest
+
+from producer.emit import Emitter
+from producer.policy.policy import Completion
+from producer.rollouts.episode import Episode
+from producer.rollouts.plan import RolloutResult
+from producer.rollouts.requests import (
+    Act,
+    Acted,
+    Close,
+    EpisodeAnswer,
+    EpisodeFailedError,
+    Judge,
+    Open,
+    Opened,
+    Request,
+    Sample,
+    Sampled,
+)
+from schemas.environment import EnvironmentFailed, EnvironmentTerminated
+from schemas.rollout import RolloutAgentInitialized, RolloutCancelled, RolloutFailed, RolloutStarted
+from schemas.turn import TurnTaken
+from tests.producer.rollouts.conftest import DEVICE, ROLLOUT, payloads_of, types_of
+from tests.producer.rollouts.doubles import (
+    SETTINGS,
+    Devices,
+    ScriptedEnvironment,
+    ScriptedPolicy,
+    click_then_stop,
+    picture,
+    plan,
+)
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Drive:
+    """Performs requests on the spot, up to one at which the test steps in."""
+
+    def __init__(self, emitter: Emitter) -> None:
+        self.environment = ScriptedEnvironment(Devices())
+        self.policy = ScriptedPolicy(click_then_stop)
+        episode = Episode(
+            plan(0),
+            self.environment,
+            policy_name="scripted",
+            policy_version=3,
+            settings=SETTINGS,
+            emitter=emitter,
+            clock=lambda: NOW,
+        )
+        self.steps = episode.run()
+        self.asked: list[type[Request]] = []
+        self.result: RolloutResult | None = None
+
+    def until(self, number: int = 1000) -> Request | None:
+        """Answer so many requests; the one after them, None at the end."""
+        request = next(self.steps)
+        try:
+            for _ in range(number):
+                self.asked.append(type(request))
+                request = self.steps.send(self._answer(request))
+        except StopIteration as end:
+            self.result = end.value
+            return None
+        return request
+
+    def _answer(self, request: Request) -> EpisodeAnswer:
+        if isinstance(request, Sample):
+            (completion,) = self.policy.sample([request.request])
+            return Sampled(completion, NOW, monotonic(), 0.25)
+        return cast("EpisodeAnswer", request.perform(self.environment))
+
+
+def test_an_episode_opens_takes_turns_is_judged_and_closes(emitter: Emitter) -> None:
+    drive = Drive(emitter)
+    assert drive.until() is None
+    assert drive.asked == [Open, Sample, Act, Sample, Act, Judge, Close]
+    assert drive.result is not None
+    assert (drive.result.status, drive.result.success, drive.result.num_turns) == (
+        "completed",
+        True,
+        2,
+    )
+    assert drive.environment.num_closes == 1
+
+
+@pytest.mark.parametrize("number", range(7))
+def test_closing_the_generator_cancels_at_any_request_and_leaves_the_device_to_the_caller(
+    emitter: Emitter, number: int
+) -> None:
+    drive = Drive(emitter)
+    assert drive.until(number) is not None
+    drive.steps.close()
+    drive.steps.close()
+    cancelled, terminated = payloads_of(emitter, ROLLOUT)[-1], payloads_of(emitter, DEVICE)[-1]
+    assert cancelled == RolloutCancelled(reason="the run was stopped", ended_at=NOW)
+    assert terminated == EnvironmentTerminated(
+        terminated_at=NOW, status_message="the run was stopped"
+    )
+    assert drive.environment.num_closes == 0
+
+
+@pytest.mark.parametrize("number", [0, 2, 5])
+def test_a_failure_is_recorded_before_the_device_is_given_back(
+    emitter: Emitter, number: int
+) -> None:
+    drive = Drive(emitter)
+    drive.until(number)
+    request = drive.steps.throw(EpisodeFailedError("environment", "the device died"))
+    assert isinstance(request, Close)
+    num_turns = {0: 0, 2: 0, 5: 2}[number]
+    assert payloads_of(emitter, ROLLOUT)[-1] == RolloutFailed(
+        error_type="environment",
+        error_message="the device died",
+        num_turns=num_turns,
+        ended_at=NOW,
+    )
+    assert payloads_of(emitter, DEVICE)[-1] == EnvironmentFailed(
+        error_message="the device died", terminated_at=NOW
+    )
+    with pytest.raises(StopIteration) as end:
+        drive.steps.send(None)
+    result = end.value.value
+    assert isinstance(result, RolloutResult)
+    assert (result.status, result.error_type, result.error_message, result.num_turns) == (
+        "failed",
+        "environment",
+        "the device died",
+        num_turns,
+    )
+    assert (result.is_scored, result.turns) == (False, ())
+
+
+def test_nothing_more_is_asked_of_a_hung_device(emitter: Emitter) -> None:
+    drive = Drive(emitter)
+    drive.until(2)
+    with pytest.raises(StopIteration) as end:
+        drive.steps.throw(EpisodeFailedError("environment_timeout", "no answer", is_hung=True))
+    assert end.value.value.error_type == "environment_timeout"
+    assert types_of(emitter, ROLLOUT)[-1] == "rollout.failed"
+
+
+def test_a_device_that_hangs_while_it_is_given_back_keeps_the_failure_that_came_first(
+    emitter: Emitter,
+) -> None:
+    drive = Drive(emitter)
+    drive.until(2)
+    drive.steps.throw(EpisodeFailedError("environment", "the device died"))
+    with pytest.raises(StopIteration) as end:
+        drive.steps.throw(EpisodeFailedError("environment_timeout", "no answer", is_hung=True))
+    assert end.value.value.error_message == "the device died"
+    assert types_of(emitter, ROLLOUT).count("rollout.failed") == 1
+
+
+def test_the_times_to_a_running_agent_are_measured_from_when_the_device_was_up(
+    emitter: Emitter,
+) -> None:
+    drive = Drive(emitter)
+    before_s = monotonic()
+    next(drive.steps)
+    up_s = monotonic()
+    threading.Event().wait(0.02)  # the engine is busy with others
+    drive.steps.send(Opened(picture(1), "scripted-1", up_s))
+    payloads = payloads_of(emitter, ROLLOUT)
+    initialized = next(one for one in payloads if isinstance(one, RolloutAgentInitialized))
+    started = next(one for one in payloads if isinstance(one, RolloutStarted))
+    assert 0 <= initialized.env_creation_time_s <= up_s - before_s
+    assert 0.02 <= started.agent_init_time_s <= monotonic() - up_s
+    drive.steps.close()
+
+
+def test_the_time_of_a_turn_is_from_its_batch_to_the_end_of_its_actions(emitter: Emitter) -> None:
+    drive = Drive(emitter)
+    drive.until(1)
+    drive.steps.send(Sampled(Completion("wait", (), None), NOW, monotonic() - 5.0, 4.0))
+    drive.steps.send(Acted(picture(2), (), 0.5))
+    drive.steps.throw(EpisodeFailedError("environment", "died"))
+    with pytest.raises(StopIteration) as end:
+        drive.steps.send(None)
+    assert 5.0 <= end.value.value.turn_seconds < 60.0
+    turn = next(one for one in payloads_of(emitter, ROLLOUT) if isinstance(one, TurnTaken))
+    assert turn.metrics == {"sample_s": 4.0, "environment_s": 0.5}
