@@ -1,8 +1,11 @@
 """Recomputes a training's numbers from `cua-project tail --json` alone. Imports nothing of ours.
 
     cua-project tail --json --offset start --training NAME > events.jsonl
-    python tests/oracles/recompute.py events.jsonl                        group means and advantages
-    python tests/oracles/recompute.py events.jsonl --loss --blobs FOLDER  one step's loss, with plain transformers and peft
+    python tests/oracles/recompute.py events.jsonl
+    python tests/oracles/recompute.py events.jsonl --loss --blobs FOLDER
+
+The first recomputes group means and advantages, the second one step's loss with plain transformers
+and peft.
 
 Prints one JSON object; exit 1 when a number differs by more than its tolerance.
 """
@@ -36,7 +39,7 @@ def numbers(text: str, kind: str) -> list[Any]:
 
 
 def check_groups(events: list[dict[str, Any]]) -> dict[str, Any]:
-    """Every finished group's mean, sd and success, and every sample's advantage, from the rollouts' own facts."""
+    """Mean, sd and success of finished groups and advantages of samples, from RolloutFinished."""
     config = next(
         event["data"]["config"]
         for event in events
@@ -83,7 +86,7 @@ def check_groups(events: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def sequence(turns: list[dict[str, Any]]) -> tuple[list[int], list[int], list[float], list[str]]:
-    """One rollout as (tokens, places of sampled tokens, their log-probs when sampled, refs of its screenshots)."""
+    """One rollout as (tokens, indices of sampled tokens, their log-probs, screenshot refs)."""
     tokens: list[int] = []
     places: list[int] = []
     logprobs: list[float] = []
@@ -105,7 +108,10 @@ def sequence(turns: list[dict[str, Any]]) -> tuple[list[int], list[int], list[fl
 
 
 def check_loss(events: list[dict[str, Any]], blobs: Path, number: int) -> dict[str, Any]:
-    """Loss of step `number` (one substep, importance sampling): -sum of ratio x advantage over the sampled tokens."""
+    """Loss of step `number`: -sum of ratio x advantage over the sampled tokens.
+
+    For one substep and the loss importance_sampling.
+    """
     import torch
     from peft import PeftModel
     from PIL import Image

@@ -1,4 +1,4 @@
-"""Tables as plain values, so that what the database holds and what the reference fold says can be compared with `==`."""
+"""Tables as plain values, so that the database and the reference fold compare with `==`."""
 
 import json
 import math

@@ -1,7 +1,7 @@
-"""The reference fold: what the tables must say, computed from the log's bytes as plainly as possible.
+"""The reference fold: the tables, computed from the log's bytes as plainly as possible.
 
-Independent of the code it judges: it imports nothing of consumers and, of schemas, the ids alone. It reads raw JSON, keeps plain
-dicts, and goes through a stream one record at a time. It knows no batch, no database and no merging.
+Independent of the code it tests: it imports nothing of consumers and, of schemas, only the ids. It
+reads raw JSON into plain dicts, one record at a time; no batches, no database, no merging.
 """
 
 import json

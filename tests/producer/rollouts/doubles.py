@@ -1,6 +1,6 @@
 """Strict scripted stand-ins for a device and a policy.
 
-They do what the test says and nothing else.
+They do what a test scripts and nothing else.
 """
 
 import io

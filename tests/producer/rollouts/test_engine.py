@@ -80,7 +80,7 @@ def run_one(
     return result
 
 
-def test_a_solved_rollout_says_everything_from_its_creation_to_its_verdict(
+def test_a_solved_rollout_is_recorded_from_its_creation_to_its_verdict(
     emitter: Emitter,
 ) -> None:
     result = run_one(emitter, click_then_stop, ScriptedEnvironment(Devices()))
@@ -136,10 +136,10 @@ def test_running_out_of_turns_is_an_outcome_that_is_judged(emitter: Emitter) -> 
     assert payload.consecutive_repeated_actions == 3
 
 
-def test_what_cannot_be_understood_or_done_is_counted_and_costs(emitter: Emitter) -> None:
-    said: list[Action | None] = [None, Type(text="x"), Terminate()]
+def test_actions_that_cannot_be_parsed_or_done_are_counted_and_cost(emitter: Emitter) -> None:
+    actions: list[Action | None] = [None, Type(text="x"), Terminate()]
     result = run_one(
-        emitter, lambda request: said[len(request.history)], ScriptedEnvironment(Devices())
+        emitter, lambda request: actions[len(request.history)], ScriptedEnvironment(Devices())
     )
     assert not result.success
     assert result.reward == pytest.approx(-3 * 0.02 - 0.1)
@@ -207,7 +207,7 @@ def test_a_retry_added_between_results_runs(emitter: Emitter) -> None:
     assert statuses == [(0, "failed"), (1, "completed")]
 
 
-def test_a_stop_cancels_what_is_under_way_and_says_so(emitter: Emitter) -> None:
+def test_a_stop_cancels_rollouts_under_way_and_records_it(emitter: Emitter) -> None:
     stop = threading.Event()
 
     def check() -> None:
