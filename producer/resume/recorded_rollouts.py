@@ -7,7 +7,14 @@ from producer.errors import NotFoundError
 from producer.log.stream_history import StreamHistory
 from producer.policy.learner import TrainedTurn
 from producer.policy.policy import SampledTokens
-from producer.rollouts.plan import GroupPlan, RolloutPlan, RolloutResult, RolloutSource
+from producer.rollouts.plan import (
+    GroupPlan,
+    RolloutPlan,
+    RolloutResult,
+    RolloutSource,
+    completed_result,
+)
+from producer.rollouts.token_records import total_prompt_images
 from schemas import ids
 from schemas.arrays import decode_float32, decode_int32
 from schemas.rollout import RolloutCreated, RolloutFinished
@@ -45,39 +52,37 @@ def recorded_result(
     taken = [event.payload for event in history.events if isinstance(event.payload, TurnTaken)]
     try:
         trained = taken if plan.source.type == "step" else []
+        num_images = total_prompt_images(trained)
         turns = tuple(
-            _trained_turn(turn, turn.tokens, read_blob) for turn in trained if turn.tokens
+            _trained_turn(turn, turn.tokens, num_images[turn.turn], read_blob)
+            for turn in trained
+            if turn.tokens
         )
     except NotFoundError:
         return None
-    return RolloutResult(
-        plan=plan,
-        status="completed",
-        success=finished.task_success,
-        reward=finished.reward,
-        num_turns=finished.num_turns,
-        num_tokens=finished.num_tokens,
+    return completed_result(
+        plan,
+        finished,
         policy_version=taken[0].policy_version if taken else 0,
         turns=turns,
-        num_parse_errors=finished.parse_errors
-        + finished.tool_name_errors
-        + finished.tool_arg_errors,
         turn_seconds=sum((turn.ended_at - turn.started_at).total_seconds() for turn in taken),
     )
 
 
 def _trained_turn(
-    turn: TurnTaken, tokens: TokenRecord, read_blob: Callable[[str], bytes]
+    turn: TurnTaken, tokens: TokenRecord, num_images: int, read_blob: Callable[[str], bytes]
 ) -> TrainedTurn:
     png = read_blob(turn.screenshot_before)
-    # Width and height stand in PNG's IHDR chunk.
-    width_px, height_px = (int.from_bytes(png[at : at + 4], "big") for at in (16, 20))
+    width_px, height_px = turn.screenshot_width_px, turn.screenshot_height_px
+    if width_px is None or height_px is None:
+        # Events of version 1 have no size; PNG's IHDR chunk has it.
+        width_px, height_px = (int.from_bytes(png[at : at + 4], "big") for at in (16, 20))
     return TrainedTurn(
         Screenshot(png, width_px, height_px),
         SampledTokens(
             prompt_extends=tokens.prompt_extends,
             prompt_tokens=tuple(decode_int32(tokens.prompt_tokens)),
-            num_prompt_images=len(tokens.prompt_images),
+            num_prompt_images=num_images,
             completion_tokens=tuple(decode_int32(tokens.completion_tokens)),
             completion_logprobs=tuple(decode_float32(tokens.completion_logprobs)),
             stop_reason=tokens.stop_reason,
