@@ -110,7 +110,7 @@ def check(num_seeds: int, task_ids: tuple[str, ...], *, as_json: bool) -> None:
 
     Exit 4 when a task is not sound.
     """
-    from producer.environments.android_sim.oracle.check import check_tasks
+    from producer.environments.android_sim.oracle.soundness import check_tasks
 
     tasks = [_find(task_id) for task_id in task_ids] if task_ids else list(demo_tasks())
     judged = [task for task in tasks if task.is_judged]

@@ -1,1 +1,1 @@
-"""Devices to operate: one interface, the simulated phone (`android_sim/`), and the threads that drive them."""
+"""Devices that agents operate: the Environment interface, its implementations and wrappers."""

@@ -1,7 +1,4 @@
-"""An environment whose screenshots are black.
-
-What a policy does here it does without looking (a control experiment).
-"""
+"""An environment with black screenshots: the control experiment for a policy that sees nothing."""
 
 import io
 
@@ -13,7 +10,7 @@ from schemas.actions import Action
 
 
 class BlankedEnvironment:
-    """Passes everything through but the pictures."""
+    """Wraps an environment and blanks its screenshots."""
 
     def __init__(self, inner: Environment) -> None:
         self._inner = inner
@@ -23,28 +20,28 @@ class BlankedEnvironment:
 
     @property
     def provider_id(self) -> str:
-        """The inner environment's."""
+        """The wrapped environment's."""
         return self._inner.provider_id
 
     def open(self, task: Task, seed: int) -> Screenshot:
-        """Open the inner environment; show black."""
+        """Open the wrapped environment; a black screenshot."""
         return self._blanked(self._inner.open(task, seed))
 
     def act(self, action: Action) -> Screenshot:
-        """Act on the inner environment; show black."""
+        """Act on the wrapped environment; a black screenshot."""
         return self._blanked(self._inner.act(action))
 
     def shell(self, command: str) -> str:
-        """The inner environment's answer."""
+        """The wrapped environment's output."""
         return self._inner.shell(command)
 
     def close(self) -> None:
-        """Close the inner environment."""
+        """Close the wrapped environment. Idempotent."""
         self._inner.close()
 
-    def _blanked(self, shown: Screenshot) -> Screenshot:
+    def _blanked(self, screenshot: Screenshot) -> Screenshot:
         if self._blank is None:
             buffer = io.BytesIO()
-            Image.new("RGB", (shown.width_px, shown.height_px)).save(buffer, "PNG")
-            self._blank = Screenshot(buffer.getvalue(), shown.width_px, shown.height_px)
+            Image.new("RGB", (screenshot.width_px, screenshot.height_px)).save(buffer, "PNG")
+            self._blank = Screenshot(buffer.getvalue(), screenshot.width_px, screenshot.height_px)
         return self._blank

@@ -1,7 +1,8 @@
-"""A simulated Android phone: a state machine of real rendered screens, varied by seed, that answers a device's shell commands.
+"""A simulated Android phone: rendered screens varied by seed, and a device's shell.
 
-`phone` is the state, `screens` turn it into scenes, `paint` turns scenes into pixels, `gestures` turn actions into changes, `shell` answers
-like a device. No network, no device, no torch.
+Imports go one way: `oracle` (agents that read the true state) > `device` (actions, shell and the
+Environment) > `painting` (scene to pixels) > `screens` (state to scene) > `state` (the phone).
+No network, no real device, no torch.
 """
 
 from producer.environments.android_sim.device.sim import AndroidSim

@@ -1,4 +1,4 @@
-"""A phone that is up, and the few words tests use to operate it."""
+"""Fixtures: a running phone and a way to tap its elements."""
 
 from collections.abc import Callable, Iterator
 
@@ -22,7 +22,7 @@ def phone() -> Iterator[AndroidSim]:
 
 @pytest.fixture
 def tap(phone: AndroidSim) -> Callable[[str], None]:
-    """Tap an element that is visible, by name."""
+    """Tap a visible element by name."""
 
     def do(name: str) -> None:
         element = next(element for element in phone.visible_elements() if element.name == name)

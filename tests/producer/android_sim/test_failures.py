@@ -1,4 +1,4 @@
-"""Devices fail: the simulated one does when it is told to, as a failure and never as a wrong answer."""
+"""Failure injection: the simulated phone dies, hangs or does not start when told to."""
 
 import time
 
@@ -25,8 +25,8 @@ def test_a_phone_that_dies_fails_in_the_next_action_and_stays_dead() -> None:
     sim.close()
 
 
-def test_a_phone_that_never_comes_up_fails_in_open() -> None:
-    with pytest.raises(EnvironmentFailedError, match="did not come up"):
+def test_a_phone_that_does_not_start_fails_in_open() -> None:
+    with pytest.raises(EnvironmentFailedError, match="did not start"):
         AndroidSim(fail_on_open=True).open(NO_TASK, 0)
 
 

@@ -1,5 +1,6 @@
-"""What the phone shows: every screen is a real picture, the same for the same history, different for different seeds and states."""
+"""Screens are valid images: the same for the same history, different for different states."""
 
+import hashlib
 import io
 from collections.abc import Callable
 
@@ -75,17 +76,17 @@ def test_any_history_leaves_a_valid_screen_and_the_same_history_the_same_bytes(
     for _ in range(2):
         sim = opened(seed)
         for action in history:
-            before = sim.look().png
+            before = sim.screenshot().png
             try:
                 sim.act(action)
             except ActionRefusedError:
-                assert sim.look().png == before, "a refused action leaves the screen unchanged"
+                assert sim.screenshot().png == before, "refused: the screen is unchanged"
         for tap in taps:
             elements = sim.visible_elements()
             if elements:
                 x0, y0, x1, y1 = elements[tap % len(elements)].box
                 sim.act(Click(x=(x0 + x1) // 2, y=(y0 + y1) // 2))
-        shots.append(sim.look().png)
+        shots.append(sim.screenshot().png)
     assert shots[0] == shots[1]
     picture = Image.open(io.BytesIO(shots[0]))
     picture.load()
@@ -114,10 +115,10 @@ def test_every_element_lies_on_the_screen_and_a_tap_in_its_middle_reaches_it(
 def test_seeds_differ_in_icon_places_list_order_and_state() -> None:
     phones = [opened(seed).phone for seed in range(12)]
     assert len({tuple(sorted(phone.home_cells[0].items())) for phone in phones}) == 12
-    assert len({phone.look.root_order for phone in phones}) == 12
+    assert len({phone.appearance.root_order for phone in phones}) == 12
     assert len({phone.get("system", "screen_brightness") for phone in phones}) > 6
     assert {phone.get("global", "wifi_on") for phone in phones} == {"0", "1"}
-    assert len({opened(seed).look().png for seed in range(12)}) == 12
+    assert len({opened(seed).screenshot().png for seed in range(12)}) == 12
 
 
 def test_every_page_of_settings_and_every_app_is_a_screen_of_its_own(phone: AndroidSim) -> None:
@@ -128,26 +129,26 @@ def test_every_page_of_settings_and_every_app_is_a_screen_of_its_own(phone: Andr
         page = (
             f"app_info:{'com.android.chrome'}"
             if name == "app_info"
-            else f"network:{phone.phone.look.networks[0]}"
+            else f"network:{phone.phone.appearance.networks[0]}"
             if name == "network"
             else name
         )
         phone.phone.launch("com.android.settings", page)
-        shots[name] = phone.look().png
+        shots[name] = phone.screenshot().png
     for package in sorted(phone.phone.installed - {"com.android.settings"}):
         phone.act(OpenApp(package=package))
-        shots[package] = phone.look().png
+        shots[package] = phone.screenshot().png
     assert len(set(shots.values())) == len(PAGES) + 15
 
 
 def test_a_switch_changes_its_pixels_and_its_element_says_so(phone: AndroidSim) -> None:
     phone.shell("am start -n com.android.settings/.Settings$WifiSettingsActivity")
     phone.shell("settings put global wifi_on 0")
-    off = phone.look().png
+    off = phone.screenshot().png
     state = {element.name: element.state for element in phone.visible_elements()}
     assert state["wifi_switch"] == "off"
     phone.shell("settings put global wifi_on 1")
-    assert phone.look().png != off, "what a shell changes is seen"
+    assert phone.screenshot().png != off, "what a shell changes is seen"
     assert (
         next(element.state for element in phone.visible_elements() if element.name == "wifi_switch")
         == "on"
@@ -187,11 +188,11 @@ def test_recents_lead_back_to_an_app_as_it_was_left(
     phone: AndroidSim, tap: Callable[[str], None]
 ) -> None:
     phone.shell("am start -n com.android.settings/.Settings$DisplaySettingsActivity")
-    left = phone.look().png
+    left = phone.screenshot().png
     phone.act(OpenApp(package="com.android.chrome"))
     phone.act(RECENTS)
     tap("settings_card")
-    assert phone.look().png == left
+    assert phone.screenshot().png == left
 
 
 def test_typed_text_and_tapped_keys_write_the_same(
@@ -200,12 +201,12 @@ def test_typed_text_and_tapped_keys_write_the_same(
     phone.act(OpenApp(package="com.android.chrome"))
     tap("url_bar")
     phone.act(Type(text="a.b"))
-    typed = phone.look().png
+    typed = phone.screenshot().png
     for _ in range(3):
         tap("key_erase")
     for key in ("key_a", "key_dot", "key_b"):
         tap(key)
-    assert phone.look().png == typed
+    assert phone.screenshot().png == typed
     tap("key_enter")
     assert phone.phone.page == "site:a.b"
 
@@ -248,10 +249,16 @@ def test_what_a_phone_cannot_do_is_refused_with_its_reason(
 
 
 def test_a_sleeping_phone_is_dark_and_only_a_button_wakes_it(phone: AndroidSim) -> None:
-    shown = phone.look().png
+    shown = phone.screenshot().png
     phone.act(actions.SystemButton(button="power"))
     assert phone.picture().getextrema() == ((0, 0), (0, 0), (0, 0))
     phone.act(Click(x=100, y=100))
     assert phone.picture().getextrema() == ((0, 0), (0, 0), (0, 0))
     phone.act(actions.SystemButton(button="power"))
-    assert phone.look().png == shown
+    assert phone.screenshot().png == shown
+
+
+def test_a_screenshot_names_the_blob_of_its_png(phone: AndroidSim) -> None:
+    screenshot = phone.screenshot()
+    assert screenshot.ref == "blob:sha256:" + hashlib.sha256(screenshot.png).hexdigest()
+    assert screenshot.ref is screenshot.ref, "hashed once"

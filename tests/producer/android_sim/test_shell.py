@@ -1,4 +1,4 @@
-"""The phone's shell answers in a device's words, and what it changes is there."""
+"""The phone's shell prints what a device prints, and its changes show on the screen."""
 
 from collections.abc import Callable
 from xml.etree import ElementTree
@@ -79,9 +79,11 @@ def test_a_command_that_a_device_would_refuse_says_so(phone: AndroidSim, command
 
 
 VOCABULARY = """
-settings get put global system screen_brightness volume ² -1 dumpsys window audio am start -n force-stop com.android.settings
-com.android.chrome/x input swipe 999 10 text cmd media_session --stream 3 --set du -sk /data/data/ /data/data/com.android.chrome/cache
-uiautomator dump /dev/tty rm ls notification post -t monkey -p pm list packages uninstall content query screencap test -e wpa_cli
+settings get put global system screen_brightness volume ² -1 dumpsys window audio am start -n
+force-stop com.android.settings com.android.chrome/x input swipe 999 10 text cmd media_session
+--stream 3 --set du -sk /data/data/ /data/data/com.android.chrome/cache uiautomator dump
+/dev/tty rm ls notification post -t monkey -p pm list packages uninstall content query screencap
+test -e wpa_cli
 """
 WORDS = st.sampled_from([*VOCABULARY.split(), "'a\nb'", "'"])
 PAGES = st.sampled_from(["display", "sound", "apps", "wifi"])
@@ -102,7 +104,7 @@ def test_no_command_breaks_the_phone_or_its_screens(commands: list[str], page: s
     ]:
         assert isinstance(sim.shell(command), str)
     sim.phone.launch("com.android.settings", page)
-    assert sim.look().width_px == 360
+    assert sim.screenshot().width_px == 360
 
 
 @settings(max_examples=100)
@@ -113,7 +115,7 @@ def test_whatever_is_typed_can_be_drawn_and_read_from_the_view_tree(text: str) -
     sim.act(OpenApp(package="com.android.contacts"))
     sim.phone.focus = "contact_search"
     sim.act(Type(text=text))
-    assert sim.look().png
+    assert sim.screenshot().png
     tree = ElementTree.fromstring(
         sim.shell("uiautomator dump /dev/tty").rpartition("UI hierchary")[0]
     )  # ours

@@ -5,9 +5,9 @@ from uuid import UUID, uuid5
 import pytest
 
 from producer.environments.android_sim import AndroidSim
-from producer.environments.android_sim.oracle.check import (
+from producer.environments.android_sim.oracle.soundness import (
     MAX_RANDOM_SHARE,
-    blind_agent,
+    random_agent,
     check_tasks,
     run_episode,
 )
@@ -57,7 +57,7 @@ def test_an_oracle_solves_the_task_within_its_turns_and_nobody_solves_it_by_doin
 )
 def test_blind_actions_seldom_solve_even_the_easiest_tasks(task_id: str) -> None:
     solved = sum(
-        run_episode(BY_ID[task_id], seed, blind_agent(seed)).is_solved for seed in range(100)
+        run_episode(BY_ID[task_id], seed, random_agent(seed)).is_solved for seed in range(100)
     )
     assert solved / 100 <= MAX_RANDOM_SHARE
 

@@ -1,1 +1,1 @@
-"""The phone as an Environment: actions in, screenshots and shell output out."""
+"""The phone as an Environment: actions and shell commands in, screenshots and text out."""

@@ -1,4 +1,4 @@
-"""What a device prints when it is asked about windows, activities, sound, notifications and the view tree."""
+"""Output of `dumpsys` and `uiautomator dump`, in the format of a real device."""
 
 import re
 from xml.sax.saxutils import quoteattr
@@ -28,11 +28,11 @@ PAGE_ACTIVITIES: dict[tuple[str, str], str] = {
     (CONTACTS, "contact"): ".quickcontact.QuickContactActivity",
     (GALLERY, "photo"): ".PhotoActivity",
 }
-"""Pages of apps that are activities of their own."""
+"""(package, kind of page) -> activity, for pages that are not part of the main activity."""
 
 
 def component(phone: Phone) -> str:
-    """The activity in front, as `package/class`."""
+    """The resumed activity, as `package/class`."""
     if phone.overlay == "recents":
         return RECENTS_ACTIVITY
     if phone.foreground == LAUNCHER:
@@ -40,7 +40,8 @@ def component(phone: Phone) -> str:
     kind = phone.page.partition(":")[0]
     if phone.foreground == SETTINGS:
         return f"{SETTINGS}/{PAGES[kind].activity}"
-    return f"{phone.foreground}/{PAGE_ACTIVITIES.get((phone.foreground, kind), BY_PACKAGE[phone.foreground].activity)}"
+    activity = PAGE_ACTIVITIES.get((phone.foreground, kind), BY_PACKAGE[phone.foreground].activity)
+    return f"{phone.foreground}/{activity}"
 
 
 def window(phone: Phone) -> str:
@@ -68,12 +69,12 @@ def activities(phone: Phone) -> str:
     """`dumpsys activity activities`."""
     focus = component(phone)
     package = focus.partition("/")[0]
-    kind, _, about = phone.page.partition(":")
+    kind, _, argument = phone.page.partition(":")
     data = ""
     if phone.overlay != "recents" and kind == "app_info":
-        data = f" act=android.settings.APPLICATION_DETAILS_SETTINGS dat=package:{about}"
+        data = f" act=android.settings.APPLICATION_DETAILS_SETTINGS dat=package:{argument}"
     elif phone.overlay != "recents" and kind == "photo":
-        data = f" act=android.intent.action.VIEW dat=file://{about} typ=image/*"
+        data = f" act=android.intent.action.VIEW dat=file://{argument} typ=image/*"
     record = f"ActivityRecord{{{_handle(focus)} u0 {focus} t{_task(package)}}}"
     return (
         "ACTIVITY MANAGER ACTIVITIES (dumpsys activity activities)\n"
@@ -112,7 +113,7 @@ def notification(phone: Phone) -> str:
 
 
 def wallpaper(phone: Phone) -> str:
-    """`dumpsys wallpaper`; the wallpaper's name stands where a device names the image."""
+    """`dumpsys wallpaper`; prints the wallpaper's name where a device prints the image file."""
     return (
         "System wallpaper state:\n User 0: id=2\n Display state:\n "
         f" mName={phone.get('wallpaper', 'name')}\n  mAllowBackup=true\n"
@@ -120,7 +121,7 @@ def wallpaper(phone: Phone) -> str:
 
 
 def view_tree(phone: Phone) -> str:
-    """`uiautomator dump /dev/tty`: the view tree as XML, then where it went."""
+    """`uiautomator dump /dev/tty`: the view tree as XML, then the line that a device appends."""
     shown = scene(phone)
     package = component(phone).partition("/")[0]
     if phone.overlay in {"notifications", "quick_settings"}:
@@ -164,7 +165,7 @@ def _node(
 
 
 def _handle(text: str) -> str:
-    """A stable stand-in for the object address that a device prints."""
+    """A deterministic substitute for the object hash that a device prints."""
     return (
         f"{sum(index * ord(character) for index, character in enumerate(text, 17)) % 0xFFFFFFF:07x}"
     )

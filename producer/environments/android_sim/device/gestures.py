@@ -1,27 +1,33 @@
-"""From an action to a change of the phone.
+"""Applies an action to the phone.
 
-ActionRefusedError for what a phone cannot do; it then stays as it was.
+Raises ActionRefusedError for actions a phone cannot do; the phone is then unchanged.
 """
 
 from collections.abc import Callable
 
 from producer.environments.android_sim.screens import scene
 from producer.environments.android_sim.screens.widget import HEIGHT_PX, WIDTH_PX
-from producer.environments.android_sim.state.effects import Dismiss, Effect, Launch, Show, Slide
+from producer.environments.android_sim.state.effects import (
+    Effect,
+    LaunchApp,
+    MoveSlider,
+    OpenNotification,
+    ShowOverlay,
+)
 from producer.environments.android_sim.state.phone import VOLUME_STEPS, Phone
 from producer.environments.environment import ActionRefusedError
 from schemas import actions
 from schemas.actions import Action
 
 EDGE_PX = 40
-"""A swipe that starts this close to the top pulls the shade."""
+"""A swipe that starts this close to the top opens the shade."""
 TOUCH_SLOP_PX = 24
-"""A finger that moves less only taps."""
-WAKING = {"power", "home"}
+"""Shorter drags and swipes are taps."""
+WAKE_BUTTONS = {"power", "home"}
 
 
 def perform(phone: Phone, action: Action) -> None:
-    """Do it to the phone."""
+    """Apply the action. ActionRefusedError."""
     if phone.is_asleep and not isinstance(action, actions.SystemButton):
         return
     match action:
@@ -33,9 +39,7 @@ def perform(phone: Phone, action: Action) -> None:
             _button(phone, action.button)
         case actions.OpenApp():
             if action.package not in phone.installed:
-                _refuse(
-                    f"no app {action.package} is installed; `pm list packages` names those that are"
-                )
+                _refuse(f"{action.package} is not installed; `pm list packages` lists what is")
             phone.launch(action.package)
         case actions.Wait() | actions.Screenshot() | actions.Answer() | actions.Terminate():
             pass
@@ -58,20 +62,20 @@ def _touch(
     match action:
         case actions.Click():
             if action.button != "left":
-                _refuse(f"a finger has no {action.button} button; click with the left one")
+                _refuse(f"a touch screen has no {action.button} button; use the left one")
             _tap(phone, action.x, action.y)
         case actions.DoubleClick():
             _tap(phone, action.x, action.y)
             _tap(phone, action.x, action.y)
         case actions.LongPress():
-            _hold(phone, action.x, action.y)
+            _long_press(phone, action.x, action.y)
         case actions.Drag():
             (x, y), (to_x, to_y) = action.path[0], action.path[-1]
             _move(phone, x, y, to_x, to_y)
         case actions.Swipe():
             _move(phone, action.x, action.y, action.to_x, action.to_y)
         case actions.Scroll():
-            _inside(action.x, action.y)
+            _require_on_screen(action.x, action.y)
             _pan(phone, action.x, action.y, -action.scroll_x, -action.scroll_y)
         case actions.Move():
             _refuse("a phone has no pointer; click instead")
@@ -81,12 +85,10 @@ def _refuse(message: str) -> None:
     raise ActionRefusedError(message)
 
 
-def _inside(*coordinates: int) -> None:
+def _require_on_screen(*coordinates: int) -> None:
     for x, y in zip(coordinates[::2], coordinates[1::2], strict=True):
         if not (0 <= x < WIDTH_PX and 0 <= y < HEIGHT_PX):
-            _refuse(
-                f"expected a point on the screen of {WIDTH_PX} x {HEIGHT_PX} px, found ({x}, {y})"
-            )
+            _refuse(f"({x}, {y}) is outside the screen of {WIDTH_PX} x {HEIGHT_PX} px")
 
 
 def _apply(phone: Phone, effect: Effect | None, x: int) -> None:
@@ -95,21 +97,21 @@ def _apply(phone: Phone, effect: Effect | None, x: int) -> None:
 
 
 def _tap(phone: Phone, x: int, y: int) -> None:
-    _inside(x, y)
+    _require_on_screen(x, y)
     widget = scene(phone).at(x, y)
     _apply(phone, widget.effect if widget else None, x)
 
 
-def _hold(phone: Phone, x: int, y: int) -> None:
-    _inside(x, y)
+def _long_press(phone: Phone, x: int, y: int) -> None:
+    _require_on_screen(x, y)
     widget = scene(phone).at(x, y)
-    _apply(phone, widget.held if widget else None, x)
+    _apply(phone, widget.long_press_effect if widget else None, x)
 
 
 def _move(phone: Phone, x: int, y: int, to_x: int, to_y: int) -> None:
-    _inside(x, y, to_x, to_y)
+    _require_on_screen(x, y, to_x, to_y)
     widget = scene(phone).at(x, y)
-    if widget is not None and isinstance(widget.effect, Slide):
+    if widget is not None and isinstance(widget.effect, MoveSlider):
         widget.effect.apply(phone, to_x)
     elif max(abs(to_x - x), abs(to_y - y)) < TOUCH_SLOP_PX:
         _tap(phone, x, y)
@@ -118,7 +120,7 @@ def _move(phone: Phone, x: int, y: int, to_x: int, to_y: int) -> None:
 
 
 def _pan(phone: Phone, x: int, y: int, dx: int, dy: int) -> None:
-    """The content follows the finger by (dx, dy) pixels."""
+    """Move the content under the finger by (dx, dy) pixels."""
     if phone.menu is not None or (dx == 0 and dy == 0):
         return
     is_vertical = abs(dy) >= abs(dx)
@@ -151,16 +153,16 @@ def _pan_overlay(phone: Phone, x: int, y: int, dx: int, dy: int) -> None:
     match phone.overlay:
         case "recents" if dy != 0:
             _scroll(phone, dy)
-        case "recents" if dx != 0 and widget is not None and isinstance(widget.effect, Launch):
+        case "recents" if dx != 0 and widget is not None and isinstance(widget.effect, LaunchApp):
             phone.recents.remove(widget.effect.package)
             phone.stop(widget.effect.package)
             phone.overlay = "recents"
         case "notifications" if (
-            dx != 0 and widget is not None and isinstance(widget.effect, Dismiss)
+            dx != 0 and widget is not None and isinstance(widget.effect, OpenNotification)
         ):
             phone.notifications.pop(widget.effect.index)
         case "notifications" if dy != 0:
-            Show("quick_settings" if dy > 0 else None).apply(phone, x)
+            ShowOverlay("quick_settings" if dy > 0 else None).apply(phone, x)
         case "quick_settings" if dy < 0:
             phone.overlay = None
         case _:
@@ -169,7 +171,7 @@ def _pan_overlay(phone: Phone, x: int, y: int, dx: int, dy: int) -> None:
 
 def _press_keys(phone: Phone, keys: tuple[str, ...]) -> None:
     names = [key.lower() for key in keys]
-    deeds: dict[tuple[str, ...], Callable[[], None]] = {
+    commands: dict[tuple[str, ...], Callable[[], None]] = {
         ("enter",): phone.submit,
         ("return",): phone.submit,
         ("back",): phone.back,
@@ -181,15 +183,15 @@ def _press_keys(phone: Phone, keys: tuple[str, ...]) -> None:
         ("backspace",): lambda: _erase(phone),
         ("delete",): lambda: _erase(phone),
     }
-    deed = deeds.get(tuple(sorted(names)))
-    if deed is not None:
-        deed()
+    command = commands.get(tuple(sorted(names)))
+    if command is not None:
+        command()
     elif len(names) == 1 and len(names[0]) == 1:
         _type(phone, keys[0])
     else:
         _refuse(
-            f"a phone has no key {'+'.join(keys)}; it knows enter, back, home, app_switch,"
-            " backspace, power+volume_down and characters"
+            f"a phone has no key {'+'.join(keys)}; use enter, back, home, app_switch, backspace,"
+            " power+volume_down or a single character"
         )
 
 
@@ -210,7 +212,7 @@ def _type(phone: Phone, text: str) -> None:
 
 def _button(phone: Phone, button: str) -> None:
     if phone.is_asleep:
-        phone.is_asleep = button not in WAKING
+        phone.is_asleep = button not in WAKE_BUTTONS
         return
     match button:
         case "home":

@@ -1,7 +1,4 @@
-"""A device's shell on the simulated phone.
-
-The commands that validators ask with and set-ups act with, in the text a device prints.
-"""
+"""The phone's shell: the commands that validators and task set-ups use, with a device's output."""
 
 import shlex
 from collections.abc import Callable, Sequence
@@ -19,14 +16,16 @@ NAMESPACES = ("global", "system", "secure")
 
 
 class Printed(NamedTuple):
-    """What a command printed, and whether it worked."""
+    """The result of a command."""
 
     text: str
+    """Stdout and stderr."""
     status: int = 0
+    """Exit status; 0 on success."""
 
 
 def run(phone: Phone, command: str) -> Printed:
-    """Run one command. A command that a device would refuse prints why, with a status that is not 0."""
+    """Run one command. Unknown or invalid commands print an error and return a nonzero status."""
     try:
         words = shlex.split(command)
     except ValueError as error:
@@ -124,7 +123,7 @@ def _am(phone: Phone, words: Sequence[str]) -> Printed:
 
 
 def _monkey(phone: Phone, words: Sequence[str]) -> Printed:
-    """`monkey -p PACKAGE 1` is how scripts start an app whose activity they do not know."""
+    """`monkey -p PACKAGE 1`: start an app without knowing its activity."""
     match words:
         case ["-p", package, *_] if package in phone.installed:
             phone.launch(package, "root" if package == SETTINGS else "main")
@@ -146,7 +145,9 @@ def _input(phone: Phone, words: Sequence[str]) -> Printed:
         case ["keyevent", name] if name in keys:
             keys[name]()
             return Printed("")
-        case ["swipe", *points] if len(points) >= 4 and all(point.isdecimal() for point in points):  # noqa: PLR2004  # x1 y1 x2 y2
+        case ["swipe", *points] if len(points) >= 4 and all(  # noqa: PLR2004  # x1 y1 x2 y2
+            point.isdecimal() for point in points
+        ):  # x1 y1 x2 y2
             x, y, to_x, to_y = (int(point) for point in points[:4])
             try:
                 perform(phone, Swipe(x=x, y=y, to_x=to_x, to_y=to_y))
@@ -234,7 +235,7 @@ def _ls(phone: Phone, words: Sequence[str]) -> Printed:
     paths = [word for word in words if not word.startswith("-")]
     if not paths:
         return Printed("acct  data  dev  etc  proc  sdcard  storage  system  vendor\n")
-    folder = _real(paths[0]).rstrip("/")
+    folder = _resolve(paths[0]).rstrip("/")
     names = sorted(
         {
             name.removeprefix(folder + "/").partition("/")[0]
@@ -257,7 +258,7 @@ def _ls(phone: Phone, words: Sequence[str]) -> Printed:
 def _test(phone: Phone, words: Sequence[str]) -> Printed:
     match words:
         case ["-e" | "-f", path]:
-            return Printed("", int(_real(path) not in phone.files))
+            return Printed("", int(_resolve(path) not in phone.files))
         case _:
             return Printed("test: syntax error\n", 2)
 
@@ -268,13 +269,13 @@ def _rm(phone: Phone, words: Sequence[str]) -> Printed:
             phone.files -= {
                 name
                 for name in phone.files
-                if name == _real(word) or name.startswith(_real(word).rstrip("/") + "/")
+                if name == _resolve(word) or name.startswith(_resolve(word).rstrip("/") + "/")
             }
     return Printed("")
 
 
 def _du(phone: Phone, words: Sequence[str]) -> Printed:
-    """`du -sk /data/data/PACKAGE/cache`: its size in KiB."""
+    """`du -sk /data/data/PACKAGE/cache`: size in KiB."""
     match words:
         case ["-sk", path] if (
             path.startswith("/data/data/") and path.split("/")[3] in phone.cache_kib
@@ -285,10 +286,7 @@ def _du(phone: Phone, words: Sequence[str]) -> Printed:
 
 
 def _content(phone: Phone, words: Sequence[str]) -> Printed:
-    """`content query --uri content://com.android.contacts/contacts --projection display_name`.
-
-    In the order they were made.
-    """
+    """`content query --uri content://com.android.contacts/contacts`: names, oldest first."""
     match words:
         case ["query", "--uri", "content://com.android.contacts/contacts", *_]:
             return Printed(
@@ -319,13 +317,13 @@ def _screencap(phone: Phone, words: Sequence[str]) -> Printed:
     """`screencap -p FILE`."""
     match words:
         case ["-p", path]:
-            phone.files.add(_real(path))
+            phone.files.add(_resolve(path))
             return Printed("")
         case _:
             return Printed("usage: screencap [-hp] FILENAME\n", 1)
 
 
-def _real(path: str) -> str:
+def _resolve(path: str) -> str:
     return path.replace("/storage/emulated/0", "/sdcard", 1)
 
 

@@ -1,6 +1,6 @@
 """`AndroidSim`: the simulated phone as an Environment.
 
-Same task, seed and actions: the same screens, byte for byte.
+Deterministic: the same task, seed and actions give the same screens, byte for byte.
 """
 
 import secrets
@@ -9,7 +9,7 @@ import time
 from PIL import Image
 
 from producer.environments.android_sim.device import gestures, shell
-from producer.environments.android_sim.painting import paint
+from producer.environments.android_sim.painting import render
 from producer.environments.android_sim.screens import scene
 from producer.environments.android_sim.screens.widget import (
     HEIGHT_PX,
@@ -25,18 +25,17 @@ from producer.task import Task
 from schemas.actions import Action
 
 MIN_SHARE_VISIBLE = 0.4
-"""A part that is covered more than this is no element: nobody could tell what it is."""
+"""Widgets with a smaller visible share are not elements: they cannot be recognized."""
 
 
 class AndroidSim:
     """One simulated phone for one episode.
 
-    Not thread-safe, blocks only in `hang_s`; after a failure every call but `close` fails; `close`
-    twice is once.
+    Not thread-safe. Blocks only for `hang_s`. After a failure every call except `close` raises
+    EnvironmentFailedError. `close` is idempotent.
 
-    For tests of what happens when devices fail: `fail_on_open` never comes up;
-    `fail_after_actions=n` dies during action n + 1; `hang_after_actions=n` blocks for `hang_s`
-    seconds in action n + 1 and then goes on as if nothing had been.
+    Failure injection for tests: `fail_on_open` fails in `open`; `fail_after_actions=n` fails in
+    action n + 1; `hang_after_actions=n` blocks in action n + 1 for `hang_s` seconds, then goes on.
     """
 
     env_type = "android_sim"
@@ -65,30 +64,27 @@ class AndroidSim:
 
     @property
     def phone(self) -> Phone:
-        """The true state, for oracles and tests.
-
-        EnvironmentFailedError when the phone is not up.
-        """
+        """The true state, for oracles and tests. EnvironmentFailedError if not running."""
         if self._phone is None:
             message = (
-                "the simulated phone is not running; call open() first, and nothing after close()"
-                " or a failure"
+                "the simulated phone is not running: open() was not called, or the phone was closed"
+                " or failed"
             )
             raise EnvironmentFailedError(message)
         return self._phone
 
     def open(self, task: Task, seed: int) -> Screenshot:
-        """A fresh phone for this seed with the task's set-up done.
+        """Start a phone for this seed and run `task.setup`; the first screenshot.
 
-        EnvironmentFailedError when a set-up command fails.
+        EnvironmentFailedError if a set-up command fails.
         """
         self.start(task, seed)
-        return self.look()
+        return self.screenshot()
 
     def start(self, task: Task, seed: int) -> None:
-        """`open` without a screenshot, for who asks for `picture`."""
+        """`open` without rendering a screenshot."""
         if self._fail_on_open:
-            message = "the simulated phone did not come up (fail_on_open)"
+            message = "the simulated phone did not start (fail_on_open)"
             raise EnvironmentFailedError(message)
         self._phone = fresh_phone(seed)
         self._provider_id = f"sim-{seed}-{secrets.token_hex(4)}"
@@ -103,12 +99,12 @@ class AndroidSim:
                 raise EnvironmentFailedError(message)
 
     def act(self, action: Action) -> Screenshot:
-        """Do it and show the screen after it. ActionRefusedError: the screen is unchanged."""
+        """Apply the action; the screenshot after it. ActionRefusedError, EnvironmentFailedError."""
         self.perform(action)
-        return self.look()
+        return self.screenshot()
 
     def perform(self, action: Action) -> None:
-        """`act` without a screenshot."""
+        """`act` without rendering a screenshot."""
         phone = self.phone
         if self._num_actions == self._hang_after_actions:
             time.sleep(self._hang_s)
@@ -122,25 +118,27 @@ class AndroidSim:
         gestures.perform(phone, action)
 
     def shell(self, command: str) -> str:
-        """What the phone's shell prints."""
+        """The output of a shell command. EnvironmentFailedError."""
         return shell.run(self.phone, command).text
 
     def close(self) -> None:
-        """Forget the phone."""
+        """Shut the phone down. Idempotent."""
         self._phone = None
 
-    def look(self) -> Screenshot:
-        """The screen as it is."""
-        return Screenshot(png=paint.png(scene(self.phone)), width_px=WIDTH_PX, height_px=HEIGHT_PX)
+    def screenshot(self) -> Screenshot:
+        """The current screen as PNG."""
+        return Screenshot(
+            png=render.render_png(scene(self.phone)), width_px=WIDTH_PX, height_px=HEIGHT_PX
+        )
 
     def picture(self) -> Image.Image:
-        """The screen as an RGB picture, the same pixels as `look` without the detour over PNG."""
-        return paint.draw(scene(self.phone))
+        """The current screen as an RGB image: the pixels of `screenshot` without encoding a PNG."""
+        return render.render_image(scene(self.phone))
 
     def visible_elements(self) -> list[Element]:
-        """Ground truth: everything that is drawn now and can be touched.
+        """Ground truth: the widgets that are visible and can be touched.
 
-        For supervised warm-up and oracles, never for rollouts.
+        For supervised warm-up and oracles; not available to policies in rollouts.
         """
         shown = scene(self.phone)
         return [
@@ -169,7 +167,7 @@ def _element(shown: Scene, index: int, widget: Widget) -> Element | None:
 
 
 def _visible_part(widget: Widget, above: tuple[Widget, ...]) -> tuple[int, int]:
-    """Top and bottom of what the bars above a list leave of it, and the screen."""
+    """Top and bottom of what bars and the edges of the screen leave visible, px."""
     top, bottom = max(0, widget.y), min(HEIGHT_PX, widget.y + widget.look.height)
     for other in above:
         if other.look.width == WIDTH_PX and other.x == 0:

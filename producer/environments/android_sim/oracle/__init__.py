@@ -1,4 +1,1 @@
-"""Agents that know the phone's true state.
-
-They solve tasks, demonstrate them and check that tasks are sound.
-"""
+"""Agents that read the phone's true state: they solve tasks, and check that tasks are sound."""

@@ -1,15 +1,13 @@
-"""How to get from anywhere on the phone to a place.
+"""Navigation: the next action towards a screen or an element, chosen from the true state.
 
-One good next action at a time, chosen from the true state.
-
-It answers None when the phone is already there. It changes nothing, and knows no task.
+Methods return None if the phone is already there. They do not change the phone and know no tasks.
 """
 
 from producer.environments.android_sim.device.sim import AndroidSim
 from producer.environments.android_sim.screens import scene
 from producer.environments.android_sim.screens.widget import HEIGHT_PX, WIDTH_PX, Element
 from producer.environments.android_sim.state.apps import BY_PACKAGE, LAUNCHER, SETTINGS
-from producer.environments.android_sim.state.effects import Slide
+from producer.environments.android_sim.state.effects import MoveSlider
 from producer.environments.android_sim.state.settings_tree import PARENTS
 from schemas.actions import Action, Click, Swipe, SystemButton
 
@@ -30,11 +28,11 @@ SWIPES: dict[str, Swipe] = {
         x=WIDTH_PX * 2 // 10, y=HEIGHT_PX // 2, to_x=WIDTH_PX * 8 // 10, to_y=HEIGHT_PX // 2
     ),
 }
-"""A finger that moves through the middle of the screen."""
+"""Direction of the finger -> a swipe through the middle of the screen."""
 
 
 class Navigator:
-    """Knows one phone's true state."""
+    """Finds the way on one phone, in its current state."""
 
     def __init__(self, sim: AndroidSim) -> None:
         self.sim = sim
@@ -44,16 +42,16 @@ class Navigator:
         }
 
     def tap(self, name: str) -> Action | None:
-        """Tap the element of this name; None when it is not visible."""
+        """Tap an element; None if it is not visible."""
         element = self.elements.get(name)
         return None if element is None else tap_at(element)
 
     def tap_or_scroll(self, name: str) -> Action:
-        """Tap it, or scroll its list towards it."""
+        """Tap an element, or scroll its list towards it."""
         return self.tap(name) or self.scroll_to(name)
 
     def scroll_to(self, name: str) -> Action:
-        """Scroll the list in front towards an element that is not visible."""
+        """Scroll the list on screen towards an element that is not visible."""
         phone, screen = self.phone, self.phone.screen
         if not phone.scroll_px.get(screen):
             return SWIPES["up"]
@@ -64,40 +62,37 @@ class Navigator:
         return SWIPES["down" if is_above else "up"]
 
     def slide(self, name: str, share: float) -> Action:
-        """Tap a slider where its value is this share (0-1).
-
-        At the ends a little beyond the track.
-        """
+        """Tap a slider at this share (0-1) of its track; 0 and 1 are tapped past the ends."""
         widget = next(widget for widget in scene(self.phone).widgets if widget.name == name)
         slider = widget.effect
-        assert isinstance(slider, Slide)  # noqa: S101  # named so in the settings tree
+        assert isinstance(slider, MoveSlider)  # noqa: S101  # callers name sliders
         x = slider.left_px + round(share * (slider.right_px - slider.left_px))
         if share in {0, 1}:
             x += 8 if share else -8
         return Click(x=x, y=widget.y + 46)
 
-    def uncover(self) -> Action | None:
-        """Whatever lies above the apps goes away."""
+    def dismiss_overlays(self) -> Action | None:
+        """Wake the phone; close overlays and menus."""
         phone = self.phone
         return (
             HOME if phone.is_asleep or phone.overlay is not None or phone.menu is not None else None
         )
 
     def to_home(self) -> Action | None:
-        """To the first home page, with nothing above it."""
+        """Go to the first home page."""
         phone = self.phone
         is_there = (
             phone.foreground == LAUNCHER and not phone.is_drawer_open and phone.home_page == 0
         )
-        return self.uncover() or (None if is_there else HOME)
+        return self.dismiss_overlays() or (None if is_there else HOME)
 
     def to_app(self, package: str) -> Action | None:
-        """To an app, from the home screen, the drawer or its card."""
+        """Open an app from the home screen, the drawer, or its card in recents."""
         phone, key = self.phone, BY_PACKAGE[package].key
         if phone.overlay == "recents" and f"{key}_card" in self.elements:
             return self.tap(f"{key}_card")
-        if (way := self.uncover()) is not None:
-            return way
+        if (action := self.dismiss_overlays()) is not None:
+            return action
         if phone.foreground == package:
             return None
         if phone.foreground != LAUNCHER:
@@ -109,12 +104,9 @@ class Navigator:
         return HOME if phone.home_page else SWIPES["up"]
 
     def to_settings(self, page: str) -> Action | None:
-        """To a page of the settings app.
-
-        `app_info:com.android.chrome` and `network:HomeNet` name theirs with what it is about.
-        """
-        if (way := self.to_app(SETTINGS)) is not None:
-            return way
+        """Open a page of the settings app: `wifi`, `app_info:com.android.chrome`."""
+        if (action := self.to_app(SETTINGS)) is not None:
+            return action
         if self.phone.page == page:
             return None
         path = [page]
@@ -125,7 +117,7 @@ class Navigator:
         return self.tap_or_scroll(row_name(path[path.index(self.phone.page) + 1]))
 
     def to_shade(self, *, expanded: bool) -> Action | None:
-        """To the notification shade, or the fully open quick settings."""
+        """Open the notification shade, or if `expanded` the full quick settings."""
         overlay = self.phone.overlay
         if overlay == "quick_settings":
             return None if expanded else BACK
@@ -135,14 +127,14 @@ class Navigator:
 
 
 def row_name(page: str) -> str:
-    """The element that leads to a settings page."""
-    kind, _, about = page.partition(":")
+    """The name of the row that links to a settings page."""
+    kind, _, argument = page.partition(":")
     if kind == "app_info":
-        return f"{BY_PACKAGE[about].key}_app_row"
+        return f"{BY_PACKAGE[argument].key}_app_row"
     return "saved_network_row" if kind == "network" else f"{kind}_row"
 
 
 def tap_at(element: Element) -> Click:
-    """Tap the middle of an element."""
+    """Tap the center of an element."""
     x0, y0, x1, y1 = element.box
     return Click(x=(x0 + x1) // 2, y=(y0 + y1) // 2)

@@ -1,1 +1,1 @@
-"""From scenes to pixels."""
+"""Scene to pixels: widgets are drawn with Pillow, screens are composed from them."""

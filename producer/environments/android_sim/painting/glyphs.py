@@ -1,4 +1,4 @@
-"""Simple pictograms on a grid of 24 x 24, drawn at any size: the signs on icons, rows and tiles."""
+"""Pictograms for icons, rows and tiles, defined on a 24 x 24 grid and drawn at any size."""
 
 from functools import lru_cache
 
@@ -9,8 +9,9 @@ from producer.environments.android_sim.state.apps import Color
 GRID = 24
 OVERSAMPLING = 4
 
-# Each stroke: shape, ink (f: foreground, g: ground, or #rrggbb), numbers on the grid. disc x y r |
-# ring x y r w | line w x y x y ... | area x y x y ... | rect x y x y r | arc x y x y start end w
+# Strokes are separated by "|". A stroke: shape, color (f: foreground, g: background, or #rrggbb),
+# grid numbers: disc x y r, ring x y r w, line w x y x y ..., area x y x y ..., rect x y x y r,
+# arc x y x y start end w.
 GLYPHS: dict[str, str] = {
     "gear": (
         "line f 4 12 1 12 23|line f 4 1 12 23 12|line f 4 4 4 20 20|line f 4 4 20 20 4|disc f 12 12"
@@ -104,39 +105,39 @@ GLYPHS: dict[str, str] = {
 
 
 @lru_cache(maxsize=512)
-def glyph(name: str, size_px: int, ink: Color, ground: Color) -> Image.Image:
-    """The sign as RGBA, transparent around it, `size_px` square."""
+def glyph(name: str, size_px: int, foreground: Color, background: Color) -> Image.Image:
+    """The pictogram as a square RGBA image with a transparent background."""
     scale = size_px * OVERSAMPLING / GRID
-    picture = Image.new("RGBA", (size_px * OVERSAMPLING,) * 2, (*ink, 0))
-    pen = ImageDraw.Draw(picture)
+    image = Image.new("RGBA", (size_px * OVERSAMPLING,) * 2, (*foreground, 0))
+    draw = ImageDraw.Draw(image)
     for stroke in GLYPHS[name].split("|"):
-        shape, ink_name, *numbers = stroke.split(" ")
-        color = ink if ink_name == "f" else ground if ink_name == "g" else ink_name
-        _draw(pen, shape, color, [float(number) for number in numbers], scale)
-    return picture.resize((size_px, size_px), Image.Resampling.BOX)
+        shape, color_name, *numbers = stroke.split(" ")
+        color = foreground if color_name == "f" else background if color_name == "g" else color_name
+        _draw(draw, shape, color, [float(number) for number in numbers], scale)
+    return image.resize((size_px, size_px), Image.Resampling.BOX)
 
 
 def _draw(
-    pen: ImageDraw.ImageDraw, shape: str, color: Color | str, numbers: list[float], scale: float
+    draw: ImageDraw.ImageDraw, shape: str, color: Color | str, numbers: list[float], scale: float
 ) -> None:
     points = [number * scale for number in numbers]
     match shape:
         case "disc":
             x, y, r = points
-            pen.ellipse((x - r, y - r, x + r, y + r), fill=color)
+            draw.ellipse((x - r, y - r, x + r, y + r), fill=color)
         case "ring":
             x, y, r, w = points
-            pen.ellipse((x - r, y - r, x + r, y + r), outline=color, width=round(w))
+            draw.ellipse((x - r, y - r, x + r, y + r), outline=color, width=round(w))
         case "line":
-            pen.line(points[1:], fill=color, width=round(points[0]), joint="curve")
+            draw.line(points[1:], fill=color, width=round(points[0]), joint="curve")
         case "area":
-            pen.polygon(points, fill=color)
+            draw.polygon(points, fill=color)
         case "rect":
-            pen.rounded_rectangle(
+            draw.rounded_rectangle(
                 (points[0], points[1], points[2], points[3]), points[4], fill=color
             )
         case "arc":
-            pen.arc(
+            draw.arc(
                 (points[0], points[1], points[2], points[3]),
                 numbers[4],
                 numbers[5],
@@ -144,5 +145,5 @@ def _draw(
                 width=round(points[6]),
             )
         case other:
-            message = f"no such shape: {other}"
+            message = f"unknown shape: {other}"
             raise AssertionError(message)

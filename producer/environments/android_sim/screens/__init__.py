@@ -1,4 +1,4 @@
-"""From the phone's state to the scene it shows. Pure functions: they change nothing."""
+"""Phone state to scene: what is on the screen and what touching it does. Pure functions."""
 
 from producer.environments.android_sim.screens import app_pages, launcher, overlays, settings
 from producer.environments.android_sim.screens.widget import Scene
@@ -7,7 +7,7 @@ from producer.environments.android_sim.state.phone import Phone
 
 
 def scene(phone: Phone) -> Scene:
-    """What the phone shows now."""
+    """The screen the phone shows now."""
     if phone.is_asleep:
         return overlays.asleep()
     match phone.overlay:

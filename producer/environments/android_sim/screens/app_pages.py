@@ -1,16 +1,13 @@
-"""The pages of every app but settings.
-
-Browser, dialer, messages, camera, gallery, contacts, and a plain page for the rest.
-"""
+"""The pages of all apps except settings; apps without pages of their own show a plain one."""
 
 from collections.abc import Callable
 from urllib.parse import quote_plus
 
 from producer.environments.android_sim.screens.parts import (
-    BLACK_INK,
+    BLACK_TEXT,
     CONTENT_TOP_PX,
     ROW_PX,
-    WHITE_INK,
+    WHITE_TEXT,
     bars,
     is_dark,
     keyboard,
@@ -35,11 +32,11 @@ from producer.environments.android_sim.state.apps import (
     MESSAGES,
     Color,
 )
-from producer.environments.android_sim.state.effects import Go, Key, Press
+from producer.environments.android_sim.state.effects import OpenPage, PressButton, TypeKey
 from producer.environments.android_sim.state.phone import Phone
 
-LIGHT_GROUND: Color = (246, 247, 250)
-DARK_GROUND: Color = (16, 17, 21)
+LIGHT_BACKGROUND: Color = (246, 247, 250)
+DARK_BACKGROUND: Color = (16, 17, 21)
 SITE_COLORS: tuple[Color, ...] = ((30, 136, 229), (56, 158, 62), (142, 36, 170), (229, 45, 50))
 PEOPLE_COLORS: tuple[Color, ...] = (
     (229, 45, 50),
@@ -53,50 +50,52 @@ DIAL_KEYS = "123456789*0#"
 
 
 def page(phone: Phone) -> Scene:
-    """The page that is open."""
+    """The open page of the app in the foreground."""
     return _PAGES.get(phone.foreground, _plain)(phone)
 
 
-def _ground(phone: Phone) -> Color:
-    return DARK_GROUND if is_dark(phone) else LIGHT_GROUND
+def _background(phone: Phone) -> Color:
+    return DARK_BACKGROUND if is_dark(phone) else LIGHT_BACKGROUND
 
 
-def _ink(phone: Phone) -> Color:
-    return WHITE_INK if is_dark(phone) else BLACK_INK
+def _text_color(phone: Phone) -> Color:
+    return WHITE_TEXT if is_dark(phone) else BLACK_TEXT
 
 
-def _scene(phone: Phone, title: str, widgets: list[Widget], max_scroll: int = 0) -> Scene:
+def _page(phone: Phone, title: str, widgets: list[Widget], max_scroll: int = 0) -> Scene:
     over = page_bars(phone, title, with_arrow=phone.page != "main")
-    return Scene(_ground(phone), (*widgets, *over[:1], *over[1:], *keyboard(phone)), max_scroll)
+    return Scene(_background(phone), (*widgets, *over, *keyboard(phone)), max_scroll)
 
 
 def _chrome(phone: Phone) -> Scene:
-    kind, _, about = phone.page.partition(":")
+    kind, _, argument = phone.page.partition(":")
     box = (10, 34, WIDTH_PX - 20, 50)
     url = (
         ""
         if kind == "main"
-        else about
+        else argument
         if kind == "site"
-        else f"google.com/search?q={quote_plus(about)}"
+        else f"google.com/search?q={quote_plus(argument)}"
     )
     bar = text_field(
         phone,
         "url_bar",
         box,
         "Search or type URL",
-        sign="search",
+        glyph="search",
         resource_id="url_bar",
         idle_text=url,
     )
-    ink = _ink(phone)
+    text_color = _text_color(phone)
     if kind == "main":
         body = [
-            Widget(Look("hero", WIDTH_PX, 130, glyph="chrome", color=(255, 255, 255)), 0, 130),
-            Widget(Look("text", WIDTH_PX, 40, "Where to?", color=ink, state="26"), 0, 280),
+            Widget(
+                Look("large_icon", WIDTH_PX, 130, glyph="chrome", color=(255, 255, 255)), 0, 130
+            ),
+            Widget(Look("text", WIDTH_PX, 40, "Where to?", color=text_color, state="26"), 0, 280),
         ]
     else:
-        color = SITE_COLORS[sum(map(ord, about)) % len(SITE_COLORS)]
+        color = SITE_COLORS[sum(map(ord, argument)) % len(SITE_COLORS)]
         body = [
             Widget(Look("block", WIDTH_PX, 120, color=color), 0, 96),
             Widget(
@@ -104,8 +103,8 @@ def _chrome(phone: Phone) -> Scene:
                     "text",
                     WIDTH_PX,
                     60,
-                    about if kind == "site" else f"Results: {about}",
-                    color=WHITE_INK,
+                    argument if kind == "site" else f"Results: {argument}",
+                    color=WHITE_TEXT,
                     state="26",
                 ),
                 0,
@@ -121,14 +120,21 @@ def _chrome(phone: Phone) -> Scene:
             for line in range(6)
         ]
     return Scene(
-        _ground(phone),
-        (*body, bar, *keyboard(phone), *bars(phone, ink=ink, nav_ground=_ground(phone))),
+        _background(phone),
+        (
+            *body,
+            bar,
+            *keyboard(phone),
+            *bars(phone, text_color=text_color, background=_background(phone)),
+        ),
     )
 
 
 def _dialer(phone: Phone) -> Scene:
     number = phone.fields.get("dial_number", "")
-    widgets = [Widget(Look("text", WIDTH_PX, 60, number, color=_ink(phone), state="32"), 0, 90)]
+    widgets = [
+        Widget(Look("text", WIDTH_PX, 60, number, color=_text_color(phone), state="32"), 0, 90)
+    ]
     for index, digit in enumerate(DIAL_KEYS):
         row, column = divmod(index, 3)
         look = Look(
@@ -141,7 +147,11 @@ def _dialer(phone: Phone) -> Scene:
         )
         widgets.append(
             Widget(
-                look, 24 + column * 108, 160 + row * 84, f"dial_{digit}", Key(digit, "dial_number")
+                look,
+                24 + column * 108,
+                160 + row * 84,
+                f"dial_{digit}",
+                TypeKey(digit, "dial_number"),
             )
         )
     widgets.append(Widget(Look("button", 84, 84, glyph="handset", color=(0, 168, 67)), 138, 502))
@@ -151,22 +161,22 @@ def _dialer(phone: Phone) -> Scene:
             250,
             508,
             "dial_erase",
-            Key("backspace", "dial_number"),
+            TypeKey("backspace", "dial_number"),
         )
     )
-    return _scene(phone, "Phone", widgets)
+    return _page(phone, "Phone", widgets)
 
 
 def _messages(phone: Phone) -> Scene:
-    kind, _, about = phone.page.partition(":")
+    kind, _, argument = phone.page.partition(":")
     if kind == "main":
         widgets = [
             _person(phone, index, name, sub, f"chat:{name}")
-            for index, (name, sub) in enumerate(phone.look.conversations)
+            for index, (name, sub) in enumerate(phone.appearance.conversations)
         ]
         fab = Look("button", 168, 68, "New chat", glyph="plus", color=(41, 121, 255))
-        return _scene(
-            phone, "Messages", [*widgets, Widget(fab, 176, 512, "new_message", Go("compose"))]
+        return _page(
+            phone, "Messages", [*widgets, Widget(fab, 176, 512, "new_message", OpenPage("compose"))]
         )
     top = NAV_TOP_PX - 60 if phone.focus is None else 338
     compose = text_field(
@@ -177,9 +187,9 @@ def _messages(phone: Phone) -> Scene:
         resource_id="compose_message_text",
     )
     if kind == "chat":
-        last = dict(phone.look.conversations).get(about, "")
-        bubble = Widget(Look("speech", 230, 52, last, color=(41, 121, 255)), 16, 100)
-        return _scene(phone, about, [bubble, compose])
+        last = dict(phone.appearance.conversations).get(argument, "")
+        bubble = Widget(Look("message_bubble", 230, 52, last, color=(41, 121, 255)), 16, 100)
+        return _page(phone, argument, [bubble, compose])
     to = text_field(
         phone,
         "message_to",
@@ -187,55 +197,62 @@ def _messages(phone: Phone) -> Scene:
         "To: name or number",
         resource_id="recipient_text_view",
     )
-    return _scene(phone, "New message", [to, compose])
+    return _page(phone, "New message", [to, compose])
 
 
 def _person(phone: Phone, index: int, name: str, sub: str, target: str) -> Widget:
     color = PEOPLE_COLORS[sum(map(ord, name)) % len(PEOPLE_COLORS)]
     look = Look("row", WIDTH_PX, ROW_PX, name, sub, "person", color, dark=is_dark(phone))
-    return Widget(look, 0, CONTENT_TOP_PX + index * ROW_PX, f"person_{index}", Go(target))
+    return Widget(look, 0, CONTENT_TOP_PX + index * ROW_PX, f"person_{index}", OpenPage(target))
 
 
 def _camera(phone: Phone) -> Scene:
-    color = phone.look.photos[phone.num_photos_taken % len(phone.look.photos)]
+    color = phone.appearance.photos[phone.num_photos_taken % len(phone.appearance.photos)]
     widgets = [
         Widget(Look("photo", WIDTH_PX, 420, color=color), 0, 60),
         Widget(
             Look(
-                "text", WIDTH_PX, 40, f"{phone.num_photos_taken} taken", color=WHITE_INK, state="18"
+                "text",
+                WIDTH_PX,
+                40,
+                f"{phone.num_photos_taken} taken",
+                color=WHITE_TEXT,
+                state="18",
             ),
             0,
             22,
         ),
-        Widget(Look("shutter", 92, 92), 134, 492, "shutter", Press("shutter")),
+        Widget(Look("shutter", 92, 92), 134, 492, "shutter", PressButton("shutter")),
     ]
-    return Scene((12, 14, 18), (*widgets, *bars(phone, ink=WHITE_INK)))
+    return Scene((12, 14, 18), (*widgets, *bars(phone, text_color=WHITE_TEXT)))
 
 
 def _gallery(phone: Phone) -> Scene:
-    kind, _, about = phone.page.partition(":")
+    kind, _, argument = phone.page.partition(":")
     names = sorted(phone.files, reverse=True)
     if kind == "photo":
-        color = _photo_color(phone, about)
-        return _scene(
+        color = _photo_color(phone, argument)
+        return _page(
             phone,
-            about.rsplit("/", 1)[-1],
+            argument.rsplit("/", 1)[-1],
             [Widget(Look("photo", WIDTH_PX, 420, color=color), 0, 120)],
         )
-    parts = []
+    items = []
     for index, name in enumerate(names):
         row, column = divmod(index, 2)
         look = Look("photo", 172, 160, color=_photo_color(phone, name))
         slug = "screenshot" if "Screenshots" in name else "photo"
-        parts.append(
-            Widget(look, 5 + column * 178, 8 + row * 168, f"{slug}_{index}", Go(f"photo:{name}"))
+        items.append(
+            Widget(
+                look, 5 + column * 178, 8 + row * 168, f"{slug}_{index}", OpenPage(f"photo:{name}")
+            )
         )
-    shown, max_scroll = scrolled(phone, parts, CONTENT_TOP_PX, NAV_TOP_PX)
-    return _scene(phone, "Gallery", shown, max_scroll)
+    shown, max_scroll = scrolled(phone, items, CONTENT_TOP_PX, NAV_TOP_PX)
+    return _page(phone, "Gallery", shown, max_scroll)
 
 
 def _photo_color(phone: Phone, name: str) -> Color:
-    return phone.look.photos[sum(map(ord, name)) % len(phone.look.photos)]
+    return phone.appearance.photos[sum(map(ord, name)) % len(phone.appearance.photos)]
 
 
 def _contacts(phone: Phone) -> Scene:
@@ -245,7 +262,7 @@ def _contacts(phone: Phone) -> Scene:
             "contact_name",
             (10, 100, WIDTH_PX - 20, 56),
             "Name",
-            sign="person",
+            glyph="person",
             resource_id="contact_name",
         )
         save = Widget(
@@ -253,18 +270,24 @@ def _contacts(phone: Phone) -> Scene:
             105,
             180,
             "save_contact",
-            Press("save_contact"),
+            PressButton("save_contact"),
         )
-        return _scene(phone, "New contact", [entry, save])
+        return _page(phone, "New contact", [entry, save])
     if phone.page.startswith("contact:"):
-        about = phone.page.partition(":")[2]
-        hero = Widget(Look("hero", WIDTH_PX, 130, glyph="person", color=(0, 172, 193)), 0, 110)
-        return _scene(
+        argument = phone.page.partition(":")[2]
+        hero = Widget(
+            Look("large_icon", WIDTH_PX, 130, glyph="person", color=(0, 172, 193)), 0, 110
+        )
+        return _page(
             phone,
-            about,
+            argument,
             [
                 hero,
-                Widget(Look("text", WIDTH_PX, 40, about, color=_ink(phone), state="28"), 0, 260),
+                Widget(
+                    Look("text", WIDTH_PX, 40, argument, color=_text_color(phone), state="28"),
+                    0,
+                    260,
+                ),
             ],
         )
     search = text_field(
@@ -272,7 +295,7 @@ def _contacts(phone: Phone) -> Scene:
         "contact_search",
         (10, 86, WIDTH_PX - 20, 50),
         "Search contacts",
-        sign="search",
+        glyph="search",
         resource_id="search_view",
     )
     wanted = phone.fields.get("contact_search", "").lower()
@@ -286,20 +309,22 @@ def _contacts(phone: Phone) -> Scene:
         264,
         508,
         "new_contact",
-        Go("create"),
+        OpenPage("create"),
     )
-    return _scene(phone, "Contacts", [*people, search, fab])
+    return _page(phone, "Contacts", [*people, search, fab])
 
 
 def _plain(phone: Phone) -> Scene:
     app = BY_PACKAGE[phone.foreground]
-    hero = Widget(Look("hero", WIDTH_PX, 180, glyph=app.glyph, color=app.color), 0, 190)
-    return _scene(
+    hero = Widget(Look("large_icon", WIDTH_PX, 180, glyph=app.glyph, color=app.color), 0, 190)
+    return _page(
         phone,
         app.label,
         [
             hero,
-            Widget(Look("text", WIDTH_PX, 50, app.label, color=_ink(phone), state="32"), 0, 390),
+            Widget(
+                Look("text", WIDTH_PX, 50, app.label, color=_text_color(phone), state="32"), 0, 390
+            ),
         ],
     )
 

@@ -1,8 +1,8 @@
-"""The launcher: home pages with dock, the app drawer with its search, the menu of a held icon."""
+"""The launcher: home pages, dock, app drawer with search, and the long-press menu of an icon."""
 
 from producer.environments.android_sim.screens.parts import (
-    BLACK_INK,
-    WHITE_INK,
+    BLACK_TEXT,
+    WHITE_TEXT,
     bars,
     is_dark,
     keyboard,
@@ -18,12 +18,12 @@ from producer.environments.android_sim.screens.widget import (
 )
 from producer.environments.android_sim.state.apps import BY_PACKAGE, SETTINGS, TEST_APP
 from producer.environments.android_sim.state.effects import (
-    AppDeed,
+    AppCommand,
     Effect,
-    Go,
-    Launch,
-    OpenMenu,
-    Press,
+    LaunchApp,
+    OpenIconMenu,
+    OpenPage,
+    PressButton,
 )
 from producer.environments.android_sim.state.phone import Phone
 
@@ -37,13 +37,17 @@ DRAWER_TOP_PX = 92
 
 
 def home(phone: Phone) -> Scene:
-    """A home page."""
-    widgets = [Widget(Look("clock", WIDTH_PX, 72, phone.look.clock, phone.look.date), 0, 30)]
+    """The visible home page."""
+    widgets = [
+        Widget(Look("clock", WIDTH_PX, 72, phone.appearance.clock, phone.appearance.date), 0, 30)
+    ]
     for cell, package in sorted(phone.home_cells[phone.home_page].items()):
         row, column = divmod(cell, NUM_COLUMNS)
         widgets.append(_icon(package, column * CELL_W, GRID_TOP_PX + row * CELL_H))
     current, total = phone.home_page + 1, len(phone.home_cells)
-    widgets.append(Widget(Look("dots", WIDTH_PX, 14, state=f"{current}/{total}"), 0, DOTS_TOP_PX))
+    widgets.append(
+        Widget(Look("page_dots", WIDTH_PX, 14, state=f"{current}/{total}"), 0, DOTS_TOP_PX)
+    )
     for index, package in enumerate(phone.dock):
         app = BY_PACKAGE[package]
         look = Look("app_icon", CELL_W, DOCK_PX, glyph=app.glyph, color=app.color)
@@ -53,11 +57,11 @@ def home(phone: Phone) -> Scene:
                 index * CELL_W,
                 DOCK_TOP_PX,
                 f"{app.key}_icon",
-                Launch(package),
-                OpenMenu(package),
+                LaunchApp(package),
+                OpenIconMenu(package),
             )
         )
-    widgets += bars(phone, ink=WHITE_INK) + _menu(phone)
+    widgets += bars(phone, text_color=WHITE_TEXT) + _menu(phone)
     return Scene(
         phone.get("wallpaper", "name"),
         tuple(widgets),
@@ -66,26 +70,26 @@ def home(phone: Phone) -> Scene:
 
 
 def drawer(phone: Phone) -> Scene:
-    """The app drawer: every app by name, or those that match what is searched."""
+    """The app drawer: apps by label, filtered by the search."""
     dark = is_dark(phone)
-    parts = []
+    items = []
     for index, package in enumerate(phone.drawer_matches()):
         row, column = divmod(index, NUM_COLUMNS)
-        parts.append(_icon(package, column * CELL_W, row * CELL_H, "drawer", dark=dark))
-    shown, max_scroll = scrolled(phone, parts, DRAWER_TOP_PX, NAV_TOP_PX)
-    ground = (16, 17, 21) if dark else (246, 247, 250)
+        items.append(_icon(package, column * CELL_W, row * CELL_H, "drawer", dark=dark))
+    shown, max_scroll = scrolled(phone, items, DRAWER_TOP_PX, NAV_TOP_PX)
+    background = (16, 17, 21) if dark else (246, 247, 250)
     search = text_field(
         phone,
         "drawer_search",
         (16, 36, WIDTH_PX - 32, 48),
         "Search apps",
-        sign="search",
+        glyph="search",
         resource_id="search_container_all_apps",
     )
-    head = Widget(Look("block", WIDTH_PX, DRAWER_TOP_PX, color=ground), 0, 0)
-    over = bars(phone, ink=WHITE_INK if dark else BLACK_INK, nav_ground=ground)
+    head = Widget(Look("block", WIDTH_PX, DRAWER_TOP_PX, color=background), 0, 0)
+    over = bars(phone, text_color=WHITE_TEXT if dark else BLACK_TEXT, background=background)
     return Scene(
-        ground,
+        background,
         (*shown, head, search, *keyboard(phone), *over, *_menu(phone)),
         max_scroll,
         "apps_list_view",
@@ -104,7 +108,7 @@ def _icon(package: str, x: int, y: int, state: str = "", *, dark: bool = False) 
         state=state,
         dark=dark,
     )
-    return Widget(look, x, y, f"{app.key}_icon", Launch(package), OpenMenu(package))
+    return Widget(look, x, y, f"{app.key}_icon", LaunchApp(package), OpenIconMenu(package))
 
 
 def _menu(phone: Phone) -> list[Widget]:
@@ -112,18 +116,27 @@ def _menu(phone: Phone) -> list[Widget]:
         return []
     app = BY_PACKAGE[phone.menu]
     entries: list[tuple[str, str, str, Effect]] = [
-        ("menu_app_info", "App info", "lines", Go(f"app_info:{app.package}", SETTINGS))
+        ("menu_app_info", "App info", "lines", OpenPage(f"app_info:{app.package}", SETTINGS))
     ]
     if app.package == TEST_APP:
-        entries.append(("menu_uninstall", "Uninstall", "cross", AppDeed("uninstall", app.package)))
+        entries.append(
+            ("menu_uninstall", "Uninstall", "cross", AppCommand("uninstall", app.package))
+        )
     scrim = Widget(
-        Look("block", WIDTH_PX, NAV_TOP_PX, color=(30, 32, 38)), 0, 0, "menu_close", Press("back")
+        Look("block", WIDTH_PX, NAV_TOP_PX, color=(30, 32, 38)),
+        0,
+        0,
+        "menu_close",
+        PressButton("back"),
     )
-    widgets = [scrim, Widget(Look("hero", WIDTH_PX, 110, glyph=app.glyph, color=app.color), 0, 120)]
+    widgets = [
+        scrim,
+        Widget(Look("large_icon", WIDTH_PX, 110, glyph=app.glyph, color=app.color), 0, 120),
+    ]
     widgets.append(
-        Widget(Look("text", WIDTH_PX, 40, app.label, color=WHITE_INK, state="24"), 0, 240)
+        Widget(Look("text", WIDTH_PX, 40, app.label, color=WHITE_TEXT, state="24"), 0, 240)
     )
-    for index, (name, label, sign, effect) in enumerate(entries):
-        look = Look("button", 280, 64, label, glyph=sign, color=(255, 255, 255))
+    for index, (name, label, glyph, effect) in enumerate(entries):
+        look = Look("button", 280, 64, label, glyph=glyph, color=(255, 255, 255))
         widgets.append(Widget(look, 40, 300 + index * 76, name, effect))
     return widgets

@@ -1,7 +1,4 @@
-"""Parts that many screens share.
-
-The status bar, the navigation bar, title bars, scrolled lists, the keyboard.
-"""
+"""Widgets that many screens share: system bars, app bars, scrolled lists, text fields, keyboard."""
 
 from collections.abc import Sequence
 
@@ -14,7 +11,7 @@ from producer.environments.android_sim.screens.widget import (
     Widget,
 )
 from producer.environments.android_sim.state.apps import Color
-from producer.environments.android_sim.state.effects import Focus, Key, Press
+from producer.environments.android_sim.state.effects import FocusField, PressButton, TypeKey
 from producer.environments.android_sim.state.phone import Phone
 
 TITLE_PX = 56
@@ -23,53 +20,65 @@ ROW_PX = 64
 KEY_ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 KEY_PX = 48
 KEYBOARD_TOP_PX = NAV_TOP_PX - 4 * KEY_PX
-BLACK_INK: Color = (40, 42, 48)
-WHITE_INK: Color = (255, 255, 255)
+BLACK_TEXT: Color = (40, 42, 48)
+WHITE_TEXT: Color = (255, 255, 255)
 NAV_BUTTONS = (("back", "back"), ("circle", "home"), ("square", "recents"))
 
 
 def is_dark(phone: Phone) -> bool:
-    """Whether the dark theme is in force."""
+    """Whether the dark theme is on."""
     return phone.get("secure", "ui_night_mode") == "2"
 
 
-def bars(phone: Phone, *, ink: Color, nav_ground: Color | None = None) -> list[Widget]:
-    """The status bar and the three navigation buttons; they lie above everything."""
-    signs = (
+def bars(phone: Phone, *, text_color: Color, background: Color | None = None) -> list[Widget]:
+    """The status bar and the three navigation buttons, which are drawn on top of everything."""
+    status_icons = (
         ("minus", "zen_mode"),
         ("airplane", "airplane_mode_on"),
         ("bluetooth", "bluetooth_on"),
         ("wifi", "wifi_on"),
     )
-    shown = " ".join(sign for sign, key in signs if phone.get("global", key) not in {"0", "null"})
-    percent = f"{phone.look.battery_percent}%"
+    shown = " ".join(
+        glyph for glyph, key in status_icons if phone.get("global", key) not in {"0", "null"}
+    )
+    percent = f"{phone.appearance.battery_percent}%"
     widgets = []
-    if nav_ground is not None:
-        widgets.append(Widget(Look("block", WIDTH_PX, NAV_PX, color=nav_ground), 0, NAV_TOP_PX))
-        widgets.append(Widget(Look("block", WIDTH_PX, STATUS_PX, color=nav_ground), 0, 0))
+    if background is not None:
+        widgets.append(Widget(Look("block", WIDTH_PX, NAV_PX, color=background), 0, NAV_TOP_PX))
+        widgets.append(Widget(Look("block", WIDTH_PX, STATUS_PX, color=background), 0, 0))
     widgets.append(
         Widget(
-            Look("status", WIDTH_PX, STATUS_PX, phone.look.clock, percent, color=ink, state=shown),
+            Look(
+                "status_bar",
+                WIDTH_PX,
+                STATUS_PX,
+                phone.appearance.clock,
+                percent,
+                color=text_color,
+                state=shown,
+            ),
             0,
             0,
         )
     )
     width = WIDTH_PX // len(NAV_BUTTONS)
-    for index, (sign, deed) in enumerate(NAV_BUTTONS):
-        look = Look("bare", width, NAV_PX, glyph=sign, color=ink)
-        widgets.append(Widget(look, index * width, NAV_TOP_PX, f"nav_{deed}", Press(deed)))
+    for index, (icon, button) in enumerate(NAV_BUTTONS):
+        look = Look("icon", width, NAV_PX, glyph=icon, color=text_color)
+        widgets.append(
+            Widget(look, index * width, NAV_TOP_PX, f"nav_{button}", PressButton(button))
+        )
     return widgets
 
 
 def page_bars(phone: Phone, title: str, *, with_arrow: bool) -> list[Widget]:
-    """Title bar, status bar and navigation bar of a page."""
+    """App bar, status bar and navigation bar of a page."""
     dark = is_dark(phone)
-    ink = WHITE_INK if dark else BLACK_INK
-    ground: Color = (38, 40, 47) if dark else WHITE_INK
+    text_color = WHITE_TEXT if dark else BLACK_TEXT
+    background: Color = (38, 40, 47) if dark else WHITE_TEXT
     widgets = [
         Widget(
             Look(
-                "title", WIDTH_PX, TITLE_PX, title, glyph="arrow" if with_arrow else "", dark=dark
+                "app_bar", WIDTH_PX, TITLE_PX, title, glyph="arrow" if with_arrow else "", dark=dark
             ),
             0,
             STATUS_PX,
@@ -78,29 +87,41 @@ def page_bars(phone: Phone, title: str, *, with_arrow: bool) -> list[Widget]:
     if with_arrow:
         widgets.append(
             Widget(
-                Look("bare", 56, TITLE_PX, glyph="arrow", color=ink),
+                Look("icon", 56, TITLE_PX, glyph="arrow", color=text_color),
                 0,
                 STATUS_PX,
                 "back_arrow",
-                Press("back"),
+                PressButton("back"),
             )
         )
-    return widgets + bars(phone, ink=ink, nav_ground=ground)
+    return widgets + bars(phone, text_color=text_color, background=background)
 
 
 def scrolled(
-    phone: Phone, parts: Sequence[Widget], top_px: int, bottom_px: int
+    phone: Phone, items: Sequence[Widget], top_px: int, bottom_px: int
 ) -> tuple[list[Widget], int]:
-    """The parts of a list (placed from y = 0) that are visible between top and bottom, and how far the list can be scrolled."""
-    height = max((part.y + part.look.height for part in parts), default=0)
+    """Scroll a list.
+
+    `items` are positioned from y = 0. Returns the items visible between top and bottom at their
+    position on the screen, and the maximum scroll in pixels.
+    """
+    height = max((item.y + item.look.height for item in items), default=0)
     max_scroll = max(0, height - (bottom_px - top_px))
     offset = min(phone.scroll_px.get(phone.screen, 0), max_scroll)
     shown = []
-    for part in parts:
-        y = part.y - offset + top_px
-        if y + part.look.height > top_px and y < bottom_px:
+    for item in items:
+        y = item.y - offset + top_px
+        if y + item.look.height > top_px and y < bottom_px:
             shown.append(
-                Widget(part.look, part.x, y, part.name, part.effect, part.held, part.resource_id)
+                Widget(
+                    item.look,
+                    item.x,
+                    y,
+                    item.name,
+                    item.effect,
+                    item.long_press_effect,
+                    item.resource_id,
+                )
             )
     return shown, max_scroll
 
@@ -111,28 +132,25 @@ def text_field(
     box: tuple[int, int, int, int],
     hint: str,
     *,
-    sign: str = "",
+    glyph: str = "",
     resource_id: str = "",
     idle_text: str = "",
 ) -> Widget:
-    """A text field at x, y, width, height.
-
-    Without the focus it may show another text than the one being typed.
-    """
+    """A text field in `box` (x, y, width, height); unfocused it shows `idle_text`, if any."""
     x, y, width, height = box
     state = "focused" if phone.focus == name else ""
     shown = idle_text if idle_text and not state else phone.fields.get(name, "")
-    look = Look("field", width, height, shown, hint, sign, state=state, dark=is_dark(phone))
-    return Widget(look, x, y, name, Focus(name), resource_id=resource_id)
+    look = Look("field", width, height, shown, hint, glyph, state=state, dark=is_dark(phone))
+    return Widget(look, x, y, name, FocusField(name), resource_id=resource_id)
 
 
 def keyboard(phone: Phone) -> list[Widget]:
-    """The keyboard, when a text field has the focus."""
+    """The keyboard, if a text field is focused."""
     if phone.focus is None:
         return []
     dark, name = is_dark(phone), phone.focus
-    ground: Color = (28, 30, 35) if dark else (212, 216, 224)
-    widgets = [Widget(Look("block", WIDTH_PX, 4 * KEY_PX, color=ground), 0, KEYBOARD_TOP_PX)]
+    background: Color = (28, 30, 35) if dark else (212, 216, 224)
+    widgets = [Widget(Look("block", WIDTH_PX, 4 * KEY_PX, color=background), 0, KEYBOARD_TOP_PX)]
     for line, letters in enumerate(KEY_ROWS):
         left = (WIDTH_PX - 36 * len(letters)) // 2
         for index, letter in enumerate(letters):
@@ -143,7 +161,7 @@ def keyboard(phone: Phone) -> list[Widget]:
                     left + 36 * index,
                     KEYBOARD_TOP_PX + line * KEY_PX,
                     f"key_{letter}",
-                    Key(letter, name),
+                    TypeKey(letter, name),
                 )
             )
     bottom = KEYBOARD_TOP_PX + 3 * KEY_PX
@@ -152,15 +170,16 @@ def keyboard(phone: Phone) -> list[Widget]:
         (72, 144, "key_space", "space", "", " "),
         (216, 60, "key_dot", ".", "", "."),
     )
-    for x, width, key_name, label, sign, character in specials:
+    for x, width, key_name, label, glyph, character in specials:
         widgets.append(
             Widget(
-                Look("key", width, KEY_PX, label, glyph=sign, dark=dark),
+                Look("key", width, KEY_PX, label, glyph=glyph, dark=dark),
                 x,
                 bottom,
                 key_name,
-                Key(character, name),
+                TypeKey(character, name),
             )
         )
+    # "deed" is a word in the vocabulary of the demo policy (through Element.state); keep it.
     enter = Look("key", 84, KEY_PX, glyph="enter", state="deed", dark=dark)
-    return [*widgets, Widget(enter, 276, bottom, "key_enter", Press("submit"))]
+    return [*widgets, Widget(enter, 276, bottom, "key_enter", PressButton("submit"))]

@@ -1,4 +1,4 @@
-"""The settings app: pages of `settings_tree` with the rows that depend on the device (networks, apps, storage)."""
+"""The settings app: pages of `state.settings_tree`, plus rows that depend on the device."""
 
 from producer.environments.android_sim.screens.parts import (
     CONTENT_TOP_PX,
@@ -18,36 +18,38 @@ from producer.environments.android_sim.screens.widget import (
 )
 from producer.environments.android_sim.state.apps import APPS, BY_PACKAGE, CHROME, TEST_APP
 from producer.environments.android_sim.state.effects import (
-    AppDeed,
+    AppCommand,
     Effect,
-    Go,
-    Join,
-    Put,
-    Slide,
-    Toggle,
+    JoinNetwork,
+    MoveSlider,
+    OpenPage,
+    PutSetting,
+    ToggleSwitch,
 )
 from producer.environments.android_sim.state.phone import MAX_BRIGHTNESS, VOLUME_STEPS, Phone
 from producer.environments.android_sim.state.settings_tree import BLUE, INDIGO, PAGES, Row
 
 APPS_FIRST = (CHROME, TEST_APP)
-"""The apps page lists these first, as a device lists recently used apps."""
+"""Listed first on the apps page, like recently used apps on a device."""
 GREY = (120, 126, 138)
 
 
 def page(phone: Phone) -> Scene:
-    """The page that is open."""
-    kind, _, about = phone.page.partition(":")
+    """The open page of the settings app."""
+    kind, _, argument = phone.page.partition(":")
     definition = PAGES[kind]
     rows = [_widget(phone, row) for row in _ordered(phone, kind)]
-    rows += _EXTRAS[kind](phone, about) if kind in _EXTRAS else []
+    rows += _DEVICE_ROWS[kind](phone, argument) if kind in _DEVICE_ROWS else []
     placed, y = [], 0
     for row in rows:
-        placed.append(Widget(row.look, row.x, y, row.name, row.effect, row.held))
+        placed.append(Widget(row.look, row.x, y, row.name, row.effect, row.long_press_effect))
         y += row.look.height
     shown, max_scroll = scrolled(phone, placed, CONTENT_TOP_PX, NAV_TOP_PX)
-    ground = (16, 17, 21) if is_dark(phone) else (246, 247, 250)
+    background = (16, 17, 21) if is_dark(phone) else (246, 247, 250)
     return Scene(
-        ground, (*shown, *page_bars(phone, definition.title, with_arrow=kind != "root")), max_scroll
+        background,
+        (*shown, *page_bars(phone, definition.title, with_arrow=kind != "root")),
+        max_scroll,
     )
 
 
@@ -57,39 +59,45 @@ def _ordered(phone: Phone, kind: str) -> list[Row]:
         return list(rows)
     by_name = {row.name: row for row in rows}
     has_developer = phone.get("global", "development_settings_enabled") == "1"
-    return [by_name[name] for name in phone.look.root_order if name != "developer" or has_developer]
+    return [
+        by_name[name]
+        for name in phone.appearance.root_order
+        if name != "developer" or has_developer
+    ]
 
 
 def _widget(phone: Phone, row: Row) -> Widget:
     stored, dark = phone.get(row.namespace, row.key), is_dark(phone)
-    effect: Effect | None
+    effect: Effect
     match row.kind:
         case "link":
-            name, kind, state, effect = f"{row.name}_row", "row", "", Go(row.target)
+            name, kind, state, effect = f"{row.name}_row", "row", "", OpenPage(row.target)
         case "switch" | "main_switch":
             name, kind, state, effect = (
                 f"{row.name}_switch",
                 row.kind,
                 "on" if stored == row.on else "off",
-                Toggle(row),
+                ToggleSwitch(row),
             )
         case "slider":
             highest = VOLUME_STEPS if row.namespace == "volume" else MAX_BRIGHTNESS
             state = str(percent_of(stored, highest))
             name, kind = f"{row.name}_slider", "slider"
-            effect = Slide(row.namespace, row.key, SLIDER_LEFT, SLIDER_RIGHT)
+            effect = MoveSlider(row.namespace, row.key, SLIDER_LEFT, SLIDER_RIGHT)
         case "radio":
             state = "selected" if stored == row.on else "off"
-            name, kind, effect = f"{row.name}_choice", "radio", Put(row.namespace, row.key, row.on)
-        case "info":
-            name, kind, state, effect = "", "row", "plain", None
+            name, kind, effect = (
+                f"{row.name}_choice",
+                "radio",
+                PutSetting(row.namespace, row.key, row.on),
+            )
     height = 76 if kind == "main_switch" else ROW_PX
     look = Look(
         kind,
         WIDTH_PX,
         height,
         row.label,
-        row.info or _second_line(phone, row),
+        _second_line(phone, row),
         row.glyph,
         row.color,
         state,
@@ -99,7 +107,7 @@ def _widget(phone: Phone, row: Row) -> Widget:
 
 
 def percent_of(stored: str, highest: int) -> int:
-    """A stored level as a per cent that a slider can show, whatever a shell put there."""
+    """A stored level as a percent for a slider; 0 for text that is not a number."""
     return round(100 * min(highest, max(0, int(stored))) / highest) if stored.isdecimal() else 0
 
 
@@ -114,39 +122,41 @@ def _second_line(phone: Phone, row: Row) -> str:
         case "bluetooth" if row.kind == "link":
             return "On" if phone.get("global", "bluetooth_on") == "1" else "Off"
         case "battery":
-            return f"{phone.look.battery_percent}%"
+            return f"{phone.appearance.battery_percent}%"
         case _:
             return ""
 
 
-def _network_rows(phone: Phone, about: str) -> list[Widget]:  # noqa: ARG001  # every extra has the same call
+def _network_rows(phone: Phone, argument: str) -> list[Widget]:  # noqa: ARG001  # one signature
     if phone.get("global", "wifi_on") == "0":
         return []
     rows = []
-    for name in phone.look.networks:
+    for name in phone.appearance.networks:
         is_saved, is_connected = name in phone.saved_networks, name == phone.connected
         sub = "Connected" if is_connected else "Saved" if is_saved else "Locked"
         effect: Effect | None = (
-            (Go(f"network:{name}") if is_connected else Join(name)) if is_saved else None
+            (OpenPage(f"network:{name}") if is_connected else JoinNetwork(name))
+            if is_saved
+            else None
         )
         slug = "saved_network" if is_saved else ""
         rows.append(_row(phone, slug, name, sub, "wifi", BLUE if is_saved else GREY, effect))
     return rows
 
 
-def _network_detail(phone: Phone, about: str) -> list[Widget]:
+def _network_detail(phone: Phone, argument: str) -> list[Widget]:
     rows = [
         _row(
             phone,
             "",
-            about,
-            "Connected" if about == phone.connected else "Saved",
+            argument,
+            "Connected" if argument == phone.connected else "Saved",
             "wifi",
             BLUE,
             None,
         )
     ]
-    if about in phone.saved_networks:
+    if argument in phone.saved_networks:
         rows.append(
             _row(
                 phone,
@@ -155,13 +165,13 @@ def _network_detail(phone: Phone, about: str) -> list[Widget]:
                 "",
                 "cross",
                 (229, 45, 50),
-                Join(about, forget=True),
+                JoinNetwork(argument, forget=True),
             )
         )
     return rows
 
 
-def _device_rows(phone: Phone, about: str) -> list[Widget]:  # noqa: ARG001
+def _bluetooth_device_rows(phone: Phone, argument: str) -> list[Widget]:  # noqa: ARG001
     if phone.get("global", "bluetooth_on") != "1":
         return []
     return [
@@ -170,13 +180,21 @@ def _device_rows(phone: Phone, about: str) -> list[Widget]:  # noqa: ARG001
     ]
 
 
-def _battery_rows(phone: Phone, about: str) -> list[Widget]:  # noqa: ARG001
+def _battery_rows(phone: Phone, argument: str) -> list[Widget]:  # noqa: ARG001
     return [
-        _row(phone, "", f"{phone.look.battery_percent}%", "Charge", "battery", (56, 158, 62), None)
+        _row(
+            phone,
+            "",
+            f"{phone.appearance.battery_percent}%",
+            "Charge",
+            "battery",
+            (56, 158, 62),
+            None,
+        )
     ]
 
 
-def _app_rows(phone: Phone, about: str) -> list[Widget]:  # noqa: ARG001
+def _app_rows(phone: Phone, argument: str) -> list[Widget]:  # noqa: ARG001
     listed = [package for package in APPS_FIRST if package in phone.installed]
     listed += [
         app.package
@@ -192,18 +210,18 @@ def _app_rows(phone: Phone, about: str) -> list[Widget]:  # noqa: ARG001
             f"{phone.cache_kib[app.package] // 1024} MB",
             app.glyph,
             app.color,
-            Go(f"app_info:{app.package}"),
+            OpenPage(f"app_info:{app.package}"),
         )
         for app in apps
     ]
 
 
-def _app_info_rows(phone: Phone, about: str) -> list[Widget]:
-    app = BY_PACKAGE[about]
-    rows = [_row(phone, "", app.label, about, app.glyph, app.color, None)]
-    if about not in phone.installed:
+def _app_info_rows(phone: Phone, argument: str) -> list[Widget]:
+    app = BY_PACKAGE[argument]
+    rows = [_row(phone, "", app.label, argument, app.glyph, app.color, None)]
+    if argument not in phone.installed:
         return rows
-    is_allowed = about not in phone.blocked_notifications
+    is_allowed = argument not in phone.blocked_notifications
     bell = Look(
         "switch",
         WIDTH_PX,
@@ -215,9 +233,9 @@ def _app_info_rows(phone: Phone, about: str) -> list[Widget]:
         "on" if is_allowed else "off",
         is_dark(phone),
     )
-    is_running = "Running" if about in phone.stacks else "Stopped"
+    is_running = "Running" if argument in phone.stacks else "Stopped"
     rows.append(
-        Widget(bell, 0, 0, "app_notifications_switch", AppDeed("toggle_notifications", about))
+        Widget(bell, 0, 0, "app_notifications_switch", AppCommand("toggle_notifications", argument))
     )
     rows.append(
         _row(
@@ -227,10 +245,10 @@ def _app_info_rows(phone: Phone, about: str) -> list[Widget]:
             is_running,
             "cross",
             (229, 45, 50),
-            AppDeed("stop", about),
+            AppCommand("stop", argument),
         )
     )
-    cache = f"{phone.cache_kib[about]} KB"
+    cache = f"{phone.cache_kib[argument]} KB"
     rows.append(
         _row(
             phone,
@@ -239,10 +257,10 @@ def _app_info_rows(phone: Phone, about: str) -> list[Widget]:
             cache,
             "disk",
             (121, 85, 72),
-            AppDeed("clear_cache", about),
+            AppCommand("clear_cache", argument),
         )
     )
-    if about == TEST_APP:
+    if argument == TEST_APP:
         rows.append(
             _row(
                 phone,
@@ -251,13 +269,13 @@ def _app_info_rows(phone: Phone, about: str) -> list[Widget]:
                 "",
                 "erase",
                 (245, 124, 0),
-                AppDeed("uninstall", about),
+                AppCommand("uninstall", argument),
             )
         )
     return rows
 
 
-def _storage_rows(phone: Phone, about: str) -> list[Widget]:  # noqa: ARG001
+def _storage_rows(phone: Phone, argument: str) -> list[Widget]:  # noqa: ARG001
     photos = f"{len(phone.files)} files"
     return [
         _row(phone, "", "Internal storage", "41 GB of 64 GB used", "disk", (121, 85, 72), None),
@@ -271,19 +289,19 @@ def _row(
     name: str,
     label: str,
     sub: str,
-    sign: str,
+    glyph: str,
     color: tuple[int, int, int],
     effect: Effect | None,
 ) -> Widget:
     state = "" if effect is not None else "plain"
-    look = Look("row", WIDTH_PX, ROW_PX, label, sub, sign, color, state, is_dark(phone))
+    look = Look("row", WIDTH_PX, ROW_PX, label, sub, glyph, color, state, is_dark(phone))
     return Widget(look, 0, 0, f"{name}_row" if name else "", effect)
 
 
-_EXTRAS = {
+_DEVICE_ROWS = {
     "wifi": _network_rows,
     "network": _network_detail,
-    "bluetooth": _device_rows,
+    "bluetooth": _bluetooth_device_rows,
     "battery": _battery_rows,
     "apps": _app_rows,
     "app_info": _app_info_rows,

@@ -1,4 +1,8 @@
-"""What a screen is made of: looks (how a part is drawn, cached by value), widgets (where it stands, what touching it does), scenes."""
+"""What a scene is made of.
+
+A `Look` decides the pixels of a widget and is the cache key for drawing it. A `Widget` is a look at
+a position with the effects of touching it. A `Scene` is one screen of widgets.
+"""
 
 from dataclasses import dataclass
 
@@ -11,74 +15,85 @@ STATUS_PX = 24
 NAV_PX = 44
 NAV_TOP_PX = HEIGHT_PX - NAV_PX
 SLIDER_LEFT, SLIDER_RIGHT = 92, 328
-"""Ends of a slider's track, px from the left of the screen."""
+"""Ends of a slider's track, px from the left edge of the screen."""
 WHITE: Color = (255, 255, 255)
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Everything that decides the pixels of one part."""
+    """Everything that decides the pixels of one widget."""
 
     kind: str
-    """Which painter draws it: `row`, `switch`, `app_icon` ..."""
+    """A key of `painting.render.WIDGET_RENDERERS`: `row`, `switch`, `app_icon` ..."""
     width: int
+    """Pixels."""
     height: int
+    """Pixels."""
     label: str = ""
+    """First line of text."""
     sub: str = ""
-    """Second line."""
+    """Second line of text, or the hint of an empty text field."""
     glyph: str = ""
+    """Pictogram, a key of `painting.glyphs.GLYPHS`; empty: none."""
     color: Color = WHITE
+    """Of the background or the text, depending on the kind."""
     state: str = ""
-    """`on`, `off`, a slider's per cent, a field's focus."""
+    """Depends on the kind: `on`, `off`, `selected`, `focused`, a slider's percent, a text size."""
     dark: bool = False
+    """Whether the dark theme applies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Widget:
-    """A part at its place."""
+    """A look at a position, with the effects of touching it."""
 
     look: Look
+    """How it is drawn."""
     x: int
+    """Left edge, px."""
     y: int
+    """Top edge, px."""
     name: str = ""
-    """`wifi_switch`; empty: it cannot be touched."""
+    """Stable across seeds: `wifi_switch`; empty: not an element."""
     effect: Effect | None = None
-    held: Effect | None = None
-    """What holding it does."""
+    """Of a tap; None: nothing happens."""
+    long_press_effect: Effect | None = None
+    """Of a long press; None: nothing happens."""
     resource_id: str = ""
-    """As `uiautomator dump` names it, where a validator looks for it."""
+    """Id in `uiautomator dump` if it differs from `name`."""
 
     def contains(self, x: int, y: int) -> bool:
-        """Whether a finger at this pixel is on it."""
+        """Whether the pixel is inside."""
         return self.x <= x < self.x + self.look.width and self.y <= y < self.y + self.look.height
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """One screen, back to front."""
+    """One screen."""
 
     backdrop: str | Color
-    """Name of a wallpaper, or a flat colour."""
+    """Name of a wallpaper, or a color."""
     widgets: tuple[Widget, ...]
+    """Back to front."""
     max_scroll_px: int = 0
     """How far its list can be scrolled."""
     description: str = ""
-    """What a screen reader says of it: `Home screen 1 of 2`."""
+    """Content description of the root view (`Home screen 1 of 2`), or its resource id."""
 
     def at(self, x: int, y: int) -> Widget | None:
-        """The topmost widget under a finger."""
+        """The topmost widget at a pixel; None: only the backdrop."""
         return next((widget for widget in reversed(self.widgets) if widget.contains(x, y)), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """Ground truth about one thing that is drawn and can be touched."""
+    """Ground truth argument one widget that is visible and can be touched."""
 
     name: str
     """Stable across seeds: `wifi_switch`, `chrome_icon`."""
     label: str
-    """The text that is drawn on it."""
+    """The text on it."""
     box: tuple[int, int, int, int]
-    """x0, y0, x1, y1 in pixels, the visible part; x1 and y1 lie outside."""
+    """x0, y0, x1, y1 of the visible part, pixels; x1 and y1 are exclusive."""
     state: str | None
-    """`on`, `off`, `selected`, a slider's per cent; None: it has none."""
+    """`on`, `off`, `selected`, a slider's percent; None: it has no state."""

@@ -1,1 +1,1 @@
-"""The phone's state and how it changes; knows no pixels and no shell."""
+"""The state of the phone and how it changes. Knows nothing of pixels, actions or shells."""

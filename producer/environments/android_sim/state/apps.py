@@ -1,11 +1,9 @@
-"""The apps a simulated phone can have.
-
-What they are called, how their icon looks, which activity a launcher starts.
-"""
+"""The apps that can be installed: package, label, icon, main activity."""
 
 from dataclasses import dataclass
 
 Color = tuple[int, int, int]
+"""RGB, 0-255 each."""
 
 LAUNCHER = "com.android.launcher3"
 SETTINGS = "com.android.settings"
@@ -23,13 +21,17 @@ class App:
     """One installable app."""
 
     package: str
+    """Android package name: `com.android.chrome`."""
     key: str
-    """Short name of its icon: `chrome` is drawn as the element `chrome_icon`."""
+    """Prefix of its elements' names: `chrome` gives `chrome_icon`."""
     label: str
+    """Name under the icon."""
     glyph: str
+    """Pictogram on the icon, a key of `painting.glyphs.GLYPHS`."""
     color: Color
+    """Background of the icon."""
     activity: str
-    """Class of its first activity, as dumpsys prints it after the package."""
+    """Main activity, as dumpsys prints it after `package/`."""
 
 
 APPS: tuple[App, ...] = (
@@ -84,4 +86,4 @@ APPS: tuple[App, ...] = (
 BY_PACKAGE: dict[str, App] = {app.package: app for app in APPS}
 
 CORE: tuple[str, ...] = (SETTINGS, CHROME, DIALER, MESSAGES, CAMERA, GALLERY, CONTACTS)
-"""Always on the first home page or in the dock, as on a phone out of the box."""
+"""Always on the first home page or in the dock, as on a new phone."""

@@ -1,6 +1,7 @@
-"""What touching a widget does to the phone.
+"""Effects: what touching a widget does to the phone.
 
-Small frozen commands, so that scenes are values that can be compared and cached.
+Frozen dataclasses, so that scenes are values that can be compared and cached. Every effect has
+`apply(phone, x)`; only a slider uses x, the pixel column that was touched.
 """
 
 from dataclasses import dataclass
@@ -15,44 +16,44 @@ from producer.environments.android_sim.state.settings_tree import Row
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class LaunchApp:
     """Start an app, or bring it to the front."""
 
     package: str
 
-    def apply(self, phone: Phone, x: int) -> None:  # noqa: ARG002  # the same call for every effect
-        """Do it."""
+    def apply(self, phone: Phone, x: int) -> None:  # noqa: ARG002  # one signature
+        """Apply to the phone."""
         phone.launch(self.package)
 
 
 @dataclass(frozen=True, slots=True)
-class Go:
-    """Open a page; of the app in front, or of the one named."""
+class OpenPage:
+    """Open a page of the app in the foreground, or of `package`."""
 
     page: str
     package: str = ""
 
     def apply(self, phone: Phone, x: int) -> None:  # noqa: ARG002
-        """Do it."""
+        """Apply to the phone."""
         if self.package:
             phone.launch(self.package, self.page)
         else:
-            phone.go(self.page)
+            phone.open_page(self.page)
 
 
 @dataclass(frozen=True, slots=True)
-class Toggle:
-    """Flip the switch of a row or a tile."""
+class ToggleSwitch:
+    """Flip the switch of a settings row or quick settings tile."""
 
     row: Row
 
     def apply(self, phone: Phone, x: int) -> None:  # noqa: ARG002
-        """Do it."""
+        """Apply to the phone."""
         phone.toggle(self.row)
 
 
 @dataclass(frozen=True, slots=True)
-class Put:
+class PutSetting:
     """Store a setting (a radio button)."""
 
     namespace: str
@@ -60,13 +61,13 @@ class Put:
     value: str
 
     def apply(self, phone: Phone, x: int) -> None:  # noqa: ARG002
-        """Do it."""
+        """Apply to the phone."""
         phone.put(self.namespace, self.key, self.value)
 
 
 @dataclass(frozen=True, slots=True)
-class Slide:
-    """Set a slider to where the finger is; both ends reach a little beyond the track."""
+class MoveSlider:
+    """Set a slider to the position of the finger, clamped to the ends of its track."""
 
     namespace: str
     key: str
@@ -74,7 +75,7 @@ class Slide:
     right_px: int
 
     def apply(self, phone: Phone, x: int) -> None:
-        """Do it."""
+        """Apply to the phone."""
         share = min(1.0, max(0.0, (x - self.left_px) / (self.right_px - self.left_px)))
         value = (
             round(share * VOLUME_STEPS)
@@ -85,27 +86,27 @@ class Slide:
 
 
 @dataclass(frozen=True, slots=True)
-class Focus:
-    """Put the focus into a text field."""
+class FocusField:
+    """Focus a text field."""
 
     field: str
 
     def apply(self, phone: Phone, x: int) -> None:  # noqa: ARG002
-        """Do it; an address bar starts anew, as a browser selects all of it."""
+        """Apply. The address bar is cleared, because a browser selects all of its text on focus."""
         if self.field == "url_bar" and phone.focus != self.field:
             phone.fields.pop(self.field, None)
         phone.focus = self.field
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
-    """One key of the keyboard or the keypad: a character, `backspace`, `enter`."""
+class TypeKey:
+    """A key of the keyboard or keypad: a character, `backspace` or `enter`."""
 
     key: str
     field: str
 
     def apply(self, phone: Phone, x: int) -> None:  # noqa: ARG002
-        """Do it."""
+        """Apply to the phone."""
         text = phone.fields.get(self.field, "")
         if self.key == "enter":
             phone.submit()
@@ -114,14 +115,14 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Press:
-    """A button that stands for a whole deed of the phone."""
+class PressButton:
+    """A button that runs a command of the phone or of the app in the foreground."""
 
-    deed: str
+    command: str
 
     def apply(self, phone: Phone, x: int) -> None:  # noqa: ARG002
-        """Do it."""
-        match self.deed:
+        """Apply to the phone."""
+        match self.command:
             case "back":
                 phone.back()
             case "home":
@@ -148,46 +149,43 @@ class Press:
                 phone.back()
                 phone.stacks[phone.foreground][:] = ["main"]
             case other:
-                message = f"no such deed: {other}"
+                message = f"unknown command: {other}"
                 raise AssertionError(message)
 
 
 @dataclass(frozen=True, slots=True)
-class Show:
-    """Open the shade, expand it, or close what is open."""
+class ShowOverlay:
+    """Show an overlay; None closes it."""
 
     overlay: Overlay | None
 
     def apply(self, phone: Phone, x: int) -> None:  # noqa: ARG002
-        """Do it."""
+        """Apply to the phone."""
         phone.overlay = self.overlay
 
 
 @dataclass(frozen=True, slots=True)
-class OpenMenu:
-    """Hold an icon."""
+class OpenIconMenu:
+    """Open the menu of an app icon (long press)."""
 
     package: str
 
     def apply(self, phone: Phone, x: int) -> None:  # noqa: ARG002
-        """Do it."""
+        """Apply to the phone."""
         phone.menu = self.package
 
 
 @dataclass(frozen=True, slots=True)
-class AppDeed:
-    """A button of the app info page or of an icon's menu.
+class AppCommand:
+    """A command on one app: stop, clear_cache, uninstall or toggle_notifications."""
 
-    Stop, clear_cache, uninstall, toggle_notifications, pin.
-    """
-
-    deed: str
+    command: str
     package: str
 
     def apply(self, phone: Phone, x: int) -> None:  # noqa: ARG002
-        """Do it."""
+        """Apply to the phone."""
         phone.menu = None
-        match self.deed:
+        match self.command:
             case "stop":
                 phone.stop(self.package)
             case "clear_cache":
@@ -199,19 +197,19 @@ class AppDeed:
             case "toggle_notifications":
                 phone.blocked_notifications ^= {self.package}
             case other:
-                message = f"no such deed: {other}"
+                message = f"unknown command: {other}"
                 raise AssertionError(message)
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
-    """Connect to a saved network, or forget one."""
+class JoinNetwork:
+    """Connect to a saved Wi-Fi network, or forget it."""
 
     network: str
     forget: bool = False
 
     def apply(self, phone: Phone, x: int) -> None:  # noqa: ARG002
-        """Do it."""
+        """Apply to the phone."""
         if self.forget:
             phone.saved_networks.remove(self.network)
             phone.connected = None if phone.connected == self.network else phone.connected
@@ -221,28 +219,28 @@ class Join:
 
 
 @dataclass(frozen=True, slots=True)
-class Dismiss:
-    """Open a notification: its app comes to the front and it is gone."""
+class OpenNotification:
+    """Open a notification: launches its app and removes it from the shade."""
 
     index: int
 
     def apply(self, phone: Phone, x: int) -> None:  # noqa: ARG002
-        """Do it."""
+        """Apply to the phone."""
         phone.launch(phone.notifications.pop(self.index).package)
 
 
 Effect = (
-    Launch
-    | Go
-    | Toggle
-    | Put
-    | Slide
-    | Focus
-    | Key
-    | Press
-    | Show
-    | OpenMenu
-    | AppDeed
-    | Join
-    | Dismiss
+    LaunchApp
+    | OpenPage
+    | ToggleSwitch
+    | PutSetting
+    | MoveSlider
+    | FocusField
+    | TypeKey
+    | PressButton
+    | ShowOverlay
+    | OpenIconMenu
+    | AppCommand
+    | JoinNetwork
+    | OpenNotification
 )

@@ -1,6 +1,6 @@
-"""The settings app as data: which pages there are, which rows they have, which stored setting a row shows and changes.
+"""The settings app as data: its pages, their rows, and the stored setting behind each row.
 
-Rows that depend on the device (networks, apps) are added where the page is drawn.
+Rows that depend on the device (networks, apps) are added by `screens.settings`.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ SLATE: Color = (84, 110, 122)
 LIME: Color = (160, 175, 20)
 BLACK: Color = (40, 42, 48)
 
-RowKind = Literal["link", "switch", "main_switch", "slider", "radio", "info"]
+RowKind = Literal["link", "switch", "main_switch", "slider", "radio"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,22 +30,26 @@ class Row:
     """One row of a settings page."""
 
     name: str
-    """`wifi` is drawn as the element `wifi_row`, `wifi_switch` or `wifi_slider`, by kind."""
+    """Prefix of its element's name: `wifi` gives `wifi_row`, `wifi_switch` or `wifi_slider`."""
     label: str
+    """The text on the row."""
     glyph: str
+    """Pictogram, a key of `painting.glyphs.GLYPHS`."""
     color: Color
+    """Background of the pictogram."""
     kind: RowKind = "link"
+    """What the row holds: a link to a page or a control."""
     target: str = ""
-    """Page that a link opens."""
+    """The page a link opens; empty for controls."""
     namespace: str = ""
+    """Of the setting: `settings get NAMESPACE KEY`. `volume` holds audio streams; empty for links.
+    """
     key: str = ""
-    """Where the setting is stored: `settings get NAMESPACE KEY`; a slider of the namespace `volume`
-    is an audio stream."""
+    """Of the setting; empty for links."""
     on: str = "1"
-    """Stored value of a switch that is on, or of the radio button that this row is."""
+    """Stored value of a switch that is on, or of the choice that a radio button stands for."""
     off: str = "0"
-    info: str = ""
-    """Second line."""
+    """Stored value of a switch that is off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,29 +57,44 @@ class Page:
     """One page of the settings app."""
 
     name: str
+    """As in `Phone.stacks`, without its argument: `wifi`, `app_info`."""
     title: str
+    """In the app bar."""
     activity: str
     """Class as dumpsys prints it after `com.android.settings/`."""
     rows: tuple[Row, ...]
+    """Top to bottom."""
 
 
 def _link(target: str, label: str, glyph: str, color: Color) -> Row:
     return Row(target, label, glyph, color, "link", target)
 
 
+def _control(  # the columns of the tables below
+    kind: RowKind,
+    name: str,
+    label: str,
+    glyph: str,
+    color: Color,
+    setting: str,
+    on: str = "1",
+    off: str = "0",
+) -> Row:
+    namespace, key = setting.split("/")
+    return Row(name, label, glyph, color, kind, "", namespace, key, on, off)
+
+
 FIRST_ROWS: tuple[Row, ...] = (
     _link("wifi", "Wi-Fi", "wifi", BLUE),
     _link("bluetooth", "Bluetooth", "bluetooth", INDIGO),
-    Row(
-        "airplane", "Airplane mode", "airplane", ORANGE, "switch", "", "global", "airplane_mode_on"
-    ),
+    _control("switch", "airplane", "Airplane mode", "airplane", ORANGE, "global/airplane_mode_on"),
     _link("display", "Display", "sun", AMBER),
     _link("sound", "Sound", "speaker", RED),
     _link("battery", "Battery", "battery", GREEN),
     _link("location", "Location", "pin", PURPLE),
     _link("apps", "Apps", "grid", TEAL),
 )
-"""The rows of the root page that fit the screen; their order varies by seed."""
+"""Rows of the root page that are visible without scrolling; their order varies by seed."""
 
 LATER_ROWS: tuple[Row, ...] = (
     _link("storage", "Storage", "disk", BROWN),
@@ -84,8 +103,8 @@ LATER_ROWS: tuple[Row, ...] = (
     _link("security", "Security", "lock", LIME),
     _link("developer", "Developer options", "braces", BLACK),
 )
-"""The rows below the fold; their order varies by seed. Developer options appear when they are
-enabled, as on a device."""
+"""Rows of the root page below the fold; their order varies by seed. Developer options are hidden
+until enabled, as on a device."""
 
 TIMEOUTS: tuple[tuple[str, str, Color], ...] = (
     ("15000", "15 seconds", ORANGE),
@@ -96,7 +115,7 @@ TIMEOUTS: tuple[tuple[str, str, Color], ...] = (
     ("600000", "10 minutes", TEAL),
     ("1800000", "30 minutes", BROWN),
 )
-"""Stored milliseconds, name, colour of the row's sign."""
+"""(stored value in ms, label, color)."""
 
 LANGUAGES: tuple[tuple[str, str, Color], ...] = (
     ("en-US", "English", BLUE),
@@ -104,6 +123,7 @@ LANGUAGES: tuple[tuple[str, str, Color], ...] = (
     ("de-DE", "German", AMBER),
     ("fr-FR", "French", INDIGO),
 )
+"""(stored locale, label, color)."""
 
 WALLPAPERS: tuple[tuple[str, str, Color], ...] = (
     ("dawn", "Dawn", (236, 112, 99)),
@@ -112,285 +132,160 @@ WALLPAPERS: tuple[tuple[str, str, Color], ...] = (
     ("violet", "Violet", (118, 68, 158)),
     ("sand", "Sand", (202, 158, 90)),
 )
+"""(stored name, label, color at the top)."""
+
+SCREEN_LOCKS: tuple[tuple[str, str], ...] = (
+    ("none", "None"),
+    ("swipe", "Swipe"),
+    ("pattern", "Pattern"),
+    ("pin", "PIN"),
+    ("password", "Password"),
+)
+"""(stored kind, label)."""
+
+_WIFI = (_control("main_switch", "wifi", "Use Wi-Fi", "wifi", BLUE, "global/wifi_on"),)
+
+_BLUETOOTH = (
+    _control(
+        "main_switch", "bluetooth", "Use Bluetooth", "bluetooth", INDIGO, "global/bluetooth_on"
+    ),
+)
+
+_DISPLAY = (
+    _control("slider", "brightness", "Brightness", "sun", AMBER, "system/screen_brightness"),
+    _control(
+        "switch", "dark_theme", "Dark theme", "moon", INDIGO, "secure/ui_night_mode", "2", "1"
+    ),
+    _control(
+        "switch",
+        "auto_rotate",
+        "Auto-rotate screen",
+        "rotate",
+        GREEN,
+        "system/accelerometer_rotation",
+    ),
+    _link("screen_timeout", "Screen timeout", "hourglass", ORANGE),
+    _link("wallpaper", "Wallpaper", "flower", PINK),
+)
+
+_SOUND = (
+    _control("slider", "media_volume", "Media volume", "note", RED, "volume/music"),
+    _control("slider", "ring_volume", "Ring volume", "bell", BLUE, "volume/ring"),
+    _control("slider", "alarm_volume", "Alarm volume", "clock", GREEN, "volume/alarm"),
+    _control("switch", "dnd", "Do Not Disturb", "minus", PURPLE, "global/zen_mode"),
+    _control(
+        "switch",
+        "call_vibration",
+        "Vibrate for calls",
+        "handset",
+        ORANGE,
+        "system/vibrate_when_ringing",
+    ),
+)
+
+_BATTERY = (
+    _control("main_switch", "battery_saver", "Battery saver", "leaf", GREEN, "global/low_power"),
+)
+
+_LOCATION = (
+    _control(
+        "main_switch", "location", "Use location", "pin", PURPLE, "secure/location_mode", "3", "0"
+    ),
+)
+
+_DATE_TIME = (
+    _control("switch", "auto_time", "Set time automatically", "clock", PINK, "global/auto_time"),
+    _control(
+        "switch",
+        "auto_zone",
+        "Set time zone automatically",
+        "globe",
+        BLUE,
+        "global/auto_time_zone",
+    ),
+    _control(
+        "switch", "time_24", "Use 24-hour format", "clock", SLATE, "system/time_12_24", "24", "12"
+    ),
+)
+
+_SECURITY = (
+    _link("screen_lock", "Screen lock", "lock", LIME),
+    _control(
+        "switch",
+        "lock_notifications",
+        "Lock screen notes",
+        "bell",
+        BLUE,
+        "secure/lock_screen_show_notifications",
+    ),
+)
+
+_DEVELOPER = (
+    _control("switch", "usb_debugging", "USB debugging", "braces", BLACK, "global/adb_enabled"),
+    _control(
+        "switch",
+        "stay_awake",
+        "Stay awake",
+        "sun",
+        AMBER,
+        "global/stay_on_while_plugged_in",
+        "7",
+    ),
+    _control("switch", "show_taps", "Show taps", "target", PURPLE, "system/show_touches"),
+)
+
+_SCREEN_TIMEOUT = tuple(
+    _control(
+        "radio", f"timeout_{value}", label, "hourglass", color, "system/screen_off_timeout", value
+    )
+    for value, label, color in TIMEOUTS
+)
+
+_WALLPAPER = tuple(
+    _control("radio", f"wallpaper_{name}", label, "flower", color, "wallpaper/name", name)
+    for name, label, color in WALLPAPERS
+)
+
+_LANGUAGE = tuple(
+    _control(
+        "radio", f"language_{locale[:2]}", label, "globe", color, "system/system_locales", locale
+    )
+    for locale, label, color in LANGUAGES
+)
+
+_SCREEN_LOCK = tuple(
+    _control("radio", f"lock_{kind}", label, "lock", LIME, "lock/kind", kind)
+    for kind, label in SCREEN_LOCKS
+)
 
 _PAGES: tuple[Page, ...] = (
     Page("root", "Settings", ".Settings", FIRST_ROWS + LATER_ROWS),
-    Page(
-        "wifi",
-        "Wi-Fi",
-        ".Settings$WifiSettingsActivity",
-        (Row("wifi", "Use Wi-Fi", "wifi", BLUE, "main_switch", "", "global", "wifi_on"),),
-    ),
-    Page(
-        "bluetooth",
-        "Bluetooth",
-        ".Settings$BluetoothSettingsActivity",
-        (
-            Row(
-                "bluetooth",
-                "Use Bluetooth",
-                "bluetooth",
-                INDIGO,
-                "main_switch",
-                "",
-                "global",
-                "bluetooth_on",
-            ),
-        ),
-    ),
-    Page(
-        "display",
-        "Display",
-        ".Settings$DisplaySettingsActivity",
-        (
-            Row(
-                "brightness",
-                "Brightness",
-                "sun",
-                AMBER,
-                "slider",
-                "",
-                "system",
-                "screen_brightness",
-            ),
-            Row(
-                "dark_theme",
-                "Dark theme",
-                "moon",
-                INDIGO,
-                "switch",
-                "",
-                "secure",
-                "ui_night_mode",
-                "2",
-                "1",
-            ),
-            Row(
-                "auto_rotate",
-                "Auto-rotate screen",
-                "rotate",
-                GREEN,
-                "switch",
-                "",
-                "system",
-                "accelerometer_rotation",
-            ),
-            Row("screen_timeout", "Screen timeout", "hourglass", ORANGE, "link", "screen_timeout"),
-            Row("wallpaper", "Wallpaper", "flower", PINK, "link", "wallpaper"),
-        ),
-    ),
-    Page(
-        "screen_timeout",
-        "Screen timeout",
-        ".Settings$ScreenTimeoutActivity",
-        tuple(
-            Row(
-                f"timeout_{value}",
-                label,
-                "hourglass",
-                color,
-                "radio",
-                "",
-                "system",
-                "screen_off_timeout",
-                value,
-            )
-            for value, label, color in TIMEOUTS
-        ),
-    ),
-    Page(
-        "wallpaper",
-        "Wallpaper",
-        ".Settings$WallpaperSettingsActivity",
-        tuple(
-            Row(f"wallpaper_{name}", label, "flower", color, "radio", "", "wallpaper", "name", name)
-            for name, label, color in WALLPAPERS
-        ),
-    ),
-    Page(
-        "sound",
-        "Sound",
-        ".Settings$SoundSettingsActivity",
-        (
-            Row("media_volume", "Media volume", "note", RED, "slider", "", "volume", "music"),
-            Row("ring_volume", "Ring volume", "bell", BLUE, "slider", "", "volume", "ring"),
-            Row("alarm_volume", "Alarm volume", "clock", GREEN, "slider", "", "volume", "alarm"),
-            Row("dnd", "Do Not Disturb", "minus", PURPLE, "switch", "", "global", "zen_mode"),
-            Row(
-                "call_vibration",
-                "Vibrate for calls",
-                "handset",
-                ORANGE,
-                "switch",
-                "",
-                "system",
-                "vibrate_when_ringing",
-            ),
-        ),
-    ),
-    Page(
-        "battery",
-        "Battery",
-        ".Settings$PowerUsageSummaryActivity",
-        (
-            Row(
-                "battery_saver",
-                "Battery saver",
-                "leaf",
-                GREEN,
-                "main_switch",
-                "",
-                "global",
-                "low_power",
-            ),
-        ),
-    ),
-    Page(
-        "location",
-        "Location",
-        ".Settings$LocationSettingsActivity",
-        (
-            Row(
-                "location",
-                "Use location",
-                "pin",
-                PURPLE,
-                "main_switch",
-                "",
-                "secure",
-                "location_mode",
-                "3",
-                "0",
-            ),
-        ),
-    ),
+    Page("wifi", "Wi-Fi", ".Settings$WifiSettingsActivity", _WIFI),
+    Page("bluetooth", "Bluetooth", ".Settings$BluetoothSettingsActivity", _BLUETOOTH),
+    Page("display", "Display", ".Settings$DisplaySettingsActivity", _DISPLAY),
+    Page("screen_timeout", "Screen timeout", ".Settings$ScreenTimeoutActivity", _SCREEN_TIMEOUT),
+    Page("wallpaper", "Wallpaper", ".Settings$WallpaperSettingsActivity", _WALLPAPER),
+    Page("sound", "Sound", ".Settings$SoundSettingsActivity", _SOUND),
+    Page("battery", "Battery", ".Settings$PowerUsageSummaryActivity", _BATTERY),
+    Page("location", "Location", ".Settings$LocationSettingsActivity", _LOCATION),
     Page("apps", "Apps", ".Settings$ManageApplicationsActivity", ()),
     Page("app_info", "App info", ".applications.InstalledAppDetails", ()),
     Page("network", "Network details", ".Settings$WifiDetailsSettingsActivity", ()),
     Page("storage", "Storage", ".Settings$StorageDashboardActivity", ()),
-    Page(
-        "date_time",
-        "Date & time",
-        ".Settings$DateTimeSettingsActivity",
-        (
-            Row(
-                "auto_time",
-                "Set time automatically",
-                "clock",
-                PINK,
-                "switch",
-                "",
-                "global",
-                "auto_time",
-            ),
-            Row(
-                "auto_zone",
-                "Set time zone automatically",
-                "globe",
-                BLUE,
-                "switch",
-                "",
-                "global",
-                "auto_time_zone",
-            ),
-            Row(
-                "time_24",
-                "Use 24-hour format",
-                "clock",
-                SLATE,
-                "switch",
-                "",
-                "system",
-                "time_12_24",
-                "24",
-                "12",
-            ),
-        ),
-    ),
-    Page(
-        "language",
-        "Language & input",
-        ".Settings$LanguageAndInputSettingsActivity",
-        tuple(
-            Row(
-                f"language_{value[:2]}",
-                label,
-                "globe",
-                color,
-                "radio",
-                "",
-                "system",
-                "system_locales",
-                value,
-            )
-            for value, label, color in LANGUAGES
-        ),
-    ),
-    Page(
-        "security",
-        "Security",
-        ".Settings$SecurityDashboardActivity",
-        (
-            _link("screen_lock", "Screen lock", "lock", LIME),
-            Row(
-                "lock_notifications",
-                "Lock screen notes",
-                "bell",
-                BLUE,
-                "switch",
-                "",
-                "secure",
-                "lock_screen_show_notifications",
-            ),
-        ),
-    ),
-    Page(
-        "screen_lock",
-        "Screen lock",
-        ".password.ChooseLockGeneric",
-        tuple(
-            Row(f"lock_{value}", label, "lock", LIME, "radio", "", "lock", "kind", value)
-            for value, label in (
-                ("none", "None"),
-                ("swipe", "Swipe"),
-                ("pattern", "Pattern"),
-                ("pin", "PIN"),
-                ("password", "Password"),
-            )
-        ),
-    ),
+    Page("date_time", "Date & time", ".Settings$DateTimeSettingsActivity", _DATE_TIME),
+    Page("language", "Language & input", ".Settings$LanguageAndInputSettingsActivity", _LANGUAGE),
+    Page("security", "Security", ".Settings$SecurityDashboardActivity", _SECURITY),
+    Page("screen_lock", "Screen lock", ".password.ChooseLockGeneric", _SCREEN_LOCK),
     Page(
         "developer",
         "Developer options",
         ".Settings$DevelopmentSettingsDashboardActivity",
-        (
-            Row(
-                "usb_debugging",
-                "USB debugging",
-                "braces",
-                BLACK,
-                "switch",
-                "",
-                "global",
-                "adb_enabled",
-            ),
-            Row(
-                "stay_awake",
-                "Stay awake",
-                "sun",
-                AMBER,
-                "switch",
-                "",
-                "global",
-                "stay_on_while_plugged_in",
-                "7",
-            ),
-            Row("show_taps", "Show taps", "target", PURPLE, "switch", "", "system", "show_touches"),
-        ),
+        _DEVELOPER,
     ),
 )
 
 PAGES: dict[str, Page] = {page.name: page for page in _PAGES}
+"""Every page by name."""
 
 PARENTS: dict[str, str] = {
     **{row.target: "root" for row in FIRST_ROWS + LATER_ROWS if row.target},
@@ -405,9 +300,9 @@ PARENTS: dict[str, str] = {
 SWITCHES: dict[str, Row] = {
     row.name: row for page in _PAGES for row in page.rows if row.kind in {"switch", "main_switch"}
 }
-"""Every switch by name; quick settings tiles show and flip the same rows."""
+"""Every switch by name; quick settings tiles share these rows."""
 
 PAGE_OF: dict[str, str] = {
     row.name: page.name for page in _PAGES for row in page.rows if row.kind != "link"
 }
-"""Control -> the page it stands on."""
+"""Control -> the page it is on."""

@@ -1,4 +1,4 @@
-"""A fresh phone from a seed: icon places, list orders, stored settings, notifications and pages all come from here."""
+"""Creates a phone from a seed: icon positions, list orders, settings, notifications, contents."""
 
 from random import Random
 
@@ -27,11 +27,12 @@ from producer.environments.android_sim.state.settings_tree import (
 )
 
 NUM_CELLS = 16
-"""Of a home page: 4 x 4."""
+"""Cells of a home page: 4 x 4."""
 NUM_DOCK = 4
 QUICK_TILES = ("wifi", "bluetooth", "dnd", "airplane")
-"""The tiles that the half-open shade shows; the others follow when it is fully open."""
+"""In the half-open shade."""
 OTHER_TILES = ("auto_rotate", "battery_saver", "dark_theme", "location")
+"""Only in the fully open shade."""
 
 _NETWORKS = ("HomeNet", "Cafe Blue", "Office-5G", "Linden 12", "Guest", "Harbour")
 _PEOPLE = ("Ada", "Bruno", "Chen", "Dara", "Emil", "Farah", "Goran", "Hana", "Ines", "Jonas")
@@ -67,13 +68,13 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 
 def fresh_phone(seed: int) -> Phone:
-    """The phone that this seed stands for, at its home screen."""
-    random = Random(f"phone/{seed}")  # noqa: S311  # variety, not secrets
+    """The phone for this seed, on its home screen. Same seed, same phone."""
+    random = Random(f"phone/{seed}")  # noqa: S311  # not for secrets
     networks = tuple(random.sample(_NETWORKS, 4))
     installed = {app.package for app in APPS}
     home_cells, dock = _place_icons(random)
     phone = Phone(
-        look=_look(random, networks),
+        appearance=_appearance(random, networks),
         settings=_settings(random),
         home_cells=home_cells,
         dock=dock,
@@ -86,11 +87,11 @@ def fresh_phone(seed: int) -> Phone:
             f"/sdcard/DCIM/Camera/IMG_{number:03d}.jpg" for number in range(random.randint(1, 3))
         },
         cache_kib={package: random.randint(2000, 90000) for package in sorted(installed)},
-        home_page=(1 if random.random() < 0.1 else 0),  # noqa: PLR2004  # now and then it was left on another page
+        home_page=(1 if random.random() < 0.1 else 0),  # noqa: PLR2004  # some were left on the second page
         blocked_notifications={TEST_APP} if random.random() < 0.5 else set(),  # noqa: PLR2004
     )
     phone.put("global", "wifi_on", phone.get("global", "wifi_on"))
-    if random.random() < 0.15:  # noqa: PLR2004  # a list that was left scrolled
+    if random.random() < 0.15:  # noqa: PLR2004  # some lists were left scrolled
         phone.scroll_px["com.android.settings/root"] = random.choice((64, 128, 192, 256))
     _leave_apps_in_recents(phone, random)
     return phone
@@ -106,12 +107,12 @@ def _place_icons(random: Random) -> tuple[list[dict[int, str]], tuple[str, ...]]
         dict(zip(random.sample(range(NUM_CELLS), len(packages)), packages, strict=True))
         for packages in (first, others[5:])
     ]
-    if random.random() < 0.5:  # noqa: PLR2004  # half of the phones have a third page
+    if random.random() < 0.5:  # noqa: PLR2004  # half have a third page
         pages.append({random.randrange(NUM_CELLS): random.choice(others)})
     return pages, tuple(core[:NUM_DOCK])
 
 
-def _look(random: Random, networks: tuple[str, ...]) -> Appearance:
+def _appearance(random: Random, networks: tuple[str, ...]) -> Appearance:
     first, later = [[row.name for row in rows] for rows in (FIRST_ROWS, LATER_ROWS)]
     quick, other = list(QUICK_TILES), list(OTHER_TILES)
     for order in (first, later, quick, other):

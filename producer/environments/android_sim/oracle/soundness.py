@@ -1,8 +1,6 @@
-"""Are the demo tasks sound? An oracle must solve each within its turns.
+"""Task soundness: an oracle always solves the task, doing nothing never, chance rarely.
 
-Doing nothing must never, and chance hardly ever.
-
-Runs episodes on the simulated phone; prints nothing.
+Runs episodes on the simulated phone.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,32 +19,36 @@ from schemas.actions import Action, Click, SystemButton, Wait
 
 Agent = Callable[[Task, AndroidSim], Action]
 NUM_RANDOM_EPISODES: Final = 24
-"""Per task: with the limit below, a task that chance solves in one of six episodes is flagged in
-under 2 % of all draws."""
+"""Per task. With MAX_RANDOM_SHARE, a task that chance solves in one of six episodes is flagged in
+under 2 % of checks."""
 MAX_RANDOM_SHARE: Final = 1 / 3
-"""Above this, blind actions solve a task so often that its reward says little about the agent."""
+"""Above this success rate of random actions, the reward says little about the agent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Soundness:
-    """What the agents did with one task."""
+    """The result of checking one task."""
 
     task_id: str
+    """The task."""
     num_seeds: int
+    """Episodes of the oracle, and of doing nothing."""
     oracle_successes: int
-    """Solved and said so, within max_steps."""
+    """Episodes the oracle solved and terminated within `max_steps`."""
     oracle_turns: int
-    """Most turns that the oracle took, the closing one included."""
+    """Turns of the oracle's longest episode, including the terminating one."""
     max_steps: int
+    """The task's limit, in turns."""
     idle_successes: int
-    """Solved by doing nothing."""
+    """Episodes solved by doing nothing."""
     num_random: int
+    """Episodes of random actions."""
     random_successes: int
-    """Solved, at the end of all turns, by blind actions."""
+    """Episodes solved by random actions, judged after the last turn."""
 
     @property
     def is_sound(self) -> bool:
-        """Whether the task may be trained on."""
+        """Whether the task can be trained on."""
         by_chance = self.random_successes / self.num_random if self.num_random else 0.0
         return (
             self.oracle_successes == self.num_seeds
@@ -58,67 +60,70 @@ class Soundness:
 def check_tasks(
     tasks: Sequence[Task], *, num_seeds: int, num_random: int = NUM_RANDOM_EPISODES
 ) -> Iterator[Soundness]:
-    """Each judged task's soundness, as it is found; seeds are 0 .. num_seeds - 1."""
+    """Check each task that has a validator, with seeds 0 .. num_seeds - 1; yields as it goes."""
     for task in tasks:
         if not task.is_judged:
             continue
         oracle = [run_episode(task, seed, _oracle) for seed in range(num_seeds)]
         idle = [run_episode(task, seed, _idle).is_solved for seed in range(num_seeds)]
-        blind = [run_episode(task, seed, blind_agent(seed)).is_solved for seed in range(num_random)]
+        by_chance = [
+            run_episode(task, seed, random_agent(seed)).is_solved for seed in range(num_random)
+        ]
         yield Soundness(
             task_id=task.task_id,
             num_seeds=num_seeds,
-            oracle_successes=sum(episode.is_solved and episode.has_ended for episode in oracle),
+            oracle_successes=sum(
+                episode.is_solved and episode.has_terminated for episode in oracle
+            ),
             oracle_turns=max((episode.turns for episode in oracle), default=0),
             max_steps=task.max_steps,
             idle_successes=sum(idle),
             num_random=num_random,
-            random_successes=sum(blind),
+            random_successes=sum(by_chance),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """How one attempt ended."""
+    """The outcome of one episode."""
 
     is_solved: bool
-    has_ended: bool
-    """The agent said that it was done."""
+    """The validator's verdict at the end."""
+    has_terminated: bool
+    """Whether the agent ended the episode itself."""
     turns: int
+    """Turns taken."""
 
 
 def run_episode(task: Task, seed: int, agent: Agent) -> Episode:
-    """One attempt on a fresh phone; what the phone refuses costs a turn."""
+    """Run one episode on a new phone. A refused action costs a turn."""
     sim = AndroidSim()
     sim.open(task, seed)
-    turns, has_ended = 0, False
-    while turns < task.max_steps and not has_ended:
+    turns, has_terminated = 0, False
+    while turns < task.max_steps and not has_terminated:
         action = agent(task, sim)
         turns += 1
-        has_ended = action.type == "terminate"
+        has_terminated = action.type == "terminate"
         try:
             sim.act(action)
         except ActionRefusedError:
             continue
     is_solved = judge(task, sim.shell).success
     sim.close()
-    return Episode(is_solved, has_ended, turns)
+    return Episode(is_solved, has_terminated, turns)
 
 
 def _oracle(task: Task, sim: AndroidSim) -> Action:
     return oracle_action(task, sim)[1]
 
 
-def _idle(task: Task, sim: AndroidSim) -> Action:  # noqa: ARG001  # it looks at nothing
+def _idle(task: Task, sim: AndroidSim) -> Action:  # noqa: ARG001  # an Agent
     return Wait()
 
 
-def blind_agent(seed: int) -> Agent:
-    """Actions at random, without a look.
-
-    Mostly taps anywhere, some swipes, now and then a system button.
-    """
-    random = Random(f"blind/{seed}")  # noqa: S311  # chance, not secrets
+def random_agent(seed: int) -> Agent:
+    """Acts at random, without looking: 70 % taps, 20 % swipes, 10 % system buttons."""
+    random = Random(f"blind/{seed}")  # noqa: S311  # not for secrets
 
     def act(task: Task, sim: AndroidSim) -> Action:  # noqa: ARG001
         kind = random.choices(("tap", "swipe", "button"), (70, 20, 10))[0]
