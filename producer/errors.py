@@ -1,50 +1,58 @@
-"""Errors that reach a user of `cua-train`, by the exit code they end in.
+"""Errors that `cua-train` shows to its user, each with its exit code.
 
-Their text says what was expected, found and to do.
+Their messages name what is wrong, then what to do.
 """
 
+import difflib
+from collections.abc import Iterable
 from typing import ClassVar
 
 
 class CuaTrainError(Exception):
-    """The run failed: exit 1."""
+    """The run failed. Exit 1."""
 
     exit_code: ClassVar[int] = 1
 
 
 class UsageError(CuaTrainError):
-    """The command or its configuration is wrong: exit 2."""
+    """The command line or the configuration is wrong. Exit 2."""
 
     exit_code: ClassVar[int] = 2
 
 
 class NotFoundError(CuaTrainError):
-    """Something that was named does not exist: exit 3."""
+    """Something the user named does not exist. Exit 3."""
 
     exit_code: ClassVar[int] = 3
 
 
 class MismatchError(CuaTrainError):
-    """A check found what must not be: exit 4."""
+    """A check failed. Exit 4."""
 
     exit_code: ClassVar[int] = 4
 
 
 class UnreachableError(CuaTrainError):
-    """A service (the log, a device provider) cannot be reached: exit 5."""
+    """A service (the log, a device provider) cannot be reached. Exit 5."""
 
     exit_code: ClassVar[int] = 5
 
 
 class LogBrokenError(CuaTrainError):
-    """The log can no longer be written (full disk): nothing more is appended, the run stops.
-
-    Exit 1.
-    """
+    """The log cannot be written (disk full): nothing more is appended and the run stops. Exit 1."""
 
 
 class StopRequestedError(Exception):
-    """The run was asked to stop (Ctrl-C, SIGTERM), or another process has taken the training over.
+    """Stop requested (Ctrl-C, SIGTERM), or another process took the training over. Exit 130."""
 
-    Exit 130.
-    """
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The sentence ` Did you mean 'x'?` for the closest known name, or an empty string."""
+    by_folded = {one.casefold(): one for one in known}
+    folded = name.casefold()
+    close = difflib.get_close_matches(folded, by_folded, n=1) or [
+        one
+        for one in by_folded
+        if len(folded) > 2 and folded in one  # noqa: PLR2004
+    ]
+    return f" Did you mean {by_folded[close[0]]!r}?" if close else ""

@@ -1,4 +1,4 @@
-"""How families of policies write actions."""
+"""Codecs: the formats in which families of policies write actions."""
 
 from producer.codecs.codec import CannotEncodeError, Codec
 from producer.codecs.compact import CompactCodec

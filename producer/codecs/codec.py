@@ -1,7 +1,4 @@
-"""The interface Codec: from what a policy writes to actions, and back.
-
-It knows no device and no policy, only text and pixels.
-"""
+"""The Codec interface: text of a policy to actions, and back."""
 
 from typing import Literal, NoReturn, Protocol
 
@@ -14,37 +11,35 @@ ErrorType = Literal["parse", "tool_name", "tool_arg"]
 
 
 class CannotEncodeError(ValueError):
-    """This policy's language has no words for the action."""
+    """The format cannot express the action."""
 
 
 class Codec(Protocol):
-    """How one family of policies writes actions. Stateless."""
+    """The format of one family of policies. Stateless."""
 
     name: str
-    """`compact`, `qwen`."""
+    """Name of the format: `compact`, `qwen`."""
 
     def encode(self, action: Action, width_px: int, height_px: int) -> str:
-        """The action as this policy would write it, on a screen of this size. CannotEncodeError."""
+        """The action as text, for a screen of this size. CannotEncodeError."""
         ...
 
     def parse(self, text: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
-        """What a completion asks for, in order.
+        """The actions of a completion, in order; at least one. Raises nothing.
 
-        Never raises, never empty: what cannot be understood has an `error_type`.
-
-        `parse`: no call can be read; `tool_name`: there is no such tool; `tool_arg`: the tool is
-        there, its arguments are wrong.
+        A call that cannot be parsed has an `error_type`: `parse` (no call found), `tool_name`
+        (unknown tool) or `tool_arg` (wrong arguments).
         """
         ...
 
 
-def not_understood(
+def parse_error(
     error_type: ErrorType,
     message: str,
     tool_name: str = "",
     tool_args: dict[str, JsonValue] | None = None,
 ) -> TakenAction:
-    """A call that could not be turned into an action."""
+    """A call that could not be parsed."""
     return TakenAction(
         tool_name=tool_name,
         tool_args=tool_args or {},
@@ -54,7 +49,7 @@ def not_understood(
     )
 
 
-def cannot_encode(language: str, action: Action) -> NoReturn:
+def cannot_encode(codec: str, action: Action) -> NoReturn:
     """Raise CannotEncodeError for this action."""
-    message = f"{language} has no words for {action.type}"
+    message = f"codec {codec} cannot express the action {action.type}"
     raise CannotEncodeError(message)

@@ -1,13 +1,12 @@
-"""The small policy's own language.
+"""The compact codec, the format of the small demo policy: one short call per turn.
 
-One short call per turn, coordinates as whole hundredths of the screen (0-99).
+    click(31,52)  click(chrome 31,chrome 52)  double_click(31,52)  long_press(31,52)
+    swipe(up)  swipe(50,1,50,60)  type(word)  button(home)  press(enter)
+    open(com.android.chrome)  wait()  screenshot()  answer(word)  terminate(success)
 
-    click(31,52)  click(chrome 31,chrome 52)  double_click(31,52)  long_press(31,52)  swipe(up)  swipe(50,1,50,60)  type(word)
-    button(home)  press(enter)  open(com.android.chrome)  wait()  screenshot()  answer(word)  terminate(success)
-
-What is touched may be named before each of its coordinates: the policy says the name and finds the
-place by it. The name is a thought, the coordinates alone count. A hundredth stands for the pixel in
-its middle. `swipe(up)` is a finger that moves up the middle of the screen.
+Coordinates are whole hundredths of the screen (0-99); a hundredth means its middle pixel. A
+coordinate may follow the name of the element: the policy emits the name and looks its position up,
+and only the numbers are parsed. `swipe(up)` moves the finger up the middle of the screen.
 """
 
 import re
@@ -15,13 +14,13 @@ from collections.abc import Callable
 
 from pydantic import ValidationError
 
-from producer.codecs.codec import cannot_encode, not_understood
+from producer.codecs.codec import cannot_encode, parse_error
 from schemas import actions
 from schemas.actions import Action
 from schemas.turn import TakenAction
 
 COMPACT_MARK = "cua_policy.json"
-"""A file in the folder of a policy that writes actions in this form."""
+"""Marker file in the folder of a policy that uses this codec."""
 NUM_STEPS = 100
 SWIPES: dict[str, tuple[int, int, int, int]] = {
     "up": (50, 70, 50, 30),
@@ -29,32 +28,37 @@ SWIPES: dict[str, tuple[int, int, int, int]] = {
     "left": (80, 50, 20, 50),
     "right": (20, 50, 80, 50),
 }
-"""Direction -> where the finger starts and ends, in hundredths."""
-NAMED_NUMBER = re.compile(r"[A-Za-z][A-Za-z -]*?\s*([0-9]{1,2})")
-"""A name without digits, then a coordinate; decoders that drop blanks write them together."""
+"""Direction of the finger -> start and end, hundredths."""
+NAMED_NUMBER = re.compile(r"[^\W\d_](?:[^\W\d_]|[ -])*?\s*([0-9]{1,2})")
+"""A name of letters, spaces and hyphens, then a coordinate. The space between them is optional,
+because some tokenizers drop it."""
 CALL = re.compile(r"\s*([A-Za-z_]+)\((.*)\)\s*", re.DOTALL)
 
 
 class _BadArgumentError(ValueError):
-    """The tool is there, its arguments are wrong."""
+    """The arguments of a known tool are wrong."""
 
 
 class CompactCodec:
-    """See the module."""
+    """The compact codec; the format is described in the module."""
 
     name = "compact"
 
     def encode(self, action: Action, width_px: int, height_px: int) -> str:
-        """The action as one call. CannotEncodeError for drags, scrolls, pointer moves, buttons of a mouse and key combinations."""
+        """The action as one call.
+
+        CannotEncodeError for drags, scrolls, pointer moves, mouse buttons and key combinations.
+        """
         match action:
             case actions.Click(button="left") | actions.DoubleClick() | actions.LongPress():
-                return f"{action.type}({_share(action.x, width_px)},{_share(action.y, height_px)})"
+                x, y = _hundredth(action.x, width_px), _hundredth(action.y, height_px)
+                return f"{action.type}({x},{y})"
             case actions.Swipe():
                 path = (
-                    _share(action.x, width_px),
-                    _share(action.y, height_px),
-                    _share(action.to_x, width_px),
-                    _share(action.to_y, height_px),
+                    _hundredth(action.x, width_px),
+                    _hundredth(action.y, height_px),
+                    _hundredth(action.to_x, width_px),
+                    _hundredth(action.to_y, height_px),
                 )
                 named = next((name for name, known in SWIPES.items() if known == path), None)
                 return f"swipe({named or ','.join(map(str, path))})"
@@ -63,25 +67,21 @@ class CompactCodec:
             case actions.Wait() | actions.Screenshot():
                 return f"{action.type}()"
             case _:
-                return _encode_words(action)
+                return _encode_without_coordinates(action)
 
     def parse(self, text: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
-        """The one call that the text is."""
+        """Parse the text as one call."""
         found = CALL.fullmatch(text)
         if found is None:
-            return (
-                not_understood(
-                    "parse", f"expected one call such as click(31,52), found {text[:80]!r}"
-                ),
-            )
+            return (parse_error("parse", f"not a call such as click(31,52): {text[:80]!r}"),)
         tool, inside = found.groups()
         read = TOOLS.get(tool)
         arguments = {"text": inside}
         if read is None:
             return (
-                not_understood(
+                parse_error(
                     "tool_name",
-                    f"expected one of {', '.join(TOOLS)}, found {tool}",
+                    f"unknown tool {tool}; use one of {', '.join(TOOLS)}",
                     tool,
                     dict(arguments),
                 ),
@@ -90,12 +90,12 @@ class CompactCodec:
             action = read(inside, width_px, height_px)
         except (_BadArgumentError, ValidationError) as error:
             return (
-                not_understood("tool_arg", f"{tool}: {_first_line(error)}", tool, dict(arguments)),
+                parse_error("tool_arg", f"{tool}: {_first_line(error)}", tool, dict(arguments)),
             )
         return (TakenAction(tool_name=tool, tool_args=dict(arguments), action=action),)
 
 
-def _encode_words(action: Action) -> str:
+def _encode_without_coordinates(action: Action) -> str:
     match action:
         case actions.Type() | actions.Answer():
             return f"{action.type}({action.text})"
@@ -116,7 +116,7 @@ def _first_line(error: Exception) -> str:
     return str(error)
 
 
-def _share(pixel: int, size_px: int) -> int:
+def _hundredth(pixel: int, size_px: int) -> int:
     return min(NUM_STEPS - 1, max(0, pixel * NUM_STEPS // size_px))
 
 
@@ -127,7 +127,7 @@ def _pixel(share: int, size_px: int) -> int:
 def _numbers(inside: str, count: int) -> list[int]:
     parts = [part.strip() for part in inside.split(",")]
     if len(parts) != count or not all(re.fullmatch("[0-9]{1,2}", part) for part in parts):
-        message = f"expected {count} whole numbers from 0 to 99, found {inside[:80]!r}"
+        message = f"needs {count} whole numbers from 0 to 99, not {inside[:80]!r}"
         raise _BadArgumentError(message)
     return [int(part) for part in parts]
 
@@ -150,9 +150,9 @@ def _swipe(inside: str, width_px: int, height_px: int) -> Action:
     )
 
 
-def _nothing(inside: str, action: Action) -> Action:
+def _without_arguments(inside: str, action: Action) -> Action:
     if inside.strip():
-        message = f"expected no arguments, found {inside[:80]!r}"
+        message = f"takes no arguments, not {inside[:80]!r}"
         raise _BadArgumentError(message)
     return action
 
@@ -170,8 +170,8 @@ TOOLS: dict[str, Callable[[str, int, int], Action]] = {
     ),
     "press": lambda inside, _width, _height: actions.KeyPress(keys=(inside,)),
     "open": lambda inside, _width, _height: actions.OpenApp(package=inside),
-    "wait": lambda inside, _width, _height: _nothing(inside, actions.Wait()),
-    "screenshot": lambda inside, _width, _height: _nothing(inside, actions.Screenshot()),
+    "wait": lambda inside, _width, _height: _without_arguments(inside, actions.Wait()),
+    "screenshot": lambda inside, _width, _height: _without_arguments(inside, actions.Screenshot()),
     "answer": lambda inside, _width, _height: actions.Answer(text=inside),
     "terminate": lambda inside, _width, _height: actions.Terminate.model_validate(
         {"status": inside}

@@ -1,4 +1,4 @@
-"""Qwen's tool calls (`mobile_use`, `computer_use`).
+"""The Qwen codec: `mobile_use` and `computer_use` tool calls.
 
 JSON between <tool_call> tags, coordinates from 0 to 1000 on each axis.
 
@@ -6,8 +6,8 @@ JSON between <tool_call> tags, coordinates from 0 to 1000 on each axis.
     {"name": "mobile_use", "arguments": {"action": "click", "coordinate": [312, 540]}}
     </tool_call>
 
-We write `mobile_use` and read both; what only one of them has is read under either name. A
-completion may hold several calls.
+Encodes as `mobile_use`; parses both, and the actions of either under both names. A completion may
+contain several calls.
 """
 
 import json
@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 from pydantic import JsonValue, ValidationError
 
-from producer.codecs.codec import ErrorType, cannot_encode, not_understood
+from producer.codecs.codec import ErrorType, cannot_encode, parse_error
 from schemas import actions
 from schemas.actions import Action
 from schemas.turn import TakenAction
@@ -27,7 +27,7 @@ CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
 TOOLS = ("mobile_use", "computer_use")
 BUTTONS = {"home": "Home", "back": "Back", "recents": "Menu"}
 KEY_BUTTONS = ("power", "volume_up", "volume_down")
-"""Buttons of the phone that the tool has as keys."""
+"""System buttons that the tool writes as keys."""
 MAX_ERROR_CHARACTERS = 200
 Arguments = dict[str, JsonValue]
 
@@ -39,34 +39,34 @@ class _BadCallError(ValueError):
 
 
 class QwenCodec:
-    """See the module."""
+    """The Qwen codec; the format is described in the module."""
 
     name = "qwen"
 
     def encode(self, action: Action, width_px: int, height_px: int) -> str:
-        """One tool call. CannotEncodeError for drags, looks, scrolls in both directions at once and a mouse's back and forward."""
-        arguments = _pointing(action, width_px, height_px) or _talking(action)
-        return f"<tool_call>\n{json.dumps({'name': TOOLS[0], 'arguments': arguments}, ensure_ascii=False)}\n</tool_call>"
+        """The action as one tool call.
+
+        CannotEncodeError for drags, screenshots, diagonal scrolls and a mouse's back and forward.
+        """
+        arguments = _encode_at_point(action, width_px, height_px) or _encode_elsewhere(action)
+        call = json.dumps({"name": TOOLS[0], "arguments": arguments}, ensure_ascii=False)
+        return f"<tool_call>\n{call}\n</tool_call>"
 
     def parse(self, text: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
-        """Every tool call in the text."""
+        """Parse every tool call in the text."""
         calls = CALL.findall(text)
         if not calls:
-            return (
-                not_understood(
-                    "parse", f"expected <tool_call>...</tool_call>, found {text[:80]!r}"
-                ),
-            )
-        return tuple(_read_call(call, width_px, height_px) for call in calls)
+            return (parse_error("parse", f"no <tool_call>...</tool_call> in {text[:80]!r}"),)
+        return tuple(_parse_call(call, width_px, height_px) for call in calls)
 
 
-def _share(pixel: int, size_px: int) -> int:
+def _thousandth(pixel: int, size_px: int) -> int:
     return round((pixel + 0.5) * SCALE / size_px)
 
 
-def _pointing(action: Action, width_px: int, height_px: int) -> Arguments | None:  # noqa: PLR0911  # one per action
+def _encode_at_point(action: Action, width_px: int, height_px: int) -> Arguments | None:  # noqa: PLR0911  # one per action
     def point(x: int, y: int) -> JsonValue:
-        return [_share(x, width_px), _share(y, height_px)]
+        return [_thousandth(x, width_px), _thousandth(y, height_px)]
 
     match action:
         case actions.Click(button="left" | "right" | "wheel"):
@@ -104,7 +104,7 @@ def _pointing(action: Action, width_px: int, height_px: int) -> Arguments | None
             return None
 
 
-def _talking(action: Action) -> Arguments:  # noqa: PLR0911  # one per action
+def _encode_elsewhere(action: Action) -> Arguments:  # noqa: PLR0911  # one per action
     match action:
         case actions.KeyPress():
             return {"action": "key", "keys": list(action.keys)}
@@ -124,43 +124,43 @@ def _talking(action: Action) -> Arguments:  # noqa: PLR0911  # one per action
             return cannot_encode("qwen", action)
 
 
-def _read_call(call: str, width_px: int, height_px: int) -> TakenAction:
+def _parse_call(call: str, width_px: int, height_px: int) -> TakenAction:
     tool, arguments = "", Arguments()
     try:
-        tool, arguments = _envelope(call)
-        action = _Reader(arguments, width_px, height_px).action()
+        tool, arguments = _parse_json(call)
+        action = _Arguments(arguments, width_px, height_px).action()
     except _BadCallError as error:
-        return not_understood(error.error_type, str(error), tool, arguments)
+        return parse_error(error.error_type, str(error), tool, arguments)
     except ValidationError as error:
         first = error.errors()[0]
         message = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-        return not_understood("tool_arg", message, tool, arguments)
+        return parse_error("tool_arg", message, tool, arguments)
     return TakenAction(tool_name=tool, tool_args=arguments, action=action)
 
 
-def _envelope(call: str) -> tuple[str, Arguments]:
+def _parse_json(call: str) -> tuple[str, Arguments]:
     try:
         content = json.loads(call)
-        # A lone surrogate is legal JSON and illegal UTF-8: no log could hold it.
+        # A lone surrogate is valid JSON but not valid UTF-8, so no log could store it.
         json.dumps(content, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
-        message = f"expected JSON in the tool call: {error}"
+        message = f"the tool call is not JSON: {error}"
         raise _BadCallError(message, "parse") from error
     if (
         not isinstance(content, dict)
         or not isinstance(content.get("name"), str)
         or not isinstance(content.get("arguments"), dict)
     ):
-        message = f'expected {{"name": ..., "arguments": {{...}}}}, found {call.strip()[:80]!r}'
+        message = f'a tool call is {{"name": ..., "arguments": {{...}}}}, not {call.strip()[:80]!r}'
         raise _BadCallError(message, "parse")
     if content["name"] not in TOOLS:
-        message = f"expected {' or '.join(TOOLS)}, found {content['name']!r}"
+        message = f"unknown tool {content['name']!r}; use {' or '.join(TOOLS)}"
         raise _BadCallError(message, "tool_name")
     return content["name"], content["arguments"]
 
 
-class _Reader:
-    """One call's arguments, on a screen of this size."""
+class _Arguments:
+    """The arguments of one call, on a screen of this size."""
 
     def __init__(self, arguments: Arguments, width_px: int, height_px: int) -> None:
         self.arguments = arguments
@@ -168,16 +168,16 @@ class _Reader:
         self.height_px = height_px
 
     def action(self) -> Action:
-        """What they ask for; _BadCallError or ValidationError."""
+        """The action. _BadCallError, ValidationError."""
         name = self.arguments.get("action")
         read = ACTIONS.get(name) if isinstance(name, str) else None
         if read is None:
-            message = f"expected an action of {', '.join(ACTIONS)}, found {name!r}"
+            message = f"unknown action {name!r}; use one of {', '.join(ACTIONS)}"
             raise _BadCallError(message, "tool_name")
         return read(self)
 
     def point(self, name: str = "coordinate") -> dict[str, int]:
-        """Pixels of a coordinate."""
+        """A coordinate in pixels."""
         value = self.arguments.get(name)
         numbers = (
             [part for part in value if isinstance(part, int | float) and not isinstance(part, bool)]
@@ -190,7 +190,7 @@ class _Reader:
             or len(numbers) != 2
             or not all(0 <= part <= SCALE for part in numbers)
         ):
-            message = f"expected {name}: [x, y] with numbers from 0 to {SCALE}, found {value!r}"
+            message = f"{name} must be [x, y] with numbers from 0 to {SCALE}, not {value!r}"
             raise _BadCallError(message)
         x, y = (
             int(share * size // SCALE)
@@ -202,7 +202,7 @@ class _Reader:
         """A text argument."""
         value = self.arguments.get(name)
         if not isinstance(value, str):
-            message = f"expected {name}: a text, found {value!r}"
+            message = f"{name} must be a string, not {value!r}"
             raise _BadCallError(message)
         return value
 
@@ -214,17 +214,17 @@ class _Reader:
             or not isinstance(value, int | float)
             or not math.isfinite(value)
         ):
-            message = f"expected {name}: a number, found {value!r}"
+            message = f"{name} must be a number, not {value!r}"
             raise _BadCallError(message)
         return float(value)
 
 
-def _swipe(call: _Reader) -> Action:
+def _swipe(call: _Arguments) -> Action:
     end = call.point("coordinate2")
     return actions.Swipe(**call.point(), to_x=end["x"], to_y=end["y"])
 
 
-def _key(call: _Reader) -> Action:
+def _key(call: _Arguments) -> Action:
     keys = call.arguments.get("keys")
     if isinstance(keys, list) and keys and all(isinstance(key, str) for key in keys):
         return actions.KeyPress(keys=tuple(str(key) for key in keys))
@@ -236,7 +236,7 @@ def _key(call: _Reader) -> Action:
     )
 
 
-def _button(call: _Reader) -> Action:
+def _button(call: _Arguments) -> Action:
     button = call.text("button").lower()
     if button == "enter":
         return actions.KeyPress(keys=("enter",))
@@ -245,7 +245,7 @@ def _button(call: _Reader) -> Action:
     )
 
 
-ACTIONS: dict[str, Callable[[_Reader], Action]] = {
+ACTIONS: dict[str, Callable[[_Arguments], Action]] = {
     "click": lambda call: actions.Click(**call.point()),
     "left_click": lambda call: actions.Click(**call.point()),
     "right_click": lambda call: actions.Click(**call.point(), button="right"),
@@ -268,4 +268,4 @@ ACTIONS: dict[str, Callable[[_Reader], Action]] = {
         {"status": call.arguments.get("status", "success")}
     ),
 }
-"""Action name -> how its arguments are read."""
+"""Action name -> how its arguments are parsed."""

@@ -1,1 +1,1 @@
-"""What is to be done: where tasks come from, the demo tasks and their goals, what the log says about a task."""
+"""Tasks: sources that select them, the demo tasks, their goals, and their events."""

@@ -1,6 +1,7 @@
-"""The demo tasks: 80 for training and 20 for evaluation, read from `demo_tasks.tsv` beside this file.
+"""The demo tasks: 80 for training and 20 for evaluation, read from `demo_tasks.tsv`.
 
-A task whose device query no validator knows is listed, and cannot be judged (`Task.is_judged`).
+Tasks whose device query is not in `producer.validators.queries` have no validator; they are listed
+but cannot be judged (`Task.is_judged`).
 """
 
 import csv
@@ -22,7 +23,7 @@ DIFFICULTIES: Final[dict[str, Literal["easy", "medium", "hard"]]] = {
 
 @lru_cache(maxsize=1)
 def demo_tasks() -> tuple[Task, ...]:
-    """All of them, in the file's order."""
+    """All demo tasks, in the order of the file."""
     text = files("producer.tasks").joinpath(FILE).read_text(encoding="utf-8")
     return tuple(
         _task(row)

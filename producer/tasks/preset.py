@@ -1,4 +1,4 @@
-"""The tasks of the preset demo. Pure data."""
+"""The tasks of the `demo` preset."""
 
 PRESET_TASK_IDS: tuple[str, ...] = (
     "train_01_open_settings",
@@ -20,9 +20,8 @@ PRESET_TASK_IDS: tuple[str, ...] = (
     "train_25_open_gallery",
     "train_53_open_contacts",
 )
-"""Apps to open and settings within two or three touches: what the small policy is shown before RL,
-trained on and evaluated with.
+"""Tasks of two or three taps: open an app, open or change a setting. The default policy is warmed
+up, trained and evaluated on them.
 
-Left out: sliders to a middle, fields and lists that must be scrolled far, which it has no turns
-for, and what is solved without looking (home, recents, shade). docs/decisions/policy.md says how
-well they are learnt."""
+Left out: sliders, text fields and long scrolling, which need more turns than it has, and tasks that
+can be solved without looking (home, recents, shade). Success rates: docs/decisions/policy.md."""

@@ -1,35 +1,62 @@
-"""Task sources: JSON that says which tasks a run uses, turned into tasks.
+"""Task sources: the configuration's JSON that selects tasks, turned into tasks.
 
-A list of sources is their tasks one after the other.
+A list of sources gives their tasks one after the other.
 
     {"source_type": "demo_training", "category": "settings", "limit": 8, "seed": 1}
     {"source_type": "ids", "task_ids": ["train_02_enable_wifi"]}
     {"source_type": "file", "file_path": "tasks.jsonl"}
-    {"source_type": "custom", "custom_tasks": [{"task_id": "quiet", "description": "Mute the media.", "validation_query": "media_volume",
-                                                "expected": "0", "setup": ["cmd media_session volume --stream 3 --set 7"]}]}
+    {"source_type": "custom", "custom_tasks": [
+        {"task_id": "quiet", "description": "Mute the media.", "validation_query": "media_volume",
+         "expected": "0", "setup": ["cmd media_session volume --stream 3 --set 7"]}]}
 
-Whatever is wrong is a UsageError that names the field.
+Every mistake is a UsageError that names the field.
 """
 
 import json
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
-from typing import Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+    model_validator,
+)
 
-from producer.errors import UsageError
+from producer.errors import UsageError, did_you_mean
 from producer.task import Split, Task
 from producer.tasks.demo import demo_tasks
-from producer.validators.queries import QUERIES, find_query
+from producer.tasks.mistakes import explain_mistake
+from producer.validators.queries import describe_unknown_query, find_query
 
-SourceType = Literal["demo_training", "demo_eval", "demo_all", "ids", "file", "custom", "database"]
+SourceType = Literal["demo_training", "demo_eval", "demo_all", "ids", "file", "custom"]
 Difficulty = Literal["easy", "medium", "hard"]
 DEFAULT_MAX_STEPS = 20
-"""Turns of a custom task that says nothing; the recipe's max_turns."""
-NEEDED = {"ids": "task_ids", "file": "file_path", "custom": "custom_tasks"}
-"""Source type -> the field it cannot do without, and which the others cannot have."""
+"""Turns of a custom task without `max_steps`; the recipe's max_turns."""
+FIELD_OF_TYPE = {"ids": "task_ids", "file": "file_path", "custom": "custom_tasks"}
+"""Source type -> the field that it requires and that no other type accepts."""
+
+
+def _check_name(name: str) -> str:
+    """NFC-normalized, so that names that look the same are the same. Any script is accepted."""
+    name = unicodedata.normalize("NFC", name)
+    if not name.strip():
+        message = "must not be empty"
+        raise ValueError(message)
+    if any(unicodedata.category(character) in {"Cc", "Zl", "Zp"} for character in name):
+        message = f"must not contain control characters or line breaks, but is {name!r}"
+        raise ValueError(message)
+    return name
+
+
+Name = Annotated[str, AfterValidator(_check_name)]
+"""One line of text in any script."""
 
 
 class CustomTask(BaseModel):
@@ -37,41 +64,50 @@ class CustomTask(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    task_id: str = Field(min_length=1)
+    task_id: Name
+    """Identifies the task in reports and tables."""
     description: str = Field(min_length=1)
     """The instruction."""
-    name: str | None = None
-    """None: the task_id."""
+    name: Name | None = None
+    """Title for people; None: the task_id."""
     difficulty: Difficulty | None = None
+    """For filters; None: unrated."""
     category: str | None = None
+    """For filters; None: none."""
     max_steps: int = Field(DEFAULT_MAX_STEPS, ge=1)
+    """Turns the agent may take."""
     validation_query: str | None = None
-    """A device query (`wifi_enabled`, `setting_global/wifi_on`); None: the task cannot be judged.
-    """
+    """Device query (`wifi_enabled`, `setting_global/wifi_on`); None: it cannot be judged."""
     expected: str | int | bool | None = None
-    """What it must answer; numbers and true or false are taken as text."""
+    """The answer that solves the task; numbers and booleans are compared as text."""
     validation_config: dict[str, str] = {}
+    """Parameters of the query."""
     setup: tuple[str, ...] = ()
-    """Shell commands before the episode."""
+    """Shell commands run before the episode."""
     tags: tuple[str, ...] = ()
+    """Recorded with the task."""
     app_name: str | None = None
+    """Recorded with the task; None: no particular app."""
     split: Split = "train"
+    """Whether the task is for training or evaluation."""
 
     @model_validator(mode="after")
-    def _can_be_asked(self) -> Self:
+    def _validator_is_complete(self) -> Self:
         if self.validation_query is not None and find_query(self.validation_query) is None:
+            message = f"validation_query: {describe_unknown_query(self.validation_query)}"
+            raise ValueError(message)
+        if self.validation_query is not None and self.expected is None:
             message = (
-                f"validation_query: expected one of {', '.join(sorted(QUERIES))}, found"
-                f" {self.validation_query!r}"
+                "expected: required with validation_query; give the answer that solves the task"
             )
             raise ValueError(message)
-        if (self.validation_query is None) != (self.expected is None):
-            message = "expected: validation_query and expected go together, found only one of them"
+        if self.validation_query is None and self.expected is not None:
+            message = "expected: needs a validation_query to compare with"
             raise ValueError(message)
         return self
 
     def task(self, source_type: str) -> Task:
-        """As the rest of the producer knows tasks."""
+        """The Task."""
         return Task(
             task_id=self.task_id,
             name=self.name or self.task_id,
@@ -91,106 +127,82 @@ class CustomTask(BaseModel):
 
 
 class Source(BaseModel):
-    """One source."""
+    """One task source."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     source_type: SourceType
+    """Where the tasks come from."""
     category: str | None = None
-    """Only tasks of this category."""
+    """Only tasks of this category; None: all."""
     difficulty: Difficulty | None = None
-    """Only tasks of this difficulty."""
+    """Only tasks of this difficulty; None: all."""
     limit: int | None = Field(None, ge=1)
-    """At most so many, drawn with the seed; they keep their order."""
+    """At most this many, drawn with `seed`, in their original order; None: all."""
     seed: int = 42
-    task_ids: tuple[str, ...] | None = Field(None, min_length=1)
-    """Of `ids`: demo tasks by id."""
+    """For drawing `limit` tasks."""
+    task_ids: tuple[Name, ...] | None = Field(None, min_length=1)
+    """Ids of demo tasks; for `ids` only."""
     file_path: Path | None = None
-    """Of `file`: a JSON array, or JSON lines, of tasks as in custom_tasks."""
+    """A JSON array or JSON lines of tasks, as in custom_tasks; for `file` only."""
     custom_tasks: tuple[CustomTask, ...] | None = Field(None, min_length=1)
-    """Of `custom`."""
+    """The tasks themselves; for `custom` only."""
 
     @model_validator(mode="after")
-    def _has_what_it_needs(self) -> Self:
-        for source_type, name in NEEDED.items():
-            if (getattr(self, name) is not None) != (self.source_type == source_type):
-                message = (
-                    f"{name}: a source of type {source_type} needs it, no other takes it; found"
-                    f" source_type {self.source_type!r}"
-                )
+    def _fields_fit_the_type(self) -> Self:
+        for source_type, name in FIELD_OF_TYPE.items():
+            is_given = getattr(self, name) is not None
+            if is_given and self.source_type != source_type:
+                message = f"{name}: only for source_type {source_type!r}, not {self.source_type!r}"
+                raise ValueError(message)
+            if not is_given and self.source_type == source_type:
+                message = f"{name}: required by source_type {source_type!r}"
                 raise ValueError(message)
         return self
-
-
-def parse_sources(text: str) -> JsonValue:
-    """The JSON of a command line's --tasks. UsageError."""
-    try:
-        parsed: JsonValue = json.loads(text)
-    except ValueError as error:
-        message = (
-            f'tasks: expected JSON such as {{"source_type": "demo_training"}}, found {text[:80]!r}'
-            f" ({error})"
-        )
-        raise UsageError(message) from error
-    return parsed
 
 
 def load_tasks(source: JsonValue, *, judged_only: bool = True) -> list[Task]:
     """The tasks of a source or of a list of sources, in order. UsageError.
 
-    With `judged_only`, demo tasks that cannot be judged are left out, and naming one, or a custom
-    task without a validator, is an error: it could only ever fail. Without it they are all there.
+    With `judged_only`, demo tasks without a validator are left out; naming one, or giving a custom
+    task without a validator, is an error, because it could never succeed.
     """
     sources = source if isinstance(source, list) else [source]
     tasks = []
     for position, one in enumerate(sources):
         where = f"tasks[{position}]" if isinstance(source, list) else "tasks"
-        tasks += _load_one(_validated(one, where), where, judged_only=judged_only)
+        tasks += _load_one(_parse_source(one, where), where, judged_only=judged_only)
     if not tasks:
-        message = "tasks: expected at least one source, found none"
+        message = 'tasks: no source given; give at least one, such as {"source_type": "demo_all"}'
         raise UsageError(message)
     return tasks
 
 
-def _validated(source: JsonValue, where: str) -> Source:
+def _parse_source(source: JsonValue, where: str) -> Source:
     if not isinstance(source, dict):
+        shown = json.dumps(source, ensure_ascii=False)[:80]
         message = (
-            f'{where}: expected an object such as {{"source_type": "demo_training"}}, found'
-            f" {json.dumps(source)[:80]}"
+            f'{where}: a source is an object such as {{"source_type": "demo_all"}}, not {shown}'
         )
+        raise UsageError(message)
+    if source.get("source_type") == "database":
+        types = ", ".join(get_args(SourceType))
+        message = f"{where}.source_type: 'database' is not implemented yet; use one of {types}"
         raise UsageError(message)
     try:
         return Source.model_validate_json(json.dumps(source))
     except ValidationError as error:
-        message = f"{where}{_reason(error)}"
-        raise UsageError(message) from error
-
-
-def _reason(error: ValidationError) -> str:
-    """The first thing that is wrong, led by the field's path.
-
-    A rule over several fields names its field itself.
-    """
-    first = error.errors()[0]
-    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
-    if first["type"] == "value_error":
-        return f"{path}.{first['msg'].removeprefix('Value error, ')}"
-    found = (
-        ""
-        if first["type"] == "missing"
-        else f", found {json.dumps(first['input'], default=str)[:80]}"
-    )
-    return f"{path}: {first['msg']}{found}"
+        raise UsageError(where + explain_mistake(error, Source)) from error
 
 
 def _load_one(source: Source, where: str, *, judged_only: bool) -> list[Task]:
     tasks = _candidates(source, where)
-    named = source.source_type in NEEDED
+    field = FIELD_OF_TYPE.get(source.source_type)
     unjudged = [task.task_id for task in tasks if not task.is_judged]
-    if judged_only and named and unjudged:
+    if judged_only and field is not None and unjudged:
         message = (
-            f"{where}.{NEEDED[source.source_type]}: expected tasks that can be judged, found"
-            f" {', '.join(unjudged)}; give a validation_query"
+            f"{where}.{field}: these tasks have no validator: {', '.join(unjudged)};"
+            " leave them out, or give custom tasks a validation_query"
         )
         raise UsageError(message)
     tasks = [
@@ -201,15 +213,26 @@ def _load_one(source: Source, where: str, *, judged_only: bool) -> list[Task]:
         and source.difficulty in {None, task.difficulty}
     ]
     if not tasks:
-        message = (
-            f"{where}: no task has category {source.category!r} and difficulty"
-            f" {source.difficulty!r}; `cua-train tasks list` shows them"
-        )
+        message = f"{where}: {_describe_empty_filter(source)}"
         raise UsageError(message)
     if source.limit is None or source.limit >= len(tasks):
         return tasks
-    chosen = sorted(Random(source.seed).sample(range(len(tasks)), source.limit))  # noqa: S311  # a sample, not a secret
+    chosen = sorted(Random(source.seed).sample(range(len(tasks)), source.limit))  # noqa: S311  # not for secrets
     return [tasks[index] for index in chosen]
+
+
+def _describe_empty_filter(source: Source) -> str:
+    filters = [
+        f"{name} {value!r}"
+        for name, value in (("category", source.category), ("difficulty", source.difficulty))
+        if value is not None
+    ]
+    categories = sorted({task.category for task in demo_tasks() if task.category})
+    hint = did_you_mean(source.category, categories) if source.category else ""
+    return (
+        f"no task has {' and '.join(filters)}.{hint} The demo tasks' categories are"
+        f" {', '.join(categories)}; `cua-train tasks list` shows them"
+    )
 
 
 def _candidates(source: Source, where: str) -> Sequence[Task]:
@@ -226,21 +249,16 @@ def _candidates(source: Source, where: str) -> Sequence[Task]:
             return [task.task("custom") for task in source.custom_tasks or ()]
         case "file":
             return _from_file(source.file_path or Path(), where)
-        case "database":
-            message = (
-                f"{where}.source_type: tasks cannot be read from the database yet, because"
-                " `cua-project` has no command that lists them; use ids, file or custom"
-            )
-            raise UsageError(message)
 
 
 def _by_ids(task_ids: Sequence[str], where: str) -> list[Task]:
     known = {task.task_id: task for task in demo_tasks()}
     unknown = [task_id for task_id in task_ids if task_id not in known]
     if unknown:
+        names = ", ".join(map(repr, unknown))
         message = (
-            f"{where}.task_ids: expected ids of demo tasks (`cua-train tasks list`), found"
-            f" {', '.join(unknown)}"
+            f"{where}.task_ids: no demo task is called {names}."
+            f"{did_you_mean(unknown[0], known)} `cua-train tasks list` shows them all"
         )
         raise UsageError(message)
     return [known[task_id] for task_id in task_ids]
@@ -248,27 +266,32 @@ def _by_ids(task_ids: Sequence[str], where: str) -> list[Task]:
 
 def _from_file(path: Path, where: str) -> list[Task]:
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        message = f"{where}.file_path: expected a readable text file, found {path} ({error})"
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        message = f"{where}.file_path: {path} is not UTF-8 text ({error})"
+        raise UsageError(message) from error
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        message = f"{where}.file_path: cannot read {str(path)!r}: {reason}"
         raise UsageError(message) from error
     try:
+        # Not splitlines(): JSON strings may contain U+2028 and U+0085.
         rows = (
             json.loads(text)
             if text.lstrip().startswith("[")
-            else [json.loads(line) for line in text.splitlines() if line.strip()]
+            else [json.loads(line) for line in text.split("\n") if line.strip()]
         )
-    except ValueError as error:
-        message = f"{where}.file_path: expected a JSON array or JSON lines in {path} ({error})"
+    except (ValueError, RecursionError) as error:
+        message = f"{where}.file_path: {path} is neither a JSON array nor JSON lines: {error}"
         raise UsageError(message) from error
     if not rows:
-        message = f"{where}.file_path: expected at least one task in {path}, found none"
+        message = f"{where}.file_path: {path} contains no task; give at least one task"
         raise UsageError(message)
     tasks = []
     for number, row in enumerate(rows):
         try:
             tasks.append(CustomTask.model_validate_json(json.dumps(row)).task("file"))
         except ValidationError as error:
-            message = f"{where}.file_path: {path}[{number}]{_reason(error)}"
+            message = f"{where}.file_path: {path}[{number}]{explain_mistake(error, CustomTask)}"
             raise UsageError(message) from error
     return tasks

@@ -1,4 +1,4 @@
-"""What the log says about a task and its validator: facts whose ids are hashes of what they say."""
+"""The events that record a task and its validator; their ids hash their content."""
 
 from dataclasses import asdict
 from typing import Final
@@ -14,14 +14,14 @@ VALIDATOR_TYPE: Final = "shell"
 
 
 def definition_hash(task: Task) -> str:
-    """Hash of every field of the definition: any change makes another task."""
+    """sha256 of every field of the definition: any change makes another task row."""
     return content_hash(asdict(task))
 
 
 def task_facts(task: Task) -> tuple[TaskStated, ValidatorStated | None]:
-    """The task's fact, and its validator's; None for a task that cannot be judged.
+    """The event of the task and the event of its validator (None if it cannot be judged).
 
-    Same task, same facts.
+    Deterministic: the same task gives the same payloads.
     """
     digest = definition_hash(task)
     row_id = task_row_id(task.task_id, digest)

@@ -1,4 +1,4 @@
-"""Validators: what a task's outcome is, asked of the device's shell alone, so that a simulator, adb and GBox are judged alike."""
+"""Validators: judge a task by a device's shell alone, so that any Android device will do."""
 
 from producer.validators.judge import Verdict, judge
 

@@ -1,7 +1,4 @@
-"""The judge: runs a task's device query through a shell and compares the answer.
-
-It sees nothing else of the device.
-"""
+"""The judge: runs a task's device query through a shell and compares the answer."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,11 +6,10 @@ from dataclasses import dataclass, field
 from pydantic import JsonValue
 
 from producer.task import Task
-from producer.validators.queries import find_query
+from producer.validators.queries import describe_unknown_query, find_query
 
 EQUALS = "equals"
-"""How answers are compared: as text, without blanks around it, capital letters not distinguished.
-"""
+"""How answers are compared: as text, ignoring case and surrounding whitespace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,25 +17,29 @@ class Verdict:
     """What a validator found."""
 
     success: bool
+    """Whether the task is solved."""
     query: str
+    """The device query."""
     expected: str
+    """The answer that solves the task."""
     actual: str
-    method: str
+    """The device's answer; empty if its output could not be read."""
     details: dict[str, JsonValue] = field(default_factory=dict)
-    """The commands that were run."""
+    """`commands`: the shell commands that were run."""
 
 
 def judge(task: Task, shell: Callable[[str], str]) -> Verdict:
-    """Ask the device and compare.
+    """Run the task's query and compare the answer.
 
-    ValueError for a task that cannot be judged; whatever `shell` raises (EnvironmentFailedError)
-    passes through.
+    ValueError if the task cannot be judged. Errors of `shell` (EnvironmentFailedError) propagate.
     """
-    query = find_query(task.validation_query) if task.validation_query is not None else None
-    if query is None or task.validation_query is None or task.expected_result is None:
-        message = (
-            f"{task.task_id} cannot be judged: no device query called {task.validation_query!r}"
-        )
+    if task.validation_query is None or task.expected_result is None:
+        message = f"task {task.task_id} cannot be judged: it has no validator"
+        raise ValueError(message)
+    query = find_query(task.validation_query)
+    if query is None:
+        reason = describe_unknown_query(task.validation_query)
+        message = f"task {task.task_id} cannot be judged: {reason}"
         raise ValueError(message)
     commands = query.commands(task.validation_config)
     actual = query.read([shell(command) for command in commands])
@@ -49,6 +49,5 @@ def judge(task: Task, shell: Callable[[str], str]) -> Verdict:
         task.validation_query,
         task.expected_result,
         actual,
-        EQUALS,
         {"commands": list(commands)},
     )

@@ -1,8 +1,6 @@
-"""Device queries by name: the shell commands that ask, and how their answer is read.
+"""Device queries by name: which shell commands to run and how to parse their output.
 
-One table; no state, no device.
-
-An answer is text (`True`, `255`, `com.android.chrome`), so that tasks in files can say what they
+An answer is text (`True`, `255`, `com.android.chrome`), so that tasks in files can state what they
 expect.
 """
 
@@ -10,9 +8,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qs, urlsplit
-from xml.etree import (
-    ElementTree,
-)  # the device under test prints it; a hostile one could only spoil its own verdict
+from xml.etree import ElementTree
+
+from producer.errors import did_you_mean
 
 LAUNCHER_WORDS = ("launcher", "nexuslauncher", "trebuchet")
 Config = dict[str, str]
@@ -31,23 +29,23 @@ ACTIVITY_NAMES: tuple[tuple[str, str], ...] = (
     (r"com\.android\.settings/.*Development", "developer_options_settings"),
     (r"com\.android\.settings/.*Location", "location_settings"),
 )
-"""Pattern of the resumed component -> what tasks call it."""
+"""(pattern of the resumed component, its name in tasks)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One question to a device."""
+    """How to get one answer from a device."""
 
     commands: Callable[[Config], tuple[str, ...]]
-    """From the task's validation_config to the shell commands, run in order."""
+    """validation_config -> shell commands, run in order."""
     read: Reader
-    """From what they printed to the answer."""
+    """Outputs of the commands -> the answer; empty if they cannot be read."""
 
 
 def find_query(name: str) -> Query | None:
-    """The query of this name; None when there is none.
+    """The query of this name, which may end in a parameter (`app_running_com.android.chrome`).
 
-    Some names carry a parameter: `app_running_com.android.chrome`.
+    None if there is none.
     """
     if name in QUERIES:
         return QUERIES[name]
@@ -57,12 +55,19 @@ def find_query(name: str) -> Query | None:
     return None
 
 
-def _ask(*commands: str) -> Callable[[Config], tuple[str, ...]]:
+def describe_unknown_query(name: str) -> str:
+    """Why `name` is no query, with the closest name or, if none is close, all of them."""
+    names = (*QUERIES, *(f"{prefix}{example}" for prefix, example in PARAMETERS.items()))
+    hint = did_you_mean(name, names) or f" The queries are {', '.join(names)}"
+    return f"unknown device query {name!r}.{hint}"
+
+
+def _run(*commands: str) -> Callable[[Config], tuple[str, ...]]:
     return lambda _config: commands
 
 
 def _setting(namespace: str, key: str, read: Callable[[str], str]) -> Query:
-    return Query(_ask(f"settings get {namespace} {key}"), lambda printed: read(printed[0].strip()))
+    return Query(_run(f"settings get {namespace} {key}"), lambda printed: read(printed[0].strip()))
 
 
 def _flag(namespace: str, key: str) -> Query:
@@ -76,9 +81,9 @@ def _flag(namespace: str, key: str) -> Query:
 
 
 def _one_of(true: str, false: str) -> Reader:
-    """True or False by which pattern the answer holds.
+    """True or False, depending on which pattern matches the output.
 
-    Neither, as when the command failed, is no answer and matches no expectation.
+    Neither matches, for example after an error: the answer is empty and no task is solved.
     """
 
     def read(printed: Sequence[str]) -> str:
@@ -106,9 +111,9 @@ def _resumed(printed: str) -> str:
 
 def _activity(printed: Sequence[str]) -> str:
     component = _resumed(printed[0])
-    about = _found(r"dat=package:(\S+)", printed[0])
-    if about:
-        return f"app_info_{about}"
+    package = _found(r"dat=package:(\S+)", printed[0])
+    if package:
+        return f"app_info_{package}"
     return next(
         (name for pattern, name in ACTIVITY_NAMES if re.search(pattern, component)), component
     )
@@ -122,13 +127,13 @@ def _is_home(printed: Sequence[str]) -> str:
 def _views(printed: str) -> list[ElementTree.Element]:
     text = printed.rpartition("UI hierchary")[0].strip()
     try:
-        return list(ElementTree.fromstring(text).iter("node")) if text else []  # noqa: S314
+        return list(ElementTree.fromstring(text).iter("node")) if text else []  # noqa: S314  # a hostile device can only spoil its own verdict
     except ElementTree.ParseError:
         return []
 
 
 def _tree(read: Callable[[list[ElementTree.Element]], str]) -> Query:
-    return Query(_ask("uiautomator dump /dev/tty"), lambda printed: read(_views(printed[0])))
+    return Query(_run("uiautomator dump /dev/tty"), lambda printed: read(_views(printed[0])))
 
 
 def _has_view(identifier: str) -> Query:
@@ -148,7 +153,7 @@ def _is_primary_home(views: list[ElementTree.Element]) -> str:
 
 
 def _icon_in_drawer(views: list[ElementTree.Element]) -> str:
-    """The settings icon, when the drawer shows it."""
+    """The package of the settings icon if the app drawer shows it."""
     is_drawer = any(view.get("resource-id", "").endswith(":id/apps_list_view") for view in views)
     return (
         "com.android.settings"
@@ -199,12 +204,12 @@ def _media_type(printed: Sequence[str]) -> str:
 
 QUERIES: dict[str, Query] = {
     "current_app": Query(
-        _ask("dumpsys window"), lambda printed: _focus(printed[0]).partition("/")[0]
+        _run("dumpsys window"), lambda printed: _focus(printed[0]).partition("/")[0]
     ),
-    "current_activity": Query(_ask("dumpsys activity activities"), _activity),
-    "is_home_screen": Query(_ask("dumpsys window"), _is_home),
+    "current_activity": Query(_run("dumpsys activity activities"), _activity),
+    "is_home_screen": Query(_run("dumpsys window"), _is_home),
     "is_recents_screen": Query(
-        _ask("dumpsys window"), lambda printed: str("recents" in _focus(printed[0]).lower())
+        _run("dumpsys window"), lambda printed: str("recents" in _focus(printed[0]).lower())
     ),
     "is_primary_home": _tree(_is_primary_home),
     "is_quick_settings_open": _has_view("com.android.systemui:id/quick_settings_panel"),
@@ -221,42 +226,42 @@ QUERIES: dict[str, Query] = {
     "call_vibration_enabled": _flag("system", "vibrate_when_ringing"),
     "location_enabled": _flag("secure", "location_mode"),
     "dark_theme_enabled": Query(
-        _ask("settings get secure ui_night_mode"), _one_of(r"^2$", r"^([01]|null)$")
+        _run("settings get secure ui_night_mode"), _one_of(r"^2$", r"^([01]|null)$")
     ),
     "brightness_level": _setting("system", "screen_brightness", str),
     "screen_timeout": _setting("system", "screen_off_timeout", str),
     "system_language": _setting(
         "system", "system_locales", lambda value: re.split("[-_,]", value)[0]
     ),
-    "media_volume": Query(_ask("dumpsys audio"), _volume("STREAM_MUSIC")),
+    "media_volume": Query(_run("dumpsys audio"), _volume("STREAM_MUSIC")),
     "notification_count": Query(
-        _ask("dumpsys notification"),
+        _run("dumpsys notification"),
         lambda printed: (
             str(printed[0].count("NotificationRecord(")) if "Notification" in printed[0] else ""
         ),
     ),
     "wifi_connected": Query(
-        _ask("cmd wifi status"),
+        _run("cmd wifi status"),
         _one_of(r"Wifi is connected to", r"Wifi is (not connected|disabled)"),
     ),
     "wifi_network_forgotten": Query(
-        _ask("cmd wifi list-networks"), _one_of(r"^No networks", r"^\d+\s")
+        _run("cmd wifi list-networks"), _one_of(r"^No networks", r"^\d+\s")
     ),
     "chrome_cache_cleared": Query(
-        _ask("du -sk /data/data/com.android.chrome/cache"),
+        _run("du -sk /data/data/com.android.chrome/cache"),
         lambda printed: str(0 <= int(_found(r"^(\d+)", printed[0]) or "-1") <= 16),  # noqa: PLR2004
     ),
     "current_url_domain": _tree(_domain),
     "search_query": _tree(_search),
     "is_composing_message": Query(
-        _ask("dumpsys activity activities"),
+        _run("dumpsys activity activities"),
         lambda printed: str("LaunchConversationActivity" in _resumed(printed[0])),
     ),
     "has_message_draft": _tree(
         lambda views: str(bool(_view_text(views, "com.android.messaging:id/compose_message_text")))
     ),
     "last_created_contact": Query(
-        _ask(
+        _run(
             "content query --uri content://com.android.contacts/contacts --projection display_name"
         ),
         lambda printed: (re.findall(r"display_name=(.*)", printed[0]) or [""])[-1].strip(),
@@ -265,29 +270,35 @@ QUERIES: dict[str, Query] = {
         lambda views: _view_text(views, "com.android.contacts:id/search_view")
     ),
     "last_screenshot_taken": Query(
-        _ask("ls /sdcard/Pictures/Screenshots"), lambda printed: str(".png" in printed[0])
+        _run("ls /sdcard/Pictures/Screenshots"), lambda printed: str(".png" in printed[0])
     ),
-    "current_media_type": Query(_ask("dumpsys activity activities"), _media_type),
+    "current_media_type": Query(_run("dumpsys activity activities"), _media_type),
     "test_app_notifications_enabled": Query(
-        _ask("cmd appops get com.example.testapp POST_NOTIFICATION"),
+        _run("cmd appops get com.example.testapp POST_NOTIFICATION"),
         _one_of(r": allow", r": (ignore|deny)"),
     ),
 }
 
 PARAMETRIC: dict[str, Callable[[str], Query]] = {
     "app_running_": lambda package: Query(
-        _ask(f"pidof {package}"), lambda printed: str(bool(printed[0].strip()))
+        _run(f"pidof {package}"), lambda printed: str(bool(printed[0].strip()))
     ),
     "app_installed_": lambda package: Query(
-        _ask("pm list packages"),
+        _run("pm list packages"),
         _one_of(
             rf"^package:{re.escape('com.example.testapp' if package == 'test_app' else package)}$",
             r"^package:",
         ),
     ),
     "setting_": lambda path: Query(
-        _ask(f"settings get {path.replace('/', ' ', 1)}"), lambda printed: printed[0].strip()
+        _run(f"settings get {path.replace('/', ' ', 1)}"), lambda printed: printed[0].strip()
     ),
 }
-"""Queries whose name ends in a parameter: a package, or `setting_global/wifi_on` for any stored
-setting."""
+"""Prefixes of queries whose name ends in a parameter."""
+
+PARAMETERS: dict[str, str] = {
+    "app_running_": "PACKAGE",
+    "app_installed_": "PACKAGE",
+    "setting_": "NAMESPACE/KEY",
+}
+"""Prefix -> what follows it, for messages."""

@@ -1,4 +1,4 @@
-"""Every codec keeps the same contract; what is particular to one stands below."""
+"""Every codec keeps the same contract; tests of a single codec follow."""
 
 import json
 from typing import Any
@@ -69,7 +69,7 @@ def test_what_a_codec_writes_it_reads_back_within_its_resolution(
         WORDS.map(lambda words: f"<tool_call>{words}</tool_call>"),
     )
 )
-def test_no_text_makes_a_codec_raise_and_what_is_not_understood_says_why(
+def test_no_text_makes_a_codec_raise_and_what_cannot_be_parsed_has_a_reason(
     codec: Codec, text: str
 ) -> None:
     taken = codec.parse(text, WIDTH, HEIGHT)
@@ -85,6 +85,7 @@ def test_no_text_makes_a_codec_raise_and_what_is_not_understood_says_why(
         ("click(31,52)", actions.Click(x=113, y=336)),
         ("click(wi-fi network 31, wi-fi network 52)", actions.Click(x=113, y=336)),
         ("click(chrome31,chrome52)", actions.Click(x=113, y=336)),
+        ("click(\u5fae\u4fe1 31,\u5fae\u4fe152)", actions.Click(x=113, y=336)),
         ("long_press(chrome 31,52)", actions.LongPress(x=113, y=336)),
         ("swipe(up)", actions.Swipe(x=181, y=451, to_x=181, to_y=195)),
         ("swipe(0,99,99,0)", actions.Swipe(x=1, y=636, to_x=358, to_y=3)),

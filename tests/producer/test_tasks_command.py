@@ -1,4 +1,4 @@
-"""`cua-train tasks` says what there is, in words and in JSON, and ends with the right exit code."""
+"""`cua-train tasks` prints text and JSON, and ends with the right exit code."""
 
 import json
 import sys
@@ -33,7 +33,7 @@ def test_list_has_the_fields_that_scripts_rely_on() -> None:
     assert all(row["split"] == "eval" for row in rows if row["same_goal_as"])
 
 
-def test_list_and_show_speak_to_people_too() -> None:
+def test_list_and_show_print_text_for_people() -> None:
     assert "train_68_create_app_folder" in invoke("list")
     assert "settings put global wifi_on 0" in invoke("show", "train_02_enable_wifi")
     assert (
@@ -55,10 +55,11 @@ def test_check_reports_a_sound_task() -> None:
 def test_an_unknown_task_is_not_found_and_one_without_a_validator_fails_the_check() -> None:
     result = CliRunner().invoke(cli, ["tasks", "show", "enable_wifi"])
     assert isinstance(result.exception, NotFoundError)
-    assert "train_02_enable_wifi" in str(result.exception)
+    assert "Did you mean 'train_02_enable_wifi'?" in str(result.exception)
     result = CliRunner().invoke(cli, ["tasks", "check", "--task", "train_68_create_app_folder"])
     assert isinstance(result.exception, MismatchError)
     assert result.exception.exit_code == 4
+    assert "train_68_create_app_folder" in str(result.exception)
 
 
 def test_the_command_works_from_outside_and_needs_neither_torch_nor_numpy() -> None:

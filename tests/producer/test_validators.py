@@ -1,4 +1,4 @@
-"""A verdict depends on what the shell says and on nothing else."""
+"""A verdict depends on the shell's output alone."""
 
 import pytest
 
@@ -63,20 +63,15 @@ def test_a_verdict_says_what_was_asked_expected_and_found() -> None:
         "255",
         "128",
     )
-    assert (verdict.method, verdict.details) == (
-        "equals",
-        {"commands": ["settings get system screen_brightness"]},
-    )
+    assert verdict.details == {"commands": ["settings get system screen_brightness"]}
 
 
 PIXEL_WINDOW = """WINDOW MANAGER DISPLAY CONTENTS (dumpsys window displays)
   mCurrentFocus=Window{8b1e2f0 u0 com.android.chrome/com.google.android.apps.chrome.Main}
   mFocusedApp=ActivityRecord{6f2a u0 com.android.chrome/com.google.android.apps.chrome.Main t118}
 """
-PIXEL_HOME = (
-    "  mCurrentFocus=Window{1 u0"
-    " com.google.android.apps.nexuslauncher/com.google.android.apps.nexuslauncher.NexusLauncherActivity}\n"
-)
+LAUNCHER = "com.google.android.apps.nexuslauncher"
+PIXEL_HOME = f"  mCurrentFocus=Window{{1 u0 {LAUNCHER}/{LAUNCHER}.NexusLauncherActivity}}\n"
 PIXEL_AUDIO = """- STREAM_RING:
    Muted: false
    Min: 1

@@ -1,22 +1,22 @@
-"""The demo tasks are sound: oracles solve them, doing nothing does not, and a noisy oracle follows them from anywhere."""
+"""The demo tasks are sound: oracles solve them, from anywhere; doing nothing does not."""
 
 from uuid import UUID, uuid5
 
 import pytest
 
 from producer.environments.android_sim import AndroidSim
+from producer.environments.android_sim.oracle.oracles import oracle_action
 from producer.environments.android_sim.oracle.soundness import (
     MAX_RANDOM_SHARE,
-    random_agent,
     check_tasks,
+    random_agent,
     run_episode,
 )
-from producer.environments.android_sim.oracle.oracles import oracle_action
 from producer.environments.environment import ActionRefusedError, Screenshot
 from producer.policy.oracle import NoisyOracle
 from producer.task import Task
 from producer.tasks.demo import demo_tasks
-from producer.tasks.goals import goal_leakage, goal_of, goal_split
+from producer.tasks.goals import goal_leakage
 from producer.validators import judge
 
 JUDGED = [task for task in demo_tasks() if task.is_judged]
@@ -127,15 +127,3 @@ def test_leakage_names_the_training_tasks_that_share_a_goal() -> None:
     assert leaks["eval_02_dnd_mode_enable"] == ("train_31_enable_dnd_quick_settings",)
     # 16 of the recipe's 20, less eval_11, whose goal no validator knows.
     assert len(leaks) == 15
-
-
-def test_a_split_by_goal_leaves_no_goal_on_both_sides() -> None:
-    split = goal_split(JUDGED, eval_share=0.25, seed=3)
-    assert {goal_of(task) for task in split.train}.isdisjoint(
-        {goal_of(task) for task in split.eval}
-    )
-    assert len(split.train) + len(split.eval) == 93
-    assert goal_leakage(split.train, split.eval) == {}
-    assert goal_split(JUDGED, eval_share=0.25, seed=3) == split
-    with pytest.raises(ValueError, match="both sides"):
-        goal_split(JUDGED[:1], eval_share=0.5, seed=0)

@@ -1,4 +1,4 @@
-"""Task sources give the tasks they name, and say which field is wrong when they cannot."""
+"""Task sources give the tasks they select, or an error that names the wrong field."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 from pydantic import JsonValue
 
 from producer.errors import UsageError
-from producer.tasks.sources import load_tasks, parse_sources
+from producer.tasks.sources import load_tasks
 
 QUIET: dict[str, JsonValue] = {
     "task_id": "quiet",
@@ -87,17 +87,35 @@ def test_a_file_holds_tasks_as_a_custom_source_does(tmp_path: Path, text: str) -
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
-        ({"source_type": "demo"}, r"tasks\.source_type: .*found \"demo\""),
-        ({"source_type": "demo_all", "limits": 3}, r"tasks\.limits: Extra inputs"),
-        ({"source_type": "demo_all", "limit": 0}, r"tasks\.limit: .*found 0"),
+        (
+            {"source_type": "demo"},
+            r"tasks\.source_type: unknown value \"demo\"\. Did you mean 'demo_all'\?.*demo_eval",
+        ),
+        (
+            {"source_type": "demo_all", "limits": 3},
+            r"tasks\.limits: unknown field\. Did you mean 'limit'\? The fields are source_type,",
+        ),
+        (
+            {"source_type": "demo_all", "limit": 0},
+            r"tasks\.limit: should be greater than or equal to 1, not 0",
+        ),
         ({"source_type": "demo_all", "difficulty": "tricky"}, r"tasks\.difficulty"),
-        ({"source_type": "demo_all", "category": "games"}, r"no task has category 'games'"),
-        ({"source_type": "demo_all", "task_ids": ["x"]}, r"tasks\.task_ids: "),
-        ({"source_type": "ids"}, r"tasks\.task_ids: a source of type ids needs it"),
-        ({"source_type": "ids", "task_ids": ["train_99"]}, r"tasks\.task_ids: .*found train_99"),
+        (
+            {"source_type": "demo_all", "category": "games"},
+            r"no task has category 'games'\. .*navigation",
+        ),
+        ({"source_type": "demo_all", "task_ids": ["x"]}, r"tasks\.task_ids: only for .*'ids'"),
+        ({"source_type": "ids"}, r"tasks\.task_ids: required by source_type 'ids'"),
+        ({"source_type": "ids", "task_ids": ["train_99"]}, r"tasks\.task_ids: .*called 'train_99'"),
+        (
+            {"source_type": "ids", "task_ids": ["train_02_enable_wfi"]},
+            r"Did you mean 'train_02_enable_wifi'\?",
+        ),
+        ({"source_type": "ids", "task_ids": [" "]}, r"tasks\.task_ids\[0\]: must not be empty"),
+        ({"source_type": "ids", "task_ids": ["a\nb"]}, r"task_ids\[0\]: .*control characters"),
         (
             {"source_type": "ids", "task_ids": ["train_68_create_app_folder"]},
-            r"can be judged, found train_68",
+            r"have no validator: train_68",
         ),
         (
             [{"source_type": "demo_all"}, {"source_type": "file", "file_path": "/no/such/file"}],
@@ -105,7 +123,15 @@ def test_a_file_holds_tasks_as_a_custom_source_does(tmp_path: Path, text: str) -
         ),
         (
             {"source_type": "custom", "custom_tasks": [{**QUIET, "validation_query": "mood"}]},
-            r"custom_tasks\[0\]\.validation_query: .*'mood'",
+            r"custom_tasks\[0\]\.validation_query: unknown device query 'mood'.*wifi_enabled",
+        ),
+        (
+            {"source_type": "custom", "custom_tasks": [{**QUIET, "validation_query": "wifi"}]},
+            r"unknown device query 'wifi'\. Did you mean 'wifi_\w+'\?",
+        ),
+        (
+            {"source_type": "custom", "custom_tasks": [{**QUIET, "turns": 3}]},
+            r"custom_tasks\[0\]\.turns: unknown field\. The fields are task_id, .*max_steps",
         ),
         (
             {"source_type": "custom", "custom_tasks": [{**QUIET, "expected": None}]},
@@ -121,11 +147,11 @@ def test_a_file_holds_tasks_as_a_custom_source_does(tmp_path: Path, text: str) -
         ),
         (
             {"source_type": "custom", "custom_tasks": [{"task_id": "a", "description": "b"}]},
-            r"can be judged, found a",
+            r"have no validator: a;",
         ),
-        ({"source_type": "database"}, "cannot be read from the database yet"),
-        ([], "at least one source"),
-        ("demo_all", "expected an object"),
+        ({"source_type": "database"}, "database' is not implemented yet"),
+        ([], "give at least one"),
+        ("demo_all", "a source is an object such as"),
     ],
 )
 def test_whatever_is_wrong_is_a_usage_error_that_names_the_field(
@@ -141,14 +167,23 @@ def test_a_file_that_cannot_be_read_as_tasks_says_where(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"tasks\.jsonl\[1\]\.turns"):
         load_tasks({"source_type": "file", "file_path": str(path)})
     path.write_text("{")
-    with pytest.raises(UsageError, match="JSON array or JSON lines"):
+    with pytest.raises(UsageError, match="neither a JSON array nor JSON lines"):
         load_tasks({"source_type": "file", "file_path": str(path)})
     path.write_text("")
     with pytest.raises(UsageError, match="at least one task"):
         load_tasks({"source_type": "file", "file_path": str(path)})
 
 
-def test_a_command_lines_json_is_parsed_or_refused() -> None:
-    assert parse_sources('{"source_type": "demo_all"}') == {"source_type": "demo_all"}
-    with pytest.raises(UsageError, match="expected JSON"):
-        parse_sources("demo_all")
+def test_names_in_any_script_are_accepted_and_compared_in_one_form(tmp_path: Path) -> None:
+    path = tmp_path / "\u4efb\u52a1.jsonl"
+    decomposed = {
+        **QUIET,
+        "task_id": "e\u0301teindre",
+        "name": "\u6253\u5f00\u65e0\u7ebf\u7f51\u7edc",
+    }
+    line = {**QUIET, "task_id": "\u9759\u97f3/1", "description": "a\u2028b\u0085c"}
+    rows = "\n".join(json.dumps(row, ensure_ascii=False) for row in (decomposed, line))
+    path.write_text("\ufeff" + rows, encoding="utf-8")
+    first, second = load_tasks({"source_type": "file", "file_path": str(path)})
+    assert (first.task_id, first.name) == ("\u00e9teindre", "\u6253\u5f00\u65e0\u7ebf\u7f51\u7edc")
+    assert (second.task_id, second.description) == ("\u9759\u97f3/1", "a\u2028b\u0085c")

@@ -1,4 +1,4 @@
-"""What the log says of a task is addressed by its content."""
+"""The events of a task are addressed by content."""
 
 from dataclasses import fields, replace
 
