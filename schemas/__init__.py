@@ -1,7 +1,6 @@
-"""What a run can say, and how it is written: the only code that producer and consumers share.
+"""The events of a run and how they are encoded: the only code that producer and consumers share.
 
-An event is an envelope (`event.Event`) around a payload, one class per fact (`training`, `step`,
-`group`, `rollout`, `turn`, ...). `catalogue` lists every payload; `wire` turns events into bytes
-and back; `local_log` says how they lie on disk. Nothing here does I/O, reads the environment or
-knows a clock.
+An event is an envelope (`event`) around a payload, one class per event type (`training`, `step`,
+`group`, `rollout`, `turn` ...). `catalogue` lists the payloads; `wire` converts events to bytes and
+back; `local_log` defines the log's file format. Nothing here does I/O or reads the environment.
 """

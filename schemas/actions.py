@@ -1,6 +1,7 @@
-"""What an agent can do to a device, in the field's standard names (OpenAI computer use, plus what phones need).
+"""Actions of an agent on a device, named as in OpenAI computer use, plus what phones need.
 
-Coordinates are pixels of the device's screen, from the top left corner. Codecs of each policy family map to and from these.
+Coordinates are pixels from the top left corner of the screen. `type` selects the class in the
+union `Action`. Codecs (`producer.codecs`) map actions to each policy family's format.
 """
 
 from typing import Annotated, Literal
@@ -13,56 +14,73 @@ Pixel = Annotated[int, Field(ge=0)]
 
 
 class Click(Value):
-    """Tap at (x, y)."""
+    """Tap or click."""
 
     type: Literal["click"] = "click"
     x: Pixel
+    """Column."""
     y: Pixel
+    """Row."""
     button: Literal["left", "right", "wheel", "back", "forward"] = "left"
+    """Mouse button; a touch screen has the left one only."""
 
 
 class DoubleClick(Value):
-    """Tap twice at (x, y)."""
+    """Tap or click twice."""
 
     type: Literal["double_click"] = "double_click"
     x: Pixel
+    """Column."""
     y: Pixel
+    """Row."""
 
 
 class LongPress(Value):
-    """Hold at (x, y)."""
+    """Touch and hold."""
 
     type: Literal["long_press"] = "long_press"
     x: Pixel
+    """Column."""
     y: Pixel
+    """Row."""
     duration_s: Annotated[float, Field(gt=0, le=60)] = 1.0
+    """How long to hold."""
 
 
 class Drag(Value):
-    """Press at the first point of the path, move along it, release at the last."""
+    """Press at the first point, move along the path, release at the last."""
 
     type: Literal["drag"] = "drag"
     path: Annotated[tuple[tuple[Pixel, Pixel], ...], Field(min_length=2)]
+    """(x, y) points."""
 
 
 class Swipe(Value):
-    """A quick straight movement of a finger."""
+    """Move a finger quickly in a straight line."""
 
     type: Literal["swipe"] = "swipe"
     x: Pixel
+    """Column of the start."""
     y: Pixel
+    """Row of the start."""
     to_x: Pixel
+    """Column of the end."""
     to_y: Pixel
+    """Row of the end."""
 
 
 class Scroll(Value):
-    """Scroll the content at (x, y); positive scroll_y shows what is further down."""
+    """Scroll the content at a position."""
 
     type: Literal["scroll"] = "scroll"
     x: Pixel
+    """Column of the pointer."""
     y: Pixel
+    """Row of the pointer."""
     scroll_x: int = 0
+    """Pixels; positive shows what is further right."""
     scroll_y: int = 0
+    """Pixels; positive shows what is further down."""
 
 
 class Move(Value):
@@ -70,7 +88,9 @@ class Move(Value):
 
     type: Literal["move"] = "move"
     x: Pixel
+    """Column."""
     y: Pixel
+    """Row."""
 
 
 class KeyPress(Value):
@@ -78,27 +98,31 @@ class KeyPress(Value):
 
     type: Literal["keypress"] = "keypress"
     keys: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Names of keys (`enter`, `ctrl`) or single characters."""
 
 
 class Type(Value):
-    """Type text into what has the focus."""
+    """Type text into the focused field."""
 
     type: Literal["type"] = "type"
     text: str
+    """What to type; a line break submits."""
 
 
 class SystemButton(Value):
-    """The phone's own buttons."""
+    """Press a button of the phone."""
 
     type: Literal["system_button"] = "system_button"
     button: Literal["home", "back", "recents", "power", "volume_up", "volume_down"]
+    """Which button."""
 
 
 class OpenApp(Value):
-    """Start an app by package name, as an intent would (not in every preset's action space)."""
+    """Start an app as an intent would; not in the action space of every preset."""
 
     type: Literal["open_app"] = "open_app"
     package: str
+    """Android package name."""
 
 
 class Wait(Value):
@@ -106,26 +130,29 @@ class Wait(Value):
 
     type: Literal["wait"] = "wait"
     duration_s: Annotated[float, Field(ge=0, le=60)] = 1.0
+    """How long."""
 
 
 class Screenshot(Value):
-    """Only look."""
+    """Only take a screenshot."""
 
     type: Literal["screenshot"] = "screenshot"
 
 
 class Answer(Value):
-    """Say something to the user; ends nothing."""
+    """Answer the user; the episode continues."""
 
     type: Literal["answer"] = "answer"
     text: str
+    """The answer."""
 
 
 class Terminate(Value):
-    """The agent says that it is done: reported success or failure. Validation has the last word."""
+    """End the episode. Whether the task is solved is decided by its validator."""
 
     type: Literal["terminate"] = "terminate"
     status: Literal["success", "failure"] = "success"
+    """The agent's own opinion."""
 
 
 Action = Annotated[

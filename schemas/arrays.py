@@ -1,6 +1,6 @@
-"""Token ids and log-probabilities inside JSON.
+"""Token ids and log-probabilities in JSON: base64 of little-endian int32 or float32.
 
-Base64 of little-endian int32 / float32, a fifth of JSON numbers' cost.
+A fifth of the cost of JSON numbers.
 """
 
 import base64
@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field
 
 def _check_base64(text: str) -> str:
     if len(base64.b64decode(text, validate=True)) % 4:
-        message = "expected base64 of 4-byte numbers, found a length that is no multiple of 4"
+        message = "base64 of 4-byte numbers must decode to a multiple of 4 bytes"
         raise ValueError(message)
     return text
 
@@ -36,7 +36,7 @@ def _encode(typecode: str, values: Iterable[float]) -> str:
     return base64.b64encode(packed.tobytes()).decode("ascii")
 
 
-def _decode(typecode: str, text: str) -> array:  # type: ignore[type-arg]  # the element type follows from the typecode
+def _decode(typecode: str, text: str) -> array:  # type: ignore[type-arg]  # the typecode decides the element type
     packed = array(typecode)
     packed.frombytes(base64.b64decode(text))
     if byteorder == "big":
@@ -45,20 +45,20 @@ def _decode(typecode: str, text: str) -> array:  # type: ignore[type-arg]  # the
 
 
 def encode_int32(values: Iterable[int]) -> str:
-    """Token ids -> text. OverflowError outside int32."""
+    """Token ids to text. OverflowError outside int32."""
     return _encode("i", values)
 
 
 def encode_float32(values: Iterable[float]) -> str:
-    """Log-probabilities -> text, rounded to float32."""
+    """Log-probabilities to text, rounded to float32."""
     return _encode("f", values)
 
 
 def decode_int32(text: str) -> list[int]:
-    """Text -> token ids."""
+    """Text to token ids."""
     return _decode("i", text).tolist()
 
 
 def decode_float32(text: str) -> list[float]:
-    """Text -> log-probabilities (float32 values as Python floats)."""
+    """Text to log-probabilities: float32 values as Python floats."""
     return _decode("f", text).tolist()

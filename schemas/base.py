@@ -1,7 +1,4 @@
-"""The one base class of everything that is written.
-
-Frozen, strict about extra fields, faithful to NaN.
-"""
+"""Base classes of payloads: frozen, no unknown fields, NaN and infinities survive a round trip."""
 
 from datetime import datetime
 from typing import Annotated, ClassVar
@@ -26,26 +23,23 @@ class Value(BaseModel):
 
 
 class Payload(Value):
-    """A fact. Each subclass names its type and version, and what it does to which entity's status."""
+    """The data of an event. Subclasses name their type, version and effect on a status."""
 
     TYPE: ClassVar[str]
-    """CloudEvents type, past tense: `cua.rollout.started`."""
+    """CloudEvents type, in the past tense: `cua.rollout.started`."""
     VERSION: ClassVar[int] = 1
-    """Raised by a breaking change only, which brings an upcaster (`upcasting`)."""
+    """Raised by a breaking change only, together with an upcaster (`upcasting`)."""
     ENTITY: ClassVar[EntityType | None] = None
-    """The entity whose row this fact changes; None: rows without a status (task, validator, turn,
-    sample ...)."""
+    """Type of the entity whose status row the event updates; None: only rows without a status."""
     STATUS: ClassVar[str | None] = None
-    """The entity's status from here on; None: the fact changes no status. Restating the current one
-    is no transition."""
+    """The entity's new status; None: unchanged. Repeating the current status is no transition."""
     CREATES: ClassVar[bool] = False
-    """True for the first fact of an entity: its row and its first status_history row come from
-    here."""
+    """Whether this is the first event of its entity, which creates the row and its history."""
 
 
 def _require_utc(time: datetime) -> datetime:
     if time.tzinfo is None or time.utcoffset():
-        message = f"expected a time in UTC, found {time.isoformat()}; pass datetime.now(UTC)"
+        message = f"{time.isoformat()} is not in UTC; pass datetime.now(UTC)"
         raise ValueError(message)
     return time
 
@@ -58,13 +52,13 @@ Seconds = Annotated[float, Field(ge=0)]
 
 
 class Progress(Value):
-    """How far an entity is, as its owner states it (one progress function computes it)."""
+    """Progress of an entity, computed by its emitter."""
 
     percent: Percent
-    """0-100; never falls within an attempt."""
+    """0-100; never decreases within an attempt."""
     avg_turn_time_s: Seconds | None = None
-    """Mean duration of the turns taken so far; None before the first."""
+    """Mean duration of a turn so far; None before the first."""
     estimated_total_time_s: Seconds | None = None
     """Elapsed plus remaining; None before the first turn."""
     estimated_remaining_time_s: Seconds | None = None
-    """Remaining turns x average turn time / concurrency; None before the first turn."""
+    """Remaining turns x mean turn time / concurrency; None before the first turn."""

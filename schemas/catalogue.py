@@ -1,7 +1,4 @@
-"""Every payload there is, by type and version; which topic its streams lie in.
-
-Which entity it is about.
-"""
+"""All payload classes by type and version, and the topic and entity of each stream."""
 
 from functools import lru_cache
 from uuid import UUID
@@ -84,55 +81,51 @@ TOPICS: dict[str, str] = {
     "environment": "rollouts",
     "scoring": "rollouts",
 }
-"""Kind of stream -> topic, without the installation's prefix (`CUA_TOPIC_PREFIX`, default `cua.`).
-"""
+"""Kind of stream -> topic, without the installation's prefix (`CUA_TOPIC_PREFIX`)."""
 
 TOPIC_NAMES: tuple[str, ...] = ("training", "rollouts")
 NUM_PARTITIONS = 12
-"""Of a topic that we create; fixed for its life."""
+"""Of topics created by us; never changed afterwards."""
 
 
 def stream(kind: str, owner: UUID) -> str:
     """The subject of a stream: `rollout/<uuid>`."""
     if kind not in TOPICS:
-        message = f"expected a stream of {', '.join(TOPICS)}, found {kind!r}"
+        message = f"unknown kind of stream {kind!r}; use one of {', '.join(TOPICS)}"
         raise ValueError(message)
     return f"{kind}/{owner}"
 
 
 def stream_kind(subject: str) -> str:
-    """`rollout/<uuid>` -> `rollout`; ValueError when it is no stream of ours."""
+    """`rollout/<uuid>` -> `rollout`. ValueError for an unknown kind."""
     kind = subject.partition("/")[0]
     if kind not in TOPICS:
-        message = f"expected a stream of {', '.join(TOPICS)}, found {subject!r}"
+        message = f"unknown kind of stream {subject!r}; use one of {', '.join(TOPICS)}"
         raise ValueError(message)
     return kind
 
 
 @lru_cache(maxsize=4096)
 def stream_owner(subject: str) -> UUID:
-    """`rollout/<uuid>` -> the uuid. Remembered, because every event of a stream asks."""
+    """`rollout/<uuid>` -> the uuid. Cached, because it is called for every event."""
     return UUID(subject.partition("/")[2])
 
 
 def topic_of(subject: str, prefix: str) -> str:
-    """The topic that a stream lies in."""
+    """The topic of a stream."""
     return prefix + TOPICS[stream_kind(subject)]
 
 
 def entity_of(subject: str, payload: Payload) -> tuple[str, UUID] | None:
-    """The entity whose row a payload changes: (table, id).
-
-    None for facts without one (task, samples, superseded ...).
-    """
+    """(table, id) of the entity that a payload updates; None if it updates no status row."""
     entity = payload.ENTITY
     if entity is None:
         return None
     if entity == "step":
-        return "step", payload.step_id  # type: ignore[attr-defined]  # every payload of a step has it (tested)
+        return "step", payload.step_id  # type: ignore[attr-defined]  # tested: all step payloads have it
     if entity == "group":
-        return "group", payload.group_id  # type: ignore[attr-defined]  # every payload of a group has it (tested)
+        return "group", payload.group_id  # type: ignore[attr-defined]  # tested: all group payloads have it
     if entity == evaluation.BY_KIND:
-        kind = payload.kind  # type: ignore[attr-defined]  # every payload of an evaluation has it (tested)
+        kind = payload.kind  # type: ignore[attr-defined]  # tested: all evaluation payloads have it
         return ("baseline" if kind == "baseline" else "eval"), stream_owner(subject)
     return entity, stream_owner(subject)

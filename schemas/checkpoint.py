@@ -1,4 +1,4 @@
-"""A kept state of the policy."""
+"""The event of a saved checkpoint; stream of its training."""
 
 from typing import ClassVar
 
@@ -6,16 +6,19 @@ from schemas.base import Count, Id, Payload
 
 
 class CheckpointSaved(Payload):
-    """A checkpoint lies on disk, complete (PEFT's layout)."""
+    """A checkpoint is complete on disk, in PEFT's layout."""
 
     TYPE: ClassVar[str] = "cua.checkpoint.saved"
 
     step_id: Id | None
-    """The step that made it; None: the state before the first step."""
+    """The step that produced it; None: the state before the first step."""
     generation: Count
+    """Generation of the training."""
     step: Count
+    """Steps the policy has been trained for."""
     path: str
     """Folder, absolute on the host that saved it."""
     policy_version: Count
+    """Version of the saved policy."""
     adapter_sha256: str
-    """Of the adapter's weights file."""
+    """Hex sha256 of the adapter's weights file."""

@@ -1,4 +1,4 @@
-"""Facts about one environment (a simulated or real device), written by whoever made it, stream `environment/<id>`."""
+"""Events of one environment (a simulated or real device); stream `environment/<id>`."""
 
 from typing import ClassVar
 
@@ -8,7 +8,7 @@ from schemas.base import Payload, UtcTime
 
 
 class EnvironmentRequested(Payload):
-    """Somebody wants an environment."""
+    """An environment was requested."""
 
     TYPE: ClassVar[str] = "cua.environment.requested"
     ENTITY: ClassVar[str | None] = "environment"
@@ -16,14 +16,15 @@ class EnvironmentRequested(Payload):
     CREATES: ClassVar[bool] = True
 
     env_type: str
-    """android_sim, gbox, browser ..."""
+    """Implementation: android_sim, gbox, browser ..."""
     box_type: str
-    """android, linux."""
+    """Operating system: android, linux."""
     config: dict[str, JsonValue]
+    """Settings of the environment."""
 
 
 class EnvironmentCreationStarted(Payload):
-    """It is being made."""
+    """The device is being created."""
 
     TYPE: ClassVar[str] = "cua.environment.creation_started"
     ENTITY: ClassVar[str | None] = "environment"
@@ -31,34 +32,39 @@ class EnvironmentCreationStarted(Payload):
 
 
 class EnvironmentStarted(Payload):
-    """It answers."""
+    """The device is running."""
 
     TYPE: ClassVar[str] = "cua.environment.started"
     ENTITY: ClassVar[str | None] = "environment"
     STATUS: ClassVar[str | None] = "running"
 
     gbox_id: str
-    """The provider's name for it."""
+    """The provider's id of the device."""
     started_at: UtcTime
+    """When it was ready."""
 
 
 class EnvironmentTerminated(Payload):
-    """It is gone, as wished."""
+    """The device was released."""
 
     TYPE: ClassVar[str] = "cua.environment.terminated"
     ENTITY: ClassVar[str | None] = "environment"
     STATUS: ClassVar[str | None] = "terminated"
 
     terminated_at: UtcTime
+    """When it was released."""
     status_message: str | None = None
+    """Why; None: its rollout ended."""
 
 
 class EnvironmentFailed(Payload):
-    """It died, or never came up."""
+    """The device failed or did not start."""
 
     TYPE: ClassVar[str] = "cua.environment.failed"
     ENTITY: ClassVar[str | None] = "environment"
     STATUS: ClassVar[str | None] = "error"
 
     error_message: str
+    """What went wrong."""
     terminated_at: UtcTime
+    """When the failure was noticed."""

@@ -1,7 +1,7 @@
-"""Facts about an evaluation (the baseline before the first step, one on schedule, one by hand), stream `evaluation/<id>`.
+"""Events of an evaluation; stream `evaluation/<id>`.
 
-`kind` decides the row: baseline -> table baseline, everything else -> table eval. It is in every event, so that each can be
-applied on its own.
+The baseline before the first step, an evaluation on schedule, or one started by hand. Every event
+has `kind`, because it decides the table: `baseline` for baselines, `eval` for the others.
 """
 
 from typing import ClassVar, Literal
@@ -12,7 +12,7 @@ from schemas.base import Count, Id, Payload, Progress, Seconds, UtcTime
 
 Kind = Literal["baseline", "scheduled", "manual"]
 BY_KIND = "evaluation"
-"""ENTITY of these payloads: `baseline` or `eval`, as `kind` says (see `catalogue.entity_of`)."""
+"""ENTITY of these payloads; `catalogue.entity_of` resolves it to `baseline` or `eval`."""
 
 
 class EvaluationCreated(Payload):
@@ -24,92 +24,115 @@ class EvaluationCreated(Payload):
     CREATES: ClassVar[bool] = True
 
     kind: Kind
+    """Decides the table."""
     training_id: Id | None
-    """None for a policy that no training made."""
+    """The training whose policy is evaluated; None: a policy from elsewhere."""
     generation: Count | None
+    """Generation of the training; None: no training."""
     step: Count | None
-    """Steps that the policy has had; None with no training."""
+    """Steps the policy has been trained for; None: no training."""
     model_path: str | None
+    """Name of the policy: hub id or folder; None: not recorded."""
     total_tasks: Count
-    """Episodes that will be run."""
+    """Planned episodes."""
 
 
 class EvaluationStarted(Payload):
-    """The first episode runs."""
+    """The first episode started."""
 
     TYPE: ClassVar[str] = "cua.evaluation.started"
     ENTITY: ClassVar[str | None] = BY_KIND
     STATUS: ClassVar[str | None] = "running"
 
     kind: Kind
+    """Decides the table."""
     started_at: UtcTime
+    """When the first episode started."""
 
 
 class EvaluationProgressed(Payload):
-    """How far it is; throttled."""
+    """Progress of the evaluation; throttled."""
 
     TYPE: ClassVar[str] = "cua.evaluation.progressed"
     ENTITY: ClassVar[str | None] = BY_KIND
 
     kind: Kind
+    """Decides the table."""
     current_phase: Literal["initialization", "rollout", "validation", "aggregation"]
+    """What is being done."""
     current_task_index: Count
+    """Index of the episode in progress, from 0."""
     completed_tasks: Count
+    """Episodes that have ended."""
     progress: Progress
+    """Of the whole evaluation."""
 
 
 class EvaluationFinished(Payload):
-    """Every episode has ended."""
+    """All episodes have ended."""
 
     TYPE: ClassVar[str] = "cua.evaluation.finished"
     ENTITY: ClassVar[str | None] = BY_KIND
     STATUS: ClassVar[str | None] = "completed"
 
     kind: Kind
+    """Decides the table."""
     completed_tasks: Count
+    """Episodes that were judged."""
     eval_time_s: Seconds
+    """Duration of the evaluation."""
     success_rate: float
-    """0-1, of the episodes that were judged."""
+    """0-1, of the judged episodes."""
     avg_reward: float
+    """Mean reward of the judged episodes."""
     avg_turns: float
+    """Mean turns of the judged episodes."""
     successful_tasks: Count
+    """Episodes that solved their task."""
     ended_at: UtcTime
+    """When the last episode ended."""
     progress: Progress
+    """100 percent."""
     metrics: dict[str, JsonValue]
-    """standard_error, by_task, ..."""
+    """standard_error, by_task ..."""
 
 
 class EvaluationFailed(Payload):
-    """It ended on an error."""
+    """The evaluation ended with an error."""
 
     TYPE: ClassVar[str] = "cua.evaluation.failed"
     ENTITY: ClassVar[str | None] = BY_KIND
     STATUS: ClassVar[str | None] = "failed"
 
     kind: Kind
+    """Decides the table."""
     error_message: str
+    """What went wrong."""
     ended_at: UtcTime
+    """When it ended."""
 
 
 class EvaluationCancelled(Payload):
-    """Its process died or was stopped."""
+    """The evaluation's process died or was stopped."""
 
     TYPE: ClassVar[str] = "cua.evaluation.cancelled"
     ENTITY: ClassVar[str | None] = BY_KIND
     STATUS: ClassVar[str | None] = "cancelled"
 
     kind: Kind
+    """Decides the table."""
     reason: str
+    """Why it was cancelled."""
     ended_at: UtcTime
+    """When it was cancelled."""
 
 
 class EvaluationSuperseded(Payload):
-    """A new generation trains again what this evaluation looked at.
-
-    Marked with its groups, never deleted.
-    """
+    """A new generation retrains the evaluated steps: the evaluation is marked, never deleted."""
 
     TYPE: ClassVar[str] = "cua.evaluation.superseded"
 
     kind: Kind
+    """Decides the table."""
     group_ids: tuple[Id, ...] = ()
+    """The evaluation's groups, marked with it."""

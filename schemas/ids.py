@@ -1,8 +1,7 @@
-"""Names that two hosts agree on without talking: entity ids from natural keys, event ids from time.
+"""Ids that need no coordination: entity ids from natural keys, event ids from time.
 
-An entity's id is the UUIDv5 of its natural key, so that a retry, a resumed process and a rebuild
-all arrive at the same id. The key of each entity stands in one function below; the tables' unique
-keys are the same columns.
+An entity's id is the UUIDv5 of its natural key, so a retry, a resumed process and a rebuild arrive
+at the same id. The tables' unique keys are the same columns.
 """
 
 import hashlib
@@ -13,7 +12,7 @@ from datetime import UTC, datetime
 from uuid import UUID, uuid5
 
 NAMESPACE = UUID("6f1d7f0a-6b0c-5d0e-9d57-3c1f0a2e4b61")
-"""Fixed for ever: every id of every installation is derived from it."""
+"""Never changed: every id of every installation is derived from it."""
 
 EPOCH_START = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -21,7 +20,7 @@ EPOCH_START = datetime(1970, 1, 1, tzinfo=UTC)
 def natural_id(kind: str, *key: object) -> UUID:
     """UUIDv5 of an entity's kind and natural key.
 
-    Parts are joined as JSON so that ("a/b", "c") and ("a", "b/c") differ.
+    Parts are encoded as a JSON array, so that ("a/b", "c") and ("a", "b/c") differ.
     """
     return uuid5(
         NAMESPACE,
@@ -36,7 +35,7 @@ def content_hash(content: object) -> str:
 
 
 def training_id(run_name: str) -> UUID:
-    """The training called `run_name` (the command line's --training-name)."""
+    """The training with this --training-name."""
     return natural_id("training", run_name)
 
 
@@ -56,7 +55,7 @@ def eval_id(training: UUID, generation: int, step: int) -> UUID:
 
 
 def manual_eval_id(nonce: UUID) -> UUID:
-    """An evaluation that a person asked for; its nonce is drawn once when it starts."""
+    """An evaluation started by hand; its nonce is drawn once at its start."""
     return natural_id("eval-manual", nonce)
 
 
@@ -68,36 +67,18 @@ def group_id(source: UUID, group_num: int) -> UUID:
 def rollout_name(
     run_name: str, generation: int, source: str, group_num: int, env_index: int, attempt: int
 ) -> str:
-    """The text id of a rollout (`rollout.rollout_id`), readable and unique.
-
-    `demo/g0/step-3/group-2/env-1/attempt-0`.
-    """
+    """The readable id of a rollout: `demo/g0/step-3/group-2/env-1/attempt-0`."""
     return f"{run_name}/g{generation}/{source}/group-{group_num}/env-{env_index}/attempt-{attempt}"
 
 
 def rollout_id(name: str) -> UUID:
-    """The rollout with this text id."""
+    """The rollout with this name."""
     return natural_id("rollout", name)
 
 
 def environment_id(rollout: UUID, number: int = 0) -> UUID:
-    """Environment `number` (from 0) made for a rollout."""
+    """Environment `number` (from 0) of a rollout."""
     return natural_id("environment", rollout, number)
-
-
-def turn_id(rollout: UUID, turn: int) -> UUID:
-    """Turn `turn` (from 1) of a rollout."""
-    return natural_id("turn", rollout, turn)
-
-
-def action_id(turn: UUID, index: int) -> UUID:
-    """Action `index` (from 0) of a turn."""
-    return natural_id("action", turn, index)
-
-
-def observation_id(turn: UUID, obs_type: str) -> UUID:
-    """The observation of one type in a turn."""
-    return natural_id("obs", turn, obs_type)
 
 
 def task_row_id(task_id: str, definition_hash: str) -> UUID:
@@ -106,23 +87,8 @@ def task_row_id(task_id: str, definition_hash: str) -> UUID:
 
 
 def validator_row_id(content: object) -> UUID:
-    """A validator, by everything it says."""
+    """A validator, by its whole content."""
     return natural_id("validator", content_hash(content))
-
-
-def validation_id(stream_owner: UUID, validator: UUID) -> UUID:
-    """What one validator said of one rollout, in the rollout's own stream or in a scoring's."""
-    return natural_id("validation", stream_owner, validator)
-
-
-def sample_id(step: UUID, rollout: UUID) -> UUID:
-    """The use of a rollout in a step."""
-    return natural_id("sample", step, rollout)
-
-
-def history_id(entity_type: str, entity: UUID, epoch: int, sequence: int) -> UUID:
-    """A row of status_history."""
-    return natural_id("status_history", entity_type, entity, epoch, sequence)
 
 
 def uuid7(now: datetime) -> UUID:
@@ -139,7 +105,7 @@ def uuid7(now: datetime) -> UUID:
 
 
 def uuid7_text(now: datetime) -> str:
-    """As `str(uuid7(now))`, at a third of the cost: what the emitter draws for every event."""
+    """`str(uuid7(now))` at a third of the cost; used by the emitter for every event."""
     milliseconds = int((now - EPOCH_START).total_seconds() * 1000)
     random = os.urandom(10)
     text = random.hex()

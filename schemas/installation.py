@@ -1,8 +1,6 @@
-"""What an installation is: its folder, its log, its blobs.
+"""An installation: its folder, log and blobs, as given by environment variables.
 
-Names of environment variables, as both command lines read them.
-
-Pure: the environment is passed in; nothing is created or opened here.
+Pure: the environment is passed in; nothing is created or opened.
 """
 
 from collections.abc import Mapping
@@ -12,43 +10,43 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """Where the parts of one installation are."""
+    """Where the parts of an installation are."""
 
     home: Path
-    """`CUA_HOME`: the one folder for everything a machine keeps."""
+    """`CUA_HOME`: the folder for all files on this machine."""
     topic_prefix: str
-    """`CUA_TOPIC_PREFIX`: so that several installations can share one Kafka."""
+    """`CUA_TOPIC_PREFIX`: lets several installations share a Kafka cluster."""
     kafka_bootstrap_servers: str | None
     """`KAFKA_BOOTSTRAP_SERVERS`; None: the log is the local log."""
     kafka_options: tuple[tuple[str, str], ...]
-    """Every other `KAFKA_*` variable, as kafka-python names it (`security_protocol`), sorted. Holds
-    secrets: never log it."""
+    """Every other `KAFKA_*` variable, sorted, under kafka-python's name (`security_protocol`).
+    Contains secrets: never log it."""
     blobs_url: str
-    """`CUA_BLOBS`, an fsspec URL; default the folder `blobs` in home."""
+    """`CUA_BLOBS`, an fsspec URL; by default the folder `blobs` in home."""
 
     @property
     def local_log_path(self) -> Path:
-        """The SQLite file of the local log, which is also the spool in front of Kafka."""
+        """SQLite file of the local log, which with Kafka is the spool."""
         return self.home / "log" / "log.sqlite3"
 
     @property
     def database_dir(self) -> Path:
-        """The embedded database's folder."""
+        """Folder of the embedded database."""
         return self.home / "database"
 
     @property
     def policies_dir(self) -> Path:
-        """Policies that were built and warmed here."""
+        """Folder of policies that were built and warmed up here."""
         return self.home / "policies"
 
     @property
     def open_dir(self) -> Path:
-        """Marks of streams that a living process has open and nobody else would end."""
+        """Markers of open streams, so that a later process can close those of a dead one."""
         return self.home / "open"
 
     @property
     def runs_dir(self) -> Path:
-        """State and checkpoints of trainings, a folder each."""
+        """Folders with the state and checkpoints of trainings."""
         return self.home / "runs"
 
 
@@ -66,10 +64,7 @@ def default_home(environ: Mapping[str, str]) -> Path:
 
 
 def read_installation(environ: Mapping[str, str]) -> Installation:
-    """The installation that these environment variables describe.
-
-    An empty variable counts as unset.
-    """
+    """The installation described by environment variables; empty ones count as unset."""
     home = default_home(environ)
     bootstrap_name = "KAFKA_BOOTSTRAP_SERVERS"
     options = {

@@ -1,27 +1,25 @@
-"""What both sides must agree on about Kafka.
+"""What producer and consumers agree on about Kafka: topic settings, log ids, client settings.
 
-How topics are made, what identifies a log, which settings come from the environment.
-
-Pure; knows the names of kafka-python's settings but does not import it.
+Pure; uses kafka-python's names for settings but does not import it.
 """
 
 import hashlib
 from collections.abc import Mapping
 
+MAX_MESSAGE_BYTES = 16 << 20
+"""Of one record."""
+
 TOPIC_SETTINGS: dict[str, str] = {
     "retention.ms": "-1",
     "retention.bytes": "-1",
     "cleanup.policy": "delete",
-    # The broker's clock: append time must not fall within a partition, whatever the writers' clocks
-    # do.
+    # The broker's clock, so that append times never decrease within a partition.
     "message.timestamp.type": "LogAppendTime",
-    # As the producer compressed it.
+    # Keep the compression of the producer.
     "compression.type": "producer",
-    "max.message.bytes": str(16 << 20),
+    "max.message.bytes": str(MAX_MESSAGE_BYTES),
 }
-"""Of topics that we create; existing ones are used as they are."""
-
-MAX_MESSAGE_BYTES = 16 << 20
+"""Settings of topics created by us; existing topics are used as they are."""
 
 SETTINGS: tuple[str, ...] = (
     "security_protocol",
@@ -39,15 +37,15 @@ SETTINGS: tuple[str, ...] = (
     "ssl_password",
     "ssl_ciphers",
 )
-"""Security settings that KAFKA_* variables may give, by kafka-python's names."""
+"""Security settings accepted as KAFKA_* variables, under kafka-python's names."""
 
 GUARDED = ("sasl_", "ssl_", "security_")
-"""A variable that begins like this is meant for us, so an unknown one is an error; others
-(KAFKA_HOME, KAFKA_OPTS) are Kafka's own."""
+"""Prefixes of client settings: an unknown one is an error. Other variables (KAFKA_HOME, KAFKA_OPTS)
+are Kafka's own and ignored."""
 
 
 def client_settings(options: tuple[tuple[str, str], ...]) -> dict[str, str | bool]:
-    """Settings for any of kafka-python's clients; ValueError names a variable that is not known."""
+    """Settings for kafka-python's clients. ValueError for an unknown variable."""
     settings: dict[str, str | bool] = {}
     for name, value in options:
         if name in SETTINGS:
@@ -55,7 +53,7 @@ def client_settings(options: tuple[tuple[str, str], ...]) -> dict[str, str | boo
         elif name.startswith(GUARDED):
             known = ", ".join(f"KAFKA_{known.upper()}" for known in SETTINGS)
             message = (
-                f"KAFKA_{name.upper()} is no setting that is passed to Kafka; known are {known}"
+                f"KAFKA_{name.upper()} is not a supported Kafka setting; supported are {known}"
             )
             raise ValueError(message)
     if "ssl_check_hostname" in settings:
@@ -69,15 +67,15 @@ def client_settings(options: tuple[tuple[str, str], ...]) -> dict[str, str | boo
 
 
 def kafka_log_id(cluster_id: str, topic_ids: Mapping[str, str]) -> str:
-    """A log's identity: its cluster and its topics (a topic that was deleted and made again is another log)."""
+    """Identity of a log: cluster and topic ids. A topic deleted and recreated is another log."""
     topics = "\n".join(f"{topic}={topic_ids[topic]}" for topic in sorted(topic_ids))
     return f"kafka-{cluster_id}-{hashlib.sha256(topics.encode()).hexdigest()[:12]}"
 
 
 def server_addresses(bootstrap_servers: str) -> list[tuple[str, int]]:
-    """`a:9092,[::1]:9093,b` -> (host, port) of each; 9092 where no port is given.
+    """`a:9092,[::1]:9093,b` -> (host, port) of each; the default port is 9092.
 
-    ValueError for a port that is none.
+    ValueError for an invalid port or an empty list.
     """
     addresses: list[tuple[str, int]] = []
     for server in filter(None, (part.strip() for part in bootstrap_servers.split(","))):
@@ -85,10 +83,10 @@ def server_addresses(bootstrap_servers: str) -> list[tuple[str, int]]:
         if not colon or server.endswith("]"):
             host, port = server, "9092"
         if not port.isdecimal():
-            message = f"expected host:port in KAFKA_BOOTSTRAP_SERVERS, found {server!r}"
+            message = f"KAFKA_BOOTSTRAP_SERVERS: {server!r} is not host:port"
             raise ValueError(message)
         addresses.append((host.strip("[]"), int(port)))
     if not addresses:
-        message = f"expected host:port in KAFKA_BOOTSTRAP_SERVERS, found {bootstrap_servers!r}"
+        message = f"KAFKA_BOOTSTRAP_SERVERS: {bootstrap_servers!r} contains no host:port"
         raise ValueError(message)
     return addresses

@@ -1,10 +1,10 @@
-"""The state machines of every entity that has a status.
+"""State machines of all entities that have a status.
 
-The emitter refuses and the projector parks what they do not know.
+The emitter refuses illegal transitions; the projector parks their events.
 
-States read left to right; a state may be skipped where its phase did not happen. From any state
-that is not an end, the entity may fail or be cancelled where it has such an end. `training` alone
-comes back: from any state but pending, by `TrainingResumed` in a new epoch.
+States are listed in order, and a state is skipped if its phase did not happen. An entity may fail
+or be cancelled (where it has such a state) from any state that is not final. Only `training` leaves
+a final state: by `TrainingResumed`, in a new epoch.
 """
 
 from dataclasses import dataclass
@@ -12,32 +12,32 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class StateMachine:
-    """One entity's states."""
+    """The states and transitions of one entity type."""
 
     path: tuple[str, ...]
-    """The way of an entity to which nothing happens, first state to last."""
+    """The states of an entity that succeeds, in order."""
     breaks: frozenset[str]
-    """Ends that are reachable from every state that is no end."""
+    """Final states that are reachable from every state that is not final."""
     extra: frozenset[tuple[str, str]] = frozenset()
-    """Transitions that are not on the path."""
+    """Further transitions (from, to)."""
 
     @property
     def initial(self) -> str:
-        """The state of an entity's creation."""
+        """The state at creation."""
         return self.path[0]
 
     @property
     def ends(self) -> frozenset[str]:
-        """States that nothing leaves (a resumed training excepted)."""
+        """Final states; only a resumed training leaves one."""
         return self.breaks | {self.path[-1]}
 
     @property
     def states(self) -> frozenset[str]:
-        """Every state."""
+        """All states."""
         return frozenset(self.path) | self.breaks | {state for pair in self.extra for state in pair}
 
     def allows(self, old: str, new: str) -> bool:
-        """Whether `old` -> `new` is a transition (restating `old` is none, and is decided by the caller)."""
+        """Whether `old` -> `new` is legal. Repeating `old` is not a transition."""
         if (old, new) in self.extra:
             return True
         if old in self.ends:
@@ -82,29 +82,29 @@ MACHINES: dict[str, StateMachine] = {
 
 
 class IllegalTransitionError(Exception):
-    """A fact would move an entity in a way its state machine does not know."""
+    """The event's status transition is not in the state machine of its entity."""
 
 
 def next_status(
     entity: str, old: str | None, new: str, *, creates: bool, resumes: bool = False
 ) -> bool:
-    """Whether this is a change of status; IllegalTransitionError when the machine refuses it.
+    """Whether the event changes the status. IllegalTransitionError if it must not.
 
-    `old` None: the entity is not known. `creates`: the fact is one that brings the entity into
-    being. `resumes`: the fact is a `TrainingResumed`, the only one that leaves an end or restates
-    `initializing` as a change.
+    `old` is None for an unknown entity. `creates`: the event creates the entity. `resumes`: the
+    event is a `TrainingResumed`, which alone may leave a final state, and for which a repeated
+    `initializing` is a change.
     """
     machine = MACHINES[entity]
     if creates:
         if old is not None:
-            message = f"{entity} is created twice (it is {old})"
+            message = f"{entity} cannot be created twice (its status is {old})"
             raise IllegalTransitionError(message)
         if new != machine.initial:
-            message = f"{entity} begins as {machine.initial}, not {new}"
+            message = f"{entity} must be created with status {machine.initial}, not {new}"
             raise IllegalTransitionError(message)
         return True
     if old is None:
-        message = f"{entity} would become {new} but was never created"
+        message = f"{entity} cannot become {new}: it was never created"
         raise IllegalTransitionError(message)
     if old == new:
         return False

@@ -1,4 +1,4 @@
-"""Facts about one optimiser step (a batch of groups); they stand in the training's stream."""
+"""Events of an optimizer step on a batch of groups; stream of its training."""
 
 from typing import ClassVar, Literal
 
@@ -16,129 +16,156 @@ class StepCreated(Payload):
     CREATES: ClassVar[bool] = True
 
     step_id: Id
+    """Hash of training, generation and step number."""
     generation: Count
+    """Generation of the training."""
     step: Count
-    """From 1."""
+    """Number of the step, from 1."""
     batch: Count
-    """Position in the task data, from 0."""
+    """Batch of the task data, from 0."""
     learning_rate: float
+    """Of this step."""
     model_path: str | None
-    """The policy that the step's rollouts start from."""
+    """Name of the policy that samples the rollouts; None: not recorded."""
 
 
 class StepCollectionStarted(Payload):
-    """The step's groups are being built (`rollout_collecting`)."""
+    """The groups of the step are being planned."""
 
     TYPE: ClassVar[str] = "cua.step.collection_started"
     ENTITY: ClassVar[str | None] = "step"
     STATUS: ClassVar[str | None] = "rollout_collecting"
 
     step_id: Id
+    """The step."""
 
 
 class StepRolloutsStarted(Payload):
-    """The first rollouts of the step run (`rollout_running`)."""
+    """The first rollouts of the step started."""
 
     TYPE: ClassVar[str] = "cua.step.rollouts_started"
     ENTITY: ClassVar[str | None] = "step"
     STATUS: ClassVar[str | None] = "rollout_running"
 
     step_id: Id
+    """The step."""
     rollout_started_at: UtcTime
+    """When the first rollout started."""
 
 
 class StepTrainingStarted(Payload):
-    """Every rollout is in; the update runs (`training`)."""
+    """All rollouts have ended; the policy update started."""
 
     TYPE: ClassVar[str] = "cua.step.training_started"
     ENTITY: ClassVar[str | None] = "step"
     STATUS: ClassVar[str | None] = "training"
 
     step_id: Id
+    """The step."""
     rollout_ended_at: UtcTime
+    """When the last rollout ended."""
     training_started_at: UtcTime
+    """When the update started."""
 
 
 class StepProgressed(Payload):
-    """How far the step is; throttled."""
+    """Progress of the step; throttled."""
 
     TYPE: ClassVar[str] = "cua.step.progressed"
     ENTITY: ClassVar[str | None] = "step"
 
     step_id: Id
+    """The step."""
     current_phase: Literal["rollout_collection", "rollout_execution", "training", "checkpointing"]
+    """What is being done."""
     rollout_progress: Percent
+    """Of the rollouts, 0-100."""
     training_progress: Percent
+    """Of the update, 0-100."""
     progress: Progress
+    """Of the whole step."""
 
 
 class StepFinished(Payload):
-    """The policy was updated; its resume state lies on disk."""
+    """The policy was updated and the resume state is on disk."""
 
     TYPE: ClassVar[str] = "cua.step.finished"
     ENTITY: ClassVar[str | None] = "step"
     STATUS: ClassVar[str | None] = "completed"
 
     step_id: Id
+    """The step."""
     training_ended_at: UtcTime
+    """When the update ended."""
     loss: float
-    """The loss function's value over the whole batch, summed over substeps' samples; 0 when no
-    sample had an advantage."""
+    """Value of the loss function, summed over the samples of all substeps; 0 if no sample had an
+    advantage."""
     kl_divergence: float
-    """Mean of log p_sampling - log p_training over the action tokens (optim/kl_sample_train_v1),
-    nats; 0 when nothing was trained."""
+    """Mean of log p_sampling - log p_training over the action tokens, nats (tinker-cookbook's
+    optim/kl_sample_train_v1); 0 if nothing was trained."""
     policy_gradient_norm: float
-    """Global L2 norm of the gradient before clipping; mean over substeps; 0 when nothing was
+    """Global L2 norm of the gradient before clipping, mean over substeps; 0 if nothing was
     trained."""
     reward_mean: float
+    """Mean reward over the rollouts of the step."""
     reward_std: float
-    """Population standard deviation over the step's rollouts."""
+    """Population standard deviation of those rewards."""
     num_trajectories: Count
     """Rollouts that ended with a reward."""
     num_tokens: Count
     """Completion tokens of those rollouts."""
     policy_version: Count
-    """The version that this step made."""
+    """Version of the policy after the update."""
     progress: Progress
+    """Of the whole step."""
     metrics: dict[str, JsonValue]
-    """tinker-cookbook's names: optim/lr, env/all/reward/total, time/..."""
+    """Under tinker-cookbook's names: optim/lr, env/all/reward/total, time/..."""
 
 
 class StepFailed(Payload):
-    """The step ended on an error."""
+    """The step ended with an error."""
 
     TYPE: ClassVar[str] = "cua.step.failed"
     ENTITY: ClassVar[str | None] = "step"
     STATUS: ClassVar[str | None] = "failed"
 
     step_id: Id
+    """The step."""
     error_message: str
+    """What went wrong."""
     ended_at: UtcTime
+    """When it failed."""
 
 
 class Sample(Value):
     """The use of one rollout in a step."""
 
     rollout_id: Id
+    """The rollout."""
     group_id: Id
+    """Its group."""
     advantage: float | None
-    """None where the sample was not used and no advantage is defined."""
+    """None: the sample is not used and has no defined advantage."""
     reward: float
+    """Reward of the rollout."""
     policy_version: Count
-    """The version that sampled it."""
+    """Version of the policy that sampled it."""
     staleness: Count
-    """Versions between sampling and training."""
+    """Policy versions between sampling and training."""
     num_tokens: Count
     """Completion tokens."""
     used: bool
+    """Whether the step trains on it."""
     drop_reason: str | None = None
-    """Why not used: zero_variance, stale, group_failed."""
+    """zero_variance, stale or group_failed; None: it is used."""
 
 
 class SamplesChosen(Payload):
-    """Which rollouts of one group train the step, and how much each counts."""
+    """Which rollouts of one group the step trains on, with their advantages."""
 
     TYPE: ClassVar[str] = "cua.step.samples_chosen"
 
     step_id: Id
+    """The step."""
     samples: tuple[Sample, ...]
+    """One per rollout that ended with a reward."""

@@ -1,4 +1,4 @@
-"""Tasks and validators: content-addressed, so that any training may state them and nobody can change them."""
+"""Events of tasks and validators: content-addressed, emitted by any training that uses them."""
 
 from typing import ClassVar, Literal
 
@@ -10,43 +10,56 @@ Difficulty = Literal["easy", "medium", "hard"]
 
 
 class TaskStated(Payload):
-    """A task's definition. The row's id hashes (task_id, definition_hash)."""
+    """A task's definition. The same `task_id` with another definition is another row."""
 
     TYPE: ClassVar[str] = "cua.task.stated"
 
     id: Id
+    """Row id: hash of task_id and definition_hash."""
     task_id: str
-    """The task's name for people and files: `train_02_enable_wifi`."""
+    """The task's name: `train_02_enable_wifi`."""
     definition_hash: str
-    """sha256 of every field of the definition."""
+    """Hex sha256 of every field of the definition."""
     name: str
+    """Title for people."""
     description: str
-    """The instruction that the agent gets."""
+    """The instruction for the agent."""
     difficulty: Difficulty | None
+    """None: unrated."""
     category: str | None
+    """app, settings, navigation, system, input ...; None: none."""
     max_steps: int
     """Turns the agent may take."""
     validation_type: str | None
+    """Type of the validator: `shell`; None: the task cannot be judged."""
     validation_query: str | None
+    """Device query; None: the task cannot be judged."""
     expected_result: str | None
+    """The answer that solves the task; None: the task cannot be judged."""
     tags: tuple[str, ...] = ()
+    """Free labels."""
     prerequisites: tuple[str, ...] = ()
+    """Conditions the device must meet."""
     app_name: str | None = None
+    """The app the task is about; None: no particular app."""
     source_type: str
     """Where the definition came from: demo_training, demo_eval, file, custom ..."""
 
 
 class ValidatorStated(Payload):
-    """How a task is judged. The row's id hashes everything below."""
+    """How a task is judged. The row's id hashes all other fields."""
 
     TYPE: ClassVar[str] = "cua.validator.stated"
 
     id: Id
+    """Row id."""
     task_id: Id
     """Row id of the task."""
     validator_type: str
-    """What judges: `shell` asks the device."""
+    """`shell`: judged by shell commands on the device."""
     validation_query: str
+    """Device query."""
     validation_method: str
-    """How the answer is compared with what is expected: `equals`, `at_least` ..."""
+    """How the answer is compared with the expected one: `equals`, `at_least` ..."""
     config: dict[str, JsonValue]
+    """Expected result, set-up commands, parameters of the query."""

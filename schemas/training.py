@@ -1,4 +1,4 @@
-"""Facts about a whole training; its one writer is the trainer, stream `training/<id>`."""
+"""Events of a training, emitted by its trainer; stream `training/<id>`."""
 
 from typing import ClassVar, Literal
 
@@ -10,36 +10,46 @@ Phase = Literal["initialization", "rollout", "training", "evaluation", "checkpoi
 
 
 class Recipe(Value):
-    """The settings that have columns of their own in the training row.
-
-    `config` holds all of them.
-    """
+    """The settings that have columns of their own; `config` contains all settings."""
 
     log_path: str | None = None
-    """Folder of the run's state and checkpoints."""
+    """Folder of the run's state and checkpoints; None: not recorded."""
     model_name: str
-    """Policy: hub id or folder."""
+    """Hub id or folder of the base policy."""
     lora_rank: Count | None = None
+    """Rank of the LoRA adapters; None: no LoRA."""
     learning_rate: float
+    """Of the optimizer."""
     batch_size: Count
     """Rollouts per step: group_size x groups_per_batch."""
     group_size: Count
+    """Rollouts per group."""
     groups_per_batch: Count
+    """Groups per step."""
     max_tokens: Count
-    """Upper bound of one completion, in tokens."""
+    """Limit of one completion, tokens."""
     temperature: float
+    """Of sampling in training."""
     kl_penalty_coef: float
+    """Weight of the KL penalty; 0: no penalty."""
     num_substeps: Count
+    """Optimizer updates per step."""
     max_turns: Count
+    """Limit of one rollout, turns."""
     seed: int
+    """Of all randomness."""
     box_type: str
+    """Operating system of the devices: android, linux."""
     renderer_name: str | None = None
+    """How prompts and actions are written; None: not recorded."""
     wandb_project: str | None = None
+    """Weights & Biases project; None: not mirrored."""
     wandb_name: str | None = None
+    """Name of the run there; None: the training's name."""
 
 
 class TrainingCreated(Payload):
-    """A training begins to exist, with everything it was asked to do."""
+    """A training is created with its configuration."""
 
     TYPE: ClassVar[str] = "cua.training.created"
     ENTITY: ClassVar[str | None] = "training"
@@ -47,127 +57,145 @@ class TrainingCreated(Payload):
     CREATES: ClassVar[bool] = True
 
     run_name: str
-    """The command line's --training-name: the training's identity."""
+    """--training-name, which identifies the training."""
     kind: Literal["rl", "sft"] = "rl"
-    """What kind of training: reinforcement learning, or supervised (the default policy's warm-up).
-    """
+    """Reinforcement learning, or supervised fine-tuning (warm-up of the default policy)."""
     recipe: Recipe
+    """The main settings."""
     total_steps: Count
+    """Requested steps."""
     config: dict[str, JsonValue]
-    """The whole configuration, keys redacted."""
+    """The whole configuration; secrets are redacted."""
 
 
 class TrainingInitializing(Payload):
-    """The trainer has begun to load the policy and the tasks."""
+    """The trainer started to load the policy and the tasks."""
 
     TYPE: ClassVar[str] = "cua.training.initialization_started"
     ENTITY: ClassVar[str | None] = "training"
     STATUS: ClassVar[str | None] = "initializing"
 
     status_message: str | None = None
+    """Shown beside the status; None: nothing to add."""
 
 
 class TrainingStarted(Payload):
-    """Everything is loaded; the training runs."""
+    """Everything is loaded; training started."""
 
     TYPE: ClassVar[str] = "cua.training.started"
     ENTITY: ClassVar[str | None] = "training"
     STATUS: ClassVar[str | None] = "running"
 
     current_step: Count
-    """Steps finished so far."""
+    """Finished steps."""
     status_message: str | None = None
+    """Shown beside the status; None: nothing to add."""
 
 
 class TrainingProgressed(Payload):
-    """How far the training is; throttled."""
+    """Progress of the training; throttled."""
 
     TYPE: ClassVar[str] = "cua.training.progressed"
     ENTITY: ClassVar[str | None] = "training"
 
     current_phase: Phase
+    """What is being done."""
     current_step: Count
+    """Finished steps."""
     progress: Progress
+    """Of the whole training."""
     status_message: str | None = None
+    """Shown beside the status; None: nothing to add."""
 
 
 class HeartbeatSent(Payload):
-    """The trainer is alive at the event's time."""
+    """The trainer was alive at the event's time."""
 
     TYPE: ClassVar[str] = "cua.training.heartbeat_sent"
     ENTITY: ClassVar[str | None] = "training"
 
 
 class TrainingPaused(Payload):
-    """The trainer waits, on request or for something it needs."""
+    """The trainer is waiting, on request or for a resource."""
 
     TYPE: ClassVar[str] = "cua.training.paused"
     ENTITY: ClassVar[str | None] = "training"
     STATUS: ClassVar[str | None] = "paused"
 
     status_message: str
+    """Shown beside the status."""
 
 
 class TrainingResumed(Payload):
-    """A new process continues the training; always the first event of a new epoch."""
+    """A new process continues the training; the first event of a new epoch."""
 
     TYPE: ClassVar[str] = "cua.training.resumed"
     ENTITY: ClassVar[str | None] = "training"
     STATUS: ClassVar[str | None] = "initializing"
 
     generation: Count
-    """Raised where steps are trained again from an older checkpoint or from the start."""
+    """Higher than before if steps are retrained from an older checkpoint or from the start."""
     current_step: Count
-    """Steps finished that this generation keeps."""
+    """Finished steps that are kept."""
     total_steps: Count
+    """Requested steps."""
     recipe: Recipe
+    """The main settings."""
     config: dict[str, JsonValue]
+    """The whole configuration; secrets are redacted."""
     status_message: str | None = None
+    """Shown beside the status; None: nothing to add."""
 
 
 class TrainingCompleted(Payload):
-    """Every step that was asked for is done."""
+    """All requested steps are finished."""
 
     TYPE: ClassVar[str] = "cua.training.completed"
     ENTITY: ClassVar[str | None] = "training"
     STATUS: ClassVar[str | None] = "completed"
 
     current_step: Count
+    """Finished steps."""
     progress: Progress
+    """Of the whole training."""
     ended_at: UtcTime
+    """When it ended."""
     status_message: str | None = None
+    """Shown beside the status; None: nothing to add."""
 
 
 class TrainingFailed(Payload):
-    """The training stopped on an error."""
+    """The training ended with an error."""
 
     TYPE: ClassVar[str] = "cua.training.failed"
     ENTITY: ClassVar[str | None] = "training"
     STATUS: ClassVar[str | None] = "failed"
 
     error_message: str
+    """What went wrong."""
     ended_at: UtcTime
+    """When it ended."""
 
 
 class TrainingCancelled(Payload):
-    """Somebody stopped the training (Ctrl-C, SIGTERM); the same command continues it."""
+    """The training was stopped (Ctrl-C, SIGTERM); the same command continues it."""
 
     TYPE: ClassVar[str] = "cua.training.cancelled"
     ENTITY: ClassVar[str | None] = "training"
     STATUS: ClassVar[str | None] = "cancelled"
 
     status_message: str
+    """Shown beside the status."""
     ended_at: UtcTime
+    """When it ended."""
 
 
 class StepSuperseded(Payload):
-    """Steps of an older generation that a new one trains again: marked, never deleted.
-
-    One event per step, groups included.
-    """
+    """A new generation retrains this step: the step is marked with its groups, never deleted."""
 
     TYPE: ClassVar[str] = "cua.training.step_superseded"
 
     step_id: Id
+    """The step."""
     group_ids: tuple[Id, ...] = ()
-    """The step's groups, marked with it."""
+    """The step's groups."""

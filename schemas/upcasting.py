@@ -1,7 +1,7 @@
-"""Old versions of payloads brought up to the current one.
+"""Upcasters: pure functions dict -> dict that lift a payload from one version to the next.
 
-Pure functions, dict -> dict, one version at a time. They run before validation, so they return
-data of an unexpected shape unchanged and leave the complaint to the schema.
+They run before validation, so they return data of an unexpected shape unchanged and leave the
+error to the schema.
 """
 
 from collections.abc import Callable
@@ -33,13 +33,13 @@ def _turn_taken_1_to_2(data: dict[str, JsonValue]) -> dict[str, JsonValue]:
 UPCASTERS: dict[TypeVersion, Upcaster] = {
     ("cua.rollout.turn_taken", 1): _turn_taken_1_to_2,
 }
-"""(type, version) -> function to the next version."""
+"""(type, version) -> upcaster to the next version."""
 
 
 def upcast(
     type_: str, version: int, data: dict[str, JsonValue]
 ) -> tuple[int, dict[str, JsonValue]]:
-    """Apply upcasters until none is left; the version reached and the data in it."""
+    """The newest known version, and the payload lifted to it."""
     while (step := UPCASTERS.get((type_, version))) is not None:
         data = step(data)
         version += 1

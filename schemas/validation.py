@@ -1,4 +1,4 @@
-"""A verdict on a rollout, in the rollout's stream (rank 0) or a scoring's (a second opinion)."""
+"""The event of a validator's verdict; stream of the rollout (rank 0) or of a scoring."""
 
 from typing import ClassVar
 
@@ -8,19 +8,29 @@ from schemas.base import Id, Payload, Seconds, UtcTime
 
 
 class ValidationRecorded(Payload):
-    """What one validator found. A validator that got no answer fails the rollout instead."""
+    """A validator judged a rollout. A validator that cannot query the device fails the rollout."""
 
     TYPE: ClassVar[str] = "cua.validation.recorded"
 
     rollout_id: Id
+    """The judged rollout."""
     validator_id: Id
+    """Row id of the validator."""
     validated_at: UtcTime
+    """When it was judged."""
     validation_query: str
+    """The device query."""
     expected_result: str | None
+    """The answer that solves the task; None: the validator compares with no fixed answer."""
     actual_result: str | None
+    """The device's answer; None: there was none."""
     success: bool
+    """Whether the task is solved."""
     execution_time_s: Seconds
+    """Duration of the query."""
     error_message: str | None = None
+    """What went wrong; None: nothing."""
     rank: int = 0
-    """Which verdict counts when there are several: the highest, decided when reading."""
+    """Among several verdicts on a rollout, readers use the one with the highest rank."""
     details: dict[str, JsonValue] = {}
+    """Evidence: the commands that were run."""

@@ -1,7 +1,7 @@
-"""Events to bytes and back. The bytes are the value of a Kafka record and of a row of the local log.
+"""Encoding of events: the value of a Kafka record and of a row of the local log.
 
-Written with extra fields forbidden, read with extra fields ignored. Reading is in two steps, because a reader keeps a stream's
-order by the envelope alone even when it cannot understand the payload.
+Written with unknown fields forbidden, read with unknown fields ignored. Decoding has two steps, so
+that a reader can keep a stream's order by the envelope even if it cannot read the payload.
 """
 
 from datetime import UTC, datetime
@@ -20,15 +20,15 @@ SCHEMA_PREFIX = "urn:cua:"
 
 
 class UnreadableError(Exception):
-    """The bytes are no event of ours: not JSON, or an envelope with something missing or wrong."""
+    """The bytes are not an event: not JSON, or an attribute is missing or invalid."""
 
 
 class UnknownSchemaError(Exception):
-    """An event of a type or version that this code does not know; newer code may."""
+    """The event's type or version is unknown to this code; newer code may know it."""
 
 
 class InvalidPayloadError(Exception):
-    """A known type whose payload breaks its schema."""
+    """The payload does not fit the schema of its type."""
 
 
 def format_time(time: datetime) -> str:
@@ -53,9 +53,9 @@ def encode(
 ) -> bytes:
     """One event as UTF-8 JSON.
 
-    `source` and `subject` must need no JSON escaping (the emitter makes both). Assembled by hand
-    because the payload's own serialiser is the fast part and a second pass over it would double the
-    cost of an emit.
+    `source` and `subject` must not need JSON escaping (the emitter creates both). The envelope is
+    assembled by hand, because serializing it together with the payload would double the cost of
+    an emit.
     """
     optional = f'"trainingid":"{training_id}",' if training_id is not None else ""
     if continues is not None:
@@ -69,14 +69,14 @@ def encode(
 
 
 def read_envelope(value: bytes) -> Envelope:
-    """Bytes -> envelope; UnreadableError says what is wrong."""
+    """Bytes to envelope. UnreadableError."""
     try:
         raw = pydantic_core.from_json(value)
     except ValueError as error:
-        message = f"expected JSON, found {value[:40]!r}: {error}"
+        message = f"not JSON: {value[:40]!r}: {error}"
         raise UnreadableError(message) from None
     if not isinstance(raw, dict):
-        message = f"expected a JSON object, found {type(raw).__name__}"
+        message = f"not a JSON object but {type(raw).__name__}"
         raise UnreadableError(message)
     try:
         schema_version = raw["dataschema"].rpartition(":")[2]
@@ -98,19 +98,19 @@ def read_envelope(value: bytes) -> Envelope:
             data=data,
         )
     except KeyError as error:
-        message = f"expected the attribute {error.args[0]!r}, found none"
+        message = f"attribute {error.args[0]!r} is missing"
         raise UnreadableError(message) from None
     except (ValueError, TypeError, AttributeError) as error:
-        message = f"an attribute of the envelope is wrong: {error}"
+        message = f"invalid attribute: {error}"
         raise UnreadableError(message) from None
     if time.tzinfo is None:
-        message = f"expected a time with its zone, found {raw['time']!r}"
+        message = f"time {raw['time']!r} has no time zone"
         raise UnreadableError(message)
     if type(epoch) is not int or type(sequence) is not int or epoch < 1 or sequence < 1:
-        message = f"expected epoch and sequence from 1, found {epoch!r} and {sequence!r}"
+        message = f"epoch and sequence must be integers from 1, not {epoch!r} and {sequence!r}"
         raise UnreadableError(message)
     if not isinstance(data, dict):
-        message = f"expected data to be an object, found {type(data).__name__}"
+        message = f"data must be an object, not {type(data).__name__}"
         raise UnreadableError(message)
     return envelope
 
@@ -118,19 +118,19 @@ def read_envelope(value: bytes) -> Envelope:
 def _string(raw: dict[str, object], name: str) -> str:
     value = raw[name]
     if not isinstance(value, str):
-        message = f"expected {name!r} to be a string, found {type(value).__name__}"
+        message = f"{name!r} must be a string, not {type(value).__name__}"
         raise TypeError(message)
     return value
 
 
 def read_payload(envelope: Envelope) -> Payload:
-    """The envelope's payload, upcast and checked; UnknownSchemaError or InvalidPayloadError."""
+    """The envelope's payload, upcast and validated. UnknownSchemaError, InvalidPayloadError."""
     version, data = upcast(envelope.type, envelope.version, envelope.data)
     payload_class = BY_TYPE.get((envelope.type, version))
     if payload_class is None:
         message = (
             f"no schema for {envelope.type} version {envelope.version}; a newer cua-project may"
-            " know it"
+            " have it"
         )
         raise UnknownSchemaError(message)
     try:
@@ -138,11 +138,11 @@ def read_payload(envelope: Envelope) -> Payload:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])
-        message = f"{envelope.type}: {where}: {first['msg']} ({error.error_count()} in all)"
+        message = f"{envelope.type}: {where}: {first['msg']} ({error.error_count()} errors)"
         raise InvalidPayloadError(message) from None
 
 
 def decode(value: bytes) -> Event:
-    """Both steps at once."""
+    """Bytes to event: both steps. Raises what they raise."""
     envelope = read_envelope(value)
     return Event(envelope, read_payload(envelope))

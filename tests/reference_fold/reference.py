@@ -199,7 +199,9 @@ class StreamFold:
             if "progress" in data
             else data.get("progress_percent", 0.0 if old is None else None)
         )
-        key_of_row = str(ids.history_id(table, UUID(key), event["epoch"], event["sequence"]))
+        key_of_row = str(
+            ids.natural_id("status_history", table, UUID(key), event["epoch"], event["sequence"])
+        )
         tables["status_history"][key_of_row] = {
             "id": key_of_row,
             "entity_type": table,

@@ -208,7 +208,7 @@ def step_finished(tables: Tables, data: Row, event: Row, _owner: str) -> None:
 
 def samples(tables: Tables, data: Row, event: Row, _owner: str) -> None:
     for sample in data["samples"]:
-        key = str(ids.sample_id(UUID(data["step_id"]), UUID(sample["rollout_id"])))
+        key = str(ids.natural_id("sample", UUID(data["step_id"]), UUID(sample["rollout_id"])))
         put(tables, "sample", event, id=key, step_id=data["step_id"], **sample)
 
 
@@ -318,7 +318,7 @@ def added_images(event: Row) -> list[str]:
 
 
 def turn(tables: Tables, data: Row, event: Row, owner: str) -> None:
-    key = str(ids.turn_id(UUID(owner), data["turn"]))
+    key = str(ids.natural_id("turn", UUID(owner), data["turn"]))
     tokens = data["tokens"]
     count = len(base64.b64decode(tokens["completion_tokens"])) // 4 if tokens else None
     times = {"start_time": time(data["started_at"]), "end_time": time(data["ended_at"])}
@@ -333,7 +333,7 @@ def turn(tables: Tables, data: Row, event: Row, owner: str) -> None:
     }
     put(tables, "turn", event, id=key, rollout_id=owner, turn_time=seconds, **columns)
     for index, taken in enumerate(data["actions"]):
-        action = str(ids.action_id(UUID(key), index))
+        action = str(ids.natural_id("action", UUID(key), index))
         row = pick(taken, "tool_name tool_args error_type error_message") | {
             "action_json": taken["action"]
         }
@@ -380,7 +380,7 @@ def turn(tables: Tables, data: Row, event: Row, owner: str) -> None:
                 tables,
                 "obs",
                 event,
-                id=str(ids.observation_id(UUID(key), kind)),
+                id=str(ids.natural_id("obs", UUID(key), kind)),
                 turn_id=key,
                 obs_type=kind,
                 **shown_row,
@@ -400,7 +400,7 @@ def validation(tables: Tables, data: Row, event: Row, owner: str) -> None:
         "rollout_id validator_id rank validation_query expected_result actual_result success"
         " error_message"
     )
-    key = str(ids.validation_id(UUID(owner), UUID(data["validator_id"])))
+    key = str(ids.natural_id("validation", UUID(owner), UUID(data["validator_id"])))
     rest = {
         "validation_time": time(data["validated_at"]),
         "execution_time": data["execution_time_s"],

@@ -1,4 +1,4 @@
-"""The state machines of reference/tables.md, written out again by hand."""
+"""The state machines, transition by transition."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Bytes and events: what is lost on the way, what is refused and how it is said."""
+"""Events survive encoding; what cannot be decoded is refused with a reason."""
 
 import json
 import math
@@ -143,23 +143,25 @@ def test_an_unknown_type_is_told_from_a_broken_payload() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "reason"),
     [
         ({"epoch": 0}, "from 1"),
         ({"epoch": True}, "from 1"),
-        ({"sequence": "3"}, "wrong|from 1"),
+        ({"sequence": "3"}, "from 1"),
         ({"time": "2026-11-21T03:14:15"}, "zone"),
-        ({"time": "yesterday"}, "wrong"),
-        ({"id": "x"}, "wrong"),
+        ({"time": "yesterday"}, "invalid attribute"),
+        ({"id": "x"}, "invalid attribute"),
         ({"data": []}, "object"),
-        ({"dataschema": None}, "wrong"),
-        ({"continues": "x"}, "wrong"),
-        ({"subject": 1}, "wrong"),
+        ({"dataschema": None}, "invalid attribute"),
+        ({"continues": "x"}, "invalid attribute"),
+        ({"subject": 1}, "invalid attribute"),
     ],
 )
-def test_a_wrong_envelope_is_unreadable_and_says_why(change: dict[str, object], said: str) -> None:
+def test_a_wrong_envelope_is_unreadable_and_says_why(
+    change: dict[str, object], reason: str
+) -> None:
     raw = {**json.loads(written(HeartbeatSent())), **change}
-    with pytest.raises(UnreadableError, match=said):
+    with pytest.raises(UnreadableError, match=reason):
         read_envelope(json.dumps(raw).encode())
 
 
