@@ -12,7 +12,9 @@ from uuid import UUID
 from schemas import ids
 from schemas.checkpoint import CheckpointSaved
 from schemas.evaluation import (
+    EvaluationCancelled,
     EvaluationCreated,
+    EvaluationFailed,
     EvaluationFinished,
     EvaluationProgressed,
     EvaluationStarted,
@@ -39,6 +41,7 @@ from schemas.training import (
     TrainingCancelled,
     TrainingCompleted,
     TrainingCreated,
+    TrainingFailed,
     TrainingInitializing,
     TrainingPaused,
     TrainingProgressed,
@@ -148,6 +151,8 @@ class History(RolloutTelling):
         """Stopped or killed, and continued; sometimes from an older state."""
         if self.random.random() < 0.5:
             self.trainer.say(TrainingCancelled(status_message="Ctrl-C", ended_at=self.now))
+        elif self.ends_badly(0.5):
+            self.trainer.say(TrainingFailed(error_message="disk full", ended_at=self.now))
         self.trainer.take_over()
         again = self.random.random() < 0.5
         old = self.generation
@@ -304,6 +309,14 @@ class History(RolloutTelling):
                 progress=self.progress(50.0),
             )
         )
+        if self.ends_badly(0.05):
+            failed = EvaluationFailed(kind=kind, error_message="no device", ended_at=self.now)
+            evaluator.say(failed)
+            return
+        if self.ends_badly(0.05):
+            stopped = EvaluationCancelled(kind=kind, reason="Ctrl-C", ended_at=self.now)
+            evaluator.say(stopped)
+            return
         evaluator.say(
             EvaluationFinished(
                 kind=kind,

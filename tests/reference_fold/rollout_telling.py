@@ -87,16 +87,16 @@ class RolloutTelling(Telling):
                     progress=self.progress(10.0 * index),
                 )
             )
-        if not done:
+        if not done or self.ends_badly(0.05):
             writer.say(
                 GroupFailed(
                     group_id=group,
-                    completed_rollouts=0,
-                    error_message="no rollout ended",
+                    completed_rollouts=len(done),
+                    error_message="too few rollouts ended with a reward",
                     ended_at=self.now,
                 )
             )
-            return done
+            return []
         rewards = [reward for _, reward in done]
         writer.say(
             GroupFinished(

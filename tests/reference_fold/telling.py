@@ -93,6 +93,7 @@ class Telling:
         self.validators: list[UUID] = []
         self.generation = 0
         self.version = 0
+        self.fates = Random(self.run_name)
 
     def tick(self) -> datetime:
         """A little later."""
@@ -106,6 +107,13 @@ class Telling:
     def happens(self, probability: float) -> bool:
         """Whether some trouble strikes."""
         return self.shape.has_trouble and self.random.random() < probability
+
+    def ends_badly(self, probability: float) -> bool:
+        """Whether an entity fails instead of finishing.
+
+        Draws nothing from `random`, so that a seed that once found a defect gives the same history.
+        """
+        return self.shape.has_trouble and self.fates.random() < probability
 
     def progress(self, percent: float) -> Progress:
         """As the trainer states it."""

@@ -11,7 +11,7 @@ import pytest
 
 FAULTS = """
 import resource
-from producer.policy.memory import keep_freed_memory
+from producer.policy.torch_policy.memory import keep_freed_memory
 if {keep}: assert keep_freed_memory()
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
