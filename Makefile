@@ -6,7 +6,7 @@ ROOT := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 BIN := $(ROOT)/.venv/bin
 MAKEFLAGS += --no-print-directory
 
-.PHONY: install run test lint format bench docs lock clean
+.PHONY: install run test test-fast lint format bench docs lock clean
 
 install: ## set up .venv with both commands
 	@cd "$(ROOT)" && .ci/install
@@ -16,6 +16,9 @@ run: install ## train the default policy on the simulated phone, with tables and
 
 test: install ## every test, real PostgreSQL and Kafka included
 	@cd "$(ROOT)" && "$(BIN)/python" -m pytest
+
+test-fast: install ## the tests that start no server and take less than ten seconds each: under a minute
+	@cd "$(ROOT)" && "$(BIN)/python" -m pytest -m "not services and not slow"
 
 lint: install ## ruff, mypy, import contracts
 	@cd "$(ROOT)" && "$(BIN)/ruff" check && "$(BIN)/ruff" format --check && "$(BIN)/mypy" && "$(BIN)/lint-imports"

@@ -31,6 +31,18 @@ NEEDED_FOR_KAFKA = {
 }
 
 
+MARKER_OF_FIXTURE = {"postgres": "services", "kafka": "services", "policy_folder": "slow"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark a test by the fixtures that it requests, directly or through others."""
+    for item in items:
+        if isinstance(item, pytest.Function):
+            for fixture in MARKER_OF_FIXTURE.keys() & set(item.fixturenames):
+                item.add_marker(MARKER_OF_FIXTURE[fixture])
+
+
 @pytest.fixture(autouse=True)
 def _own_installation(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Each test has its own CUA_HOME, and no configured log or database."""

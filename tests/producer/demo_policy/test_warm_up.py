@@ -48,6 +48,7 @@ print(ensure_demo_policy(Path(sys.argv[1]), lambda *said: None, TINY))
 """
 
 
+@pytest.mark.slow
 def test_a_recipe_makes_the_same_policy_in_every_process(tmp_path: Path) -> None:
     made = []
     for number in ("1", "2"):
@@ -68,6 +69,7 @@ def test_a_recipe_makes_the_same_policy_in_every_process(tmp_path: Path) -> None
     assert {"model.safetensors", "tokenizer.json", "config.json"} <= made[0][1].keys()
 
 
+@pytest.mark.slow
 def test_a_making_that_is_stopped_leaves_no_policy_and_the_next_begins_anew(tmp_path: Path) -> None:
     def stop_at_the_second_step(policy: str, done: int, total: int, loss: float | None) -> None:  # noqa: ARG001  # the interface's
         if done == 2:
