@@ -3,6 +3,7 @@
 import pytest
 
 from schemas.status import MACHINES, IllegalTransitionError, next_status
+from tests.reference_fold import reference_states
 
 LEGAL = [
     ("training", "pending", "initializing"),
@@ -51,6 +52,19 @@ def test_a_documented_transition_is_a_change(entity: str, old: str, new: str) ->
 def test_any_other_transition_is_refused(entity: str, old: str, new: str) -> None:
     with pytest.raises(IllegalTransitionError):
         next_status(entity, old, new, creates=False)
+
+
+@pytest.mark.parametrize("entity", list(MACHINES))
+def test_every_transition_is_the_one_that_the_reference_fold_has(entity: str) -> None:
+    assert set(MACHINES) == set(reference_states.MACHINES)
+    states = MACHINES[entity].states
+    for old in states:
+        for new in states - {MACHINES[entity].initial}:
+            try:
+                found = next_status(entity, old, new, creates=False)
+            except IllegalTransitionError:
+                found = None
+            assert found == reference_states.transition(entity, old, new, resumes=False), (old, new)
 
 
 @pytest.mark.parametrize("old", ["running", "paused", "failed", "cancelled", "completed"])

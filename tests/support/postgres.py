@@ -41,7 +41,7 @@ class PostgresServer:
     _numbers: Iterator[int] = field(default_factory=count)
 
     def url(self, database: str = "postgres") -> str:
-        """SQLAlchemy's URL of a database (`consumers.database.location.libpq_url` turns it into psql's)."""
+        """A database's URL for SQLAlchemy; `libpq_url` turns it into psql's."""
         return sqlalchemy_url(self.cluster.url(self.port, database))
 
     def create(self, template: str = "template0") -> str:

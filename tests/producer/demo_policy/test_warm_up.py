@@ -42,7 +42,7 @@ MAKE_TINY = """
 import sys, torch
 from pathlib import Path
 from producer.demo_policy.warm_up import ensure_demo_policy
-from tests.training.test_warm_up import TINY
+from tests.producer.demo_policy.test_warm_up import TINY
 torch.set_num_threads(1)
 print(ensure_demo_policy(Path(sys.argv[1]), lambda *said: None, TINY))
 """
