@@ -17,6 +17,8 @@ from schemas.upcasting import upcast
 
 CONTENT_TYPE = "application/cloudevents+json"
 SCHEMA_PREFIX = "urn:cua:"
+MAX_COUNT = 2**31 - 1
+"""Of an epoch or a sequence: what the tables' integer columns hold."""
 
 
 class UnreadableError(Exception):
@@ -100,19 +102,26 @@ def read_envelope(value: bytes) -> Envelope:
     except KeyError as error:
         message = f"attribute {error.args[0]!r} is missing"
         raise UnreadableError(message) from None
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError, OverflowError) as error:
         message = f"invalid attribute: {error}"
         raise UnreadableError(message) from None
     if time.tzinfo is None:
         message = f"time {raw['time']!r} has no time zone"
         raise UnreadableError(message)
-    if type(epoch) is not int or type(sequence) is not int or epoch < 1 or sequence < 1:
-        message = f"epoch and sequence must be integers from 1, not {epoch!r} and {sequence!r}"
+    if not (_is_count(epoch) and _is_count(sequence)):
+        message = (
+            f"epoch and sequence must be integers from 1 to {MAX_COUNT}, not {epoch!r} and"
+            f" {sequence!r}"
+        )
         raise UnreadableError(message)
     if not isinstance(data, dict):
         message = f"data must be an object, not {type(data).__name__}"
         raise UnreadableError(message)
     return envelope
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and 1 <= value <= MAX_COUNT
 
 
 def _string(raw: dict[str, object], name: str) -> str:

@@ -150,9 +150,12 @@ def test_an_unknown_type_is_told_from_a_broken_payload() -> None:
     [
         ({"epoch": 0}, "from 1"),
         ({"epoch": True}, "from 1"),
+        ({"epoch": 2**31}, "from 1"),
+        ({"sequence": 2**31}, "from 1"),
         ({"sequence": "3"}, "from 1"),
         ({"time": "2026-11-21T03:14:15"}, "zone"),
         ({"time": "yesterday"}, "invalid attribute"),
+        ({"time": "0001-01-01T00:00:00+23:59"}, "invalid attribute"),
         ({"id": "x"}, "invalid attribute"),
         ({"data": []}, "object"),
         ({"dataschema": None}, "invalid attribute"),
