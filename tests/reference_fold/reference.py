@@ -11,7 +11,8 @@ from typing import Any
 from uuid import UUID
 
 from schemas import ids
-from tests.reference_fold.reference_rows import ROWS, MadeAlreadyError
+from tests.reference_fold.reference_basis import MadeAlreadyError
+from tests.reference_fold.reference_rows import ROWS
 from tests.reference_fold.reference_states import entity_of, transition
 
 Row = dict[str, Any]
