@@ -1,22 +1,22 @@
-"""From an episode's outcome to a number: binary by default, with costs that a preset may set."""
+"""Rewards: binary success, less optional costs per turn and per parse error."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a reward may depend on."""
+    """The part of an episode that its reward depends on."""
 
     success: bool
     num_turns: int
     num_parse_errors: int
-    """Actions that could not be understood, whatever the reason."""
+    """Actions that the codec could not parse, for any reason."""
 
 
 def binary_reward(
     outcome: Outcome, *, turn_cost: float = 0.0, parse_error_cost: float = 0.0
 ) -> float:
-    """1 for a solved task, 0 otherwise, less the costs of turns and of actions that cannot be understood."""
+    """1 for success, 0 otherwise, less `turn_cost` per turn and `parse_error_cost` per error."""
     return (
         float(outcome.success)
         - turn_cost * outcome.num_turns

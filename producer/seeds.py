@@ -1,9 +1,7 @@
-"""Seeds from what they are for.
+"""Seeds derived from what they are used for, such as (run seed, "train", step, group).
 
-The same place in the same training draws the same numbers, in whatever order places are visited.
-
-So a resumed run needs no stored generator, and training and evaluation never share a seed (their
-names differ).
+A seed does not depend on the order in which seeds are drawn. So a resumed run needs no generator
+state, and training and evaluation never share a seed, because their names differ.
 """
 
 import hashlib
@@ -11,6 +9,6 @@ import json
 
 
 def derived_seed(*parts: object) -> int:
-    """63 bits from the parts' text: `derived_seed(0, "train", step, group)`."""
+    """A 63-bit seed from the parts' text: `derived_seed(0, "train", step, group)`."""
     digest = hashlib.sha256(json.dumps([str(part) for part in parts]).encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1

@@ -1,4 +1,1 @@
-"""What is optimised, as pure functions of tensors and numbers.
-
-Advantages, losses, KL estimators.
-"""
+"""Advantages, losses and KL estimators, as pure functions of tensors and numbers."""

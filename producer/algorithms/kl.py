@@ -1,4 +1,4 @@
-"""Divergences between policies, estimated on sampled tokens.
+"""KL divergences between policies, estimated on sampled tokens.
 
 Axis: N completion tokens; log-probs in nats.
 """
@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 class KlEstimates(NamedTuple):
-    """KL(sampled || trained) from tokens of the first (Schulman, Approximating KL divergence)."""
+    """KL(sampled || trained) on sampled tokens (Schulman, Approximating KL Divergence, 2020)."""
 
     v1: float
     """Mean log ratio: unbiased, may be negative."""
@@ -18,19 +18,18 @@ class KlEstimates(NamedTuple):
 
 
 def kl_sample_train(sampled_logprobs_N: Tensor, trained_logprobs_N: Tensor) -> KlEstimates:
-    """How far the policy that is trained is from the one that sampled; NaN without tokens."""
+    """Divergence of the trained policy from the one that sampled; NaN without tokens."""
     log_ratio_N = sampled_logprobs_N - trained_logprobs_N
     return KlEstimates(float(log_ratio_N.mean()), float(0.5 * log_ratio_N.square().mean()))
 
 
-def kl_penalised(
+def kl_penalized(
     advantages_N: Tensor, sampled_logprobs_N: Tensor, base_logprobs_N: Tensor, coef: float
 ) -> Tensor:
     """Advantages with tinker-cookbook's KL penalty against the base policy.
 
-    A + coef * (mean(d) - d) with d = log p_sampled - log p_base: tokens that drifted more than the
-    batch's average are held back. The mean is over all tokens of the batch, so the penalty shifts
-    no advantage on average.
+    A + coef * (mean(d) - d) with d = log p_sampled - log p_base: it penalises tokens that diverged
+    more than the batch's mean, and leaves the mean advantage unchanged.
     """
-    drift_N = sampled_logprobs_N - base_logprobs_N
-    return advantages_N + coef * (drift_N.mean() - drift_N)
+    log_ratio_N = sampled_logprobs_N - base_logprobs_N
+    return advantages_N + coef * (log_ratio_N.mean() - log_ratio_N)

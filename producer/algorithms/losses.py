@@ -1,9 +1,7 @@
-"""Policy gradient losses with tinker-cookbook's semantics.
+"""Policy-gradient losses with tinker-cookbook's semantics: sums over completion tokens.
 
-Sums over completion tokens, to be minimised.
-
-Axis: N completion tokens of any number of trajectories. `old` is the log-prob recorded when the
-token was sampled, nats.
+Axis: N completion tokens of any number of trajectories. Log-probs in nats; `old` is the one
+recorded when the token was sampled.
 """
 
 from typing import Final, Literal
@@ -14,13 +12,13 @@ from torch import Tensor
 LossName = Literal["importance_sampling", "ppo", "cispo"]
 CLIP_LOW: Final = 0.8
 CLIP_HIGH: Final = 1.2
-"""Bounds of the ratio new / old probability for ppo and cispo (tinker's defaults)."""
+"""Clipping bounds of the probability ratio new / old for ppo and cispo (tinker's defaults)."""
 
 
 def policy_loss(
     name: LossName, logprobs_N: Tensor, old_logprobs_N: Tensor, advantages_N: Tensor
 ) -> Tensor:
-    """A scalar; gradients flow through `logprobs_N` alone.
+    """The scalar loss to minimise; gradients flow through `logprobs_N` alone.
 
     importance_sampling: -sum(ratio * A). ppo: -sum(min(ratio * A, clip(ratio) * A)) (arXiv
     1707.06347). cispo: -sum(stop_gradient(clip(ratio)) * log p * A) (arXiv 2506.13585), which keeps

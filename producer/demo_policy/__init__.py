@@ -1,1 +1,1 @@
-"""The default policy: built, warmed up by imitation and kept per home, so that RL begins with something to improve."""
+"""The default policy: built from nothing and warmed up by imitation, once per CUA_HOME."""

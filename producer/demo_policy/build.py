@@ -1,10 +1,7 @@
-"""Builds the small policy from nothing.
+"""Builds the default policy with random weights: a small Qwen3-VL, our tokenizer, its processor.
 
-Qwen3-VL's architecture from a configuration, our tokenizer, its image processor.
-
-The folder is the standard Hugging Face layout: anyone loads it with
-`Qwen3VLForConditionalGeneration.from_pretrained` and `Qwen3VLProcessor.from_pretrained`. Weights
-are random here; `producer.demo_policy` makes them see and click.
+The folder is in the standard Hugging Face layout; `Qwen3VLForConditionalGeneration.from_pretrained`
+and `Qwen3VLProcessor.from_pretrained` load it. `warm_up` trains the weights.
 """
 
 import json
@@ -30,44 +27,41 @@ from producer.demo_policy.tokenizer import CHAT_TEMPLATE, build_tokenizer
 
 @dataclass(frozen=True, slots=True)
 class PolicySize:
-    """Shape of the network; the defaults are about 1.3 M parameters."""
+    """Dimensions of the network; the defaults give about 1.3 M parameters."""
 
     text_dim: int = 128
     text_layers: int = 4
     text_heads: int = 4
-    """Of text_dim / text_heads each; as many key and value heads, which at this size costs less
-    than repeating shared ones."""
+    """Each of text_dim / text_heads dimensions. As many key and value heads: at this size that is
+    cheaper than repeating shared ones."""
     text_ffn: int = 384
     vision_dim: int = 96
     vision_layers: int = 3
     vision_heads: int = 4
     vision_ffn: int = 256
     patch_px: int = 16
-    """Side of a patch of the resized screen; one image token each."""
+    """Side of a patch of the resized screen; a patch is one image token."""
     screen_pixels: int = 128 * 128
-    """Area that the processor resizes to, keeping the aspect: 360 x 640 becomes 96 x 160, 60
+    """Largest area after resizing, which keeps the aspect ratio: 360 x 640 becomes 96 x 160, 60
     patches."""
     initializer_range: float = 0.1
-    """Standard deviation of fresh weights: about 1 / sqrt(dim). The architecture's own 0.02 suits
-    thousands of dimensions; with it this policy has hardly begun to see (21 instead of 91 % of
-    places named) after the same 150 steps."""
+    """Standard deviation of initial weights, about 1 / sqrt(dim). The architecture's default, 0.02,
+    suits thousands of dimensions: with it 150 steps of alignment get 45 instead of 91 % of names
+    right (docs/decisions/policy.md)."""
     position_grid: int = 10
-    """Learned positions per side, resampled to the patches of an image."""
+    """Learned positions per side, interpolated to an image's patches."""
 
 
 def build_policy(
     folder: Path, texts: Iterable[str], seed: int, size: PolicySize | None = None
 ) -> None:
-    """Write tokenizer, processor and random weights into `folder`.
-
-    The same arguments give the same bytes of weights.
-    """
+    """Write tokenizer, processor and random weights into `folder`; deterministic."""
     transformers_logging.disable_progress_bar()
     size = size or PolicySize()
     tokenizer = build_tokenizer(texts)
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(seed)
-        network = Qwen3VLForConditionalGeneration(_configuration(size, tokenizer))
+        network = Qwen3VLForConditionalGeneration(_network_config(size, tokenizer))
     folder.mkdir(parents=True, exist_ok=True)
     network.save_pretrained(folder)
     (folder / COMPACT_MARK).write_text(
@@ -76,7 +70,7 @@ def build_policy(
     _processor(size, tokenizer).save_pretrained(folder)
 
 
-def _configuration(size: PolicySize, tokenizer: PreTrainedTokenizerFast) -> Qwen3VLConfig:
+def _network_config(size: PolicySize, tokenizer: PreTrainedTokenizerFast) -> Qwen3VLConfig:
     head_dim = size.text_dim // size.text_heads
     side = head_dim // 2 // 3
     token = tokenizer.convert_tokens_to_ids
@@ -124,12 +118,12 @@ def _configuration(size: PolicySize, tokenizer: PreTrainedTokenizerFast) -> Qwen
 
 
 def image_processor(size: PolicySize) -> Qwen2VLImageProcessor:
-    """What turns a screen into patches."""
-    return Qwen2VLImageProcessor(**_pictures(size))
+    """Resizes a screen and cuts it into patches."""
+    return Qwen2VLImageProcessor(**_image_options(size))
 
 
 def _processor(size: PolicySize, tokenizer: PreTrainedTokenizerFast) -> Qwen3VLProcessor:
-    videos = Qwen3VLVideoProcessor(**_pictures(size))
+    videos = Qwen3VLVideoProcessor(**_image_options(size))
     return Qwen3VLProcessor(
         image_processor=image_processor(size),
         tokenizer=tokenizer,
@@ -138,7 +132,7 @@ def _processor(size: PolicySize, tokenizer: PreTrainedTokenizerFast) -> Qwen3VLP
     )
 
 
-def _pictures(size: PolicySize) -> dict[str, Any]:
+def _image_options(size: PolicySize) -> dict[str, Any]:
     half = [0.5, 0.5, 0.5]
     return {
         "size": {"shortest_edge": size.screen_pixels // 4, "longest_edge": size.screen_pixels},

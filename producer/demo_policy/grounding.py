@@ -1,113 +1,71 @@
-"""Stage one: the vision tower learns to say, patch by patch, what a screen shows and where, in the words the policy speaks.
+"""Grounding sequences: single screens on which a dozen named elements are clicked.
 
-A patch's feature is compared with the token embeddings (tied with the output layer): over all of its dimensions for the name, their first
-half for x and the second for y. So the language model later finds a word of its instruction among the patches by likeness, and reads
-the place off what it finds. Without this, a network this small does not learn to point in any time that a laptop has.
-Axes: S screens, N patches, C pixels of a patch, D dimensions, K words.
+Clicking the right place is half of what an episode takes, and a grounding sequence has many more
+coordinates per token than an episode.
+
+Axes: I screens of an episode, N patches of a screen, T tokens, D dimensions.
 """
 
-from collections.abc import Callable, Sequence
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import torch
-from torch import Tensor, nn
-from torch.nn import functional
+from torch import Tensor
 
-from producer.demo_policy.examples import NOTHING, Example
-from producer.demo_policy.learning_rate import share_of_rate
-from producer.demo_policy.words import NUM_NUMBERS
-from producer.policy.torch_policy.cpu_parallel import add_gradients, parallel_map
+from producer.demo_policy.examples import Example
+from producer.policy.torch_policy.render import Positions, Renderer, rope_positions
 
-SCREENS_PER_BATCH = 64
-SCREENS_PER_PASS = 16
-MAX_GRADIENT_NORM = 1.0
+TARGETS_PER_SCREEN = 12
+GROUNDING_PROMPT = "find"
 
 
-def encode_screens(
-    visual: nn.Module, patches_SNC: Tensor, rows: int, columns: int
-) -> Tensor:  # axes
-    """Features [S, N, D] of screens whose pixels are uint8."""
-    num_screens, num_patches, _ = patches_SNC.shape
-    pixels = patches_SNC.flatten(0, 1).float() / 127.5 - 1
-    grids = torch.tensor([[1, rows, columns]] * num_screens)
-    features: Tensor = visual(pixels, grid_thw=grids).pooler_output
-    return features.view(num_screens, num_patches, -1)
+@dataclass(frozen=True, slots=True)
+class TrainingSequence:
+    """One sequence for behaviour cloning."""
+
+    tokens: Sequence[int]
+    loss_mask: Sequence[bool]
+    """Per token: whether it is a target."""
+    positions_3T: Positions
+    features_ND: Tensor
+    """Of all its screens, concatenated."""
 
 
-def learn_to_see(
-    network: Any,  # transformers
-    processor: Any,  # transformers
-    examples: Sequence[Example],
-    *,
-    num_steps: int,
-    learning_rate: float,
-    seed: int,
-    on_step: Callable[[int, float], None],
-) -> None:
-    """Train the vision tower and the embeddings in place; `on_step` gets (steps done, loss)."""
-    patches = torch.cat([example.patches_INC for example in examples])
-    names = torch.cat([example.names_INK for example in examples])
-    places = torch.cat([example.places_IN2 for example in examples])
-    grid = examples[0].grid
-    embeddings = network.get_input_embeddings().weight
-    numbers = torch.tensor(
-        processor.tokenizer.convert_tokens_to_ids([str(number) for number in range(NUM_NUMBERS)])
-    )
-    parameters = [*network.model.visual.parameters(), embeddings]
-    optimizer = torch.optim.AdamW(
-        parameters, lr=learning_rate, betas=(0.9, 0.98), weight_decay=0.01
-    )
-    generator = torch.Generator().manual_seed(seed)
-    network.train()
-    for step in range(num_steps):
-        for group in optimizer.param_groups:
-            group["lr"] = learning_rate * share_of_rate(step, num_steps)
-        chosen = torch.randint(0, len(patches), (SCREENS_PER_BATCH,), generator=generator)
-        num_shown = int((names[chosen][..., 0] != NOTHING).sum())
+class GroundingSampler:
+    """Draws grounding sequences from examples."""
 
-        def one_pass(
-            screens: Tensor, num_shown: int = num_shown
-        ) -> tuple[float, tuple[Tensor | None, ...]]:
-            features = encode_screens(
-                network.model.visual, patches[screens], grid.rows, grid.columns
-            ).flatten(0, 1)
-            shown, where = names[screens].flatten(0, 1), places[screens].flatten(0, 1)
-            loss = alignment_loss(features, shown, where, embeddings, numbers) / num_shown
-            return float(loss.detach()), torch.autograd.grad(loss, parameters, allow_unused=True)
+    def __init__(self, processor: Any, image_token: int) -> None:
+        self._tokenizer = processor.tokenizer
+        self._image_token = image_token
+        self._renderer = Renderer(processor, image_token)
 
-        optimizer.zero_grad()
-        total = 0.0
-        passes = [
-            chosen[start : start + SCREENS_PER_PASS]
-            for start in range(0, SCREENS_PER_BATCH, SCREENS_PER_PASS)
-        ]
-        for loss, gradients in parallel_map(one_pass, passes, embeddings.device):
-            add_gradients(parameters, gradients)
-            total += loss
-        torch.nn.utils.clip_grad_norm_(parameters, MAX_GRADIENT_NORM)
-        optimizer.step()
-        on_step(step + 1, total)
+    def sample(
+        self, example: Example, features_IND: Tensor, rng: random.Random
+    ) -> TrainingSequence:
+        """One screen of the example with up to `TARGETS_PER_SCREEN` of its elements.
 
-
-def alignment_loss(
-    features_MD: Tensor,  # axes
-    names_MK: Tensor,  # axes
-    places_M2: Tensor,  # axes
-    embeddings_VD: Tensor,  # axes
-    numbers: Tensor,
-) -> Tensor:
-    """Cross-entropy of the names' words, plus half of each coordinate's, summed over the patches that show something."""
-    shows = names_MK[:, 0] != NOTHING
-    features, names, places = features_MD[shows], names_MK[shows], places_M2[shows]
-    logprobs = functional.log_softmax(features @ embeddings_VD.T, dim=-1)
-    is_word = names != NOTHING
-    of_words = logprobs.gather(1, names.clamp(min=0)) * is_word
-    name_loss = -(of_words.sum(1) / is_word.sum(1)).sum()
-    half = features.shape[1] // 2
-    x_loss = functional.cross_entropy(
-        features[:, :half] @ embeddings_VD[numbers][:, :half].T, places[:, 0], reduction="sum"
-    )
-    y_loss = functional.cross_entropy(
-        features[:, half:] @ embeddings_VD[numbers][:, half:].T, places[:, 1], reduction="sum"
-    )
-    return name_loss + 0.5 * x_loss + 0.5 * y_loss
+        The instruction lists their names, and the completion clicks each in that order.
+        """
+        screen = rng.choice(
+            [index for index, targets in enumerate(example.grounding_targets) if targets]
+        )
+        targets = example.grounding_targets[screen]
+        chosen = rng.sample(targets, min(TARGETS_PER_SCREEN, len(targets)))
+        words = (
+            word for target in chosen for word in self._tokenizer.convert_ids_to_tokens(target.name)
+        )
+        instruction = " ".join([GROUNDING_PROMPT, *words])
+        tokens = list(self._renderer.first_turn(instruction, example.grid))
+        loss_mask = [False] * len(tokens)
+        for target in chosen:
+            click, opening, x, comma, y, closing = self._tokenizer(
+                f"click({target.x},{target.y})", add_special_tokens=False
+            )["input_ids"]
+            arguments = [*target.name, x, comma, *target.name, y, closing]
+            tokens += [click, opening, *arguments]
+            loss_mask += [False, False, *[True] * len(arguments)]
+        positions_3T, _ = rope_positions(
+            tokens, image_token=self._image_token, grids=[example.grid]
+        )
+        return TrainingSequence(tokens, loss_mask, positions_3T, features_IND[screen])

@@ -1,10 +1,7 @@
-"""The tokenizer of the built policy.
+"""The default policy's word-level tokenizer.
 
-One token per number from 0 to 99, per punctuation mark and per word that screens or tasks show.
-
-Text is lowered and cut into numbers of two digits, words (hyphens inside stay: `wi-fi`) and marks;
-blanks are dropped. Decoding joins without blanks, so that `click(31,52)` reads back as it was said.
-It knows nothing of weights.
+One token per number from 0 to 99, punctuation mark and word of its training texts. White space is
+dropped and decoding inserts none, so `click(31,52)` round-trips.
 """
 
 from collections.abc import Iterable
@@ -17,7 +14,7 @@ from tokenizers.normalizers import Lowercase
 from tokenizers.pre_tokenizers import Split
 from transformers import PreTrainedTokenizerFast
 
-from producer.demo_policy.words import NUM_NUMBERS, PIECE, pieces
+from producer.demo_policy.vocabulary import NUM_COORDINATES, WORD_PATTERN, split_words
 
 END_OF_TURN: Final = "<|im_end|>"
 IMAGE: Final = "<|image_pad|>"
@@ -33,7 +30,7 @@ SPECIAL_TOKENS: Final = (
     IMAGE,
     "<|video_pad|>",
 )
-"""Qwen-VL's own names, so that its processor and its rope code find them."""
+"""Qwen-VL's names, which its processor and rope code look up."""
 
 _ROLES: Final = ("user", "assistant", "system")
 _MARKS: Final = tuple("()[]{}<>,.:;!?'\"-_+*/=%&@#|")
@@ -47,22 +44,19 @@ CHAT_TEMPLATE: Final = (
     "{%- endfor -%}{%- endif -%}<|im_end|>{%- endfor -%}"
     "{%- if add_generation_prompt -%}<|im_start|>assistant {% endif -%}"
 )
-"""Qwen's dialogue marks without its line breaks, each of which would cost a token per turn."""
+"""Qwen's dialogue format without line breaks, each of which would cost a token per turn."""
 
 
 def build_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
-    """A tokenizer that knows every piece of `texts`.
-
-    The same texts in any order give the same ids.
-    """
-    words = {piece for text in texts for piece in pieces(text)}
-    numbers = tuple(str(number) for number in range(NUM_NUMBERS))
+    """A tokenizer whose vocabulary covers `texts`; the order of `texts` does not change the ids."""
+    words = {word for text in texts for word in split_words(text)}
+    numbers = tuple(str(number) for number in range(NUM_COORDINATES))
     vocabulary: dict[str, int] = {}
     for token in (*SPECIAL_TOKENS, *numbers, *_MARKS, *_ROLES, *sorted(words)):
         vocabulary.setdefault(token, len(vocabulary))
     tokenizer = Tokenizer(WordLevel(vocabulary, unk_token=UNKNOWN))
     tokenizer.normalizer = Lowercase()
-    tokenizer.pre_tokenizer = Split(Regex(PIECE), behavior="removed", invert=True)
+    tokenizer.pre_tokenizer = Split(Regex(WORD_PATTERN), behavior="removed", invert=True)
     tokenizer.decoder = Fuse()
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,

@@ -1,1 +1,1 @@
-"""Policies: the interfaces Policy and Learner, the scripted oracle, and the one that torch runs."""
+"""Policies: the interfaces Policy and Learner, the scripted oracle, and the one on torch."""

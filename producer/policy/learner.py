@@ -1,7 +1,4 @@
-"""The interface Learner: a policy that can be updated, saved and restored.
-
-This file imports no torch.
-"""
+"""The interface Learner: a policy that can be updated, saved and restored. Imports no torch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +12,7 @@ from producer.task import Task
 
 @dataclass(frozen=True, slots=True)
 class TrainedTurn:
-    """One turn of a trajectory, with everything the update needs."""
+    """One turn of a trajectory, as the update uses it."""
 
     screenshot: Screenshot
     tokens: SampledTokens
@@ -23,42 +20,46 @@ class TrainedTurn:
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """One rollout that trains the policy."""
+    """One rollout to train on."""
 
     task: Task
     turns: tuple[TrainedTurn, ...]
     advantage: float
-    """Of every completion token of the rollout."""
+    """Applied to every completion token of the rollout."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateSettings:
-    """The part of the configuration that an update needs."""
+    """Settings of one update.
+
+    `warmup_steps` and `max_gradient_norm` have no configuration field yet: a run uses the defaults.
+    """
 
     loss: Literal["importance_sampling", "ppo", "cispo"]
     learning_rate: float
     num_substeps: int
-    """Optimiser steps over the batch; trajectories are split among them in order after a seeded
-    shuffle."""
+    """Optimiser steps per batch, each on an equal share of the shuffled trajectories."""
     temperature: float
-    """Log-probs are those of the tempered distribution, as sampled."""
+    """Of the distribution that the trajectories were sampled from."""
     kl_penalty_coef: float
+    """Weight of the KL penalty against the base policy; 0: none."""
     seed: int
+    """Of the shuffle."""
     warmup_steps: int = 0
-    """Over the first so many optimiser steps the learning rate rises linearly to its value."""
+    """Optimiser steps over which the learning rate rises linearly to its value."""
     max_gradient_norm: float | None = None
-    """Gradients of a greater global L2 norm are scaled down to it; None: never."""
+    """Gradients are clipped to this global L2 norm; None: not clipped."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateResult:
-    """What an update did."""
+    """Measurements of one update."""
 
     loss: float
-    """Sum of the substeps' losses (each a sum over tokens, tinker-cookbook's semantics)."""
+    """Sum over substeps, each a sum over tokens (tinker-cookbook's semantics)."""
     kl_sample_train_v1: float
-    """mean(logp_sampled - logp_trained) over completion tokens before their substep's update, nats.
-    """
+    """mean(logp_sampled - logp_trained) over completion tokens, measured before each substep's
+    optimiser step, nats."""
     kl_sample_train_v2: float
     """0.5 * mean((logp_sampled - logp_trained)^2)."""
     entropy: float
@@ -70,26 +71,23 @@ class UpdateResult:
 
 
 class Learner(Policy, Protocol):
-    """A policy with an optimiser. `update` raises `version` by one."""
+    """A policy with an optimiser."""
 
     def update(self, trajectories: Sequence[Trajectory], settings: UpdateSettings) -> UpdateResult:
-        """One batch of policy gradient.
+        """One policy-gradient update; increments `version`.
 
-        An empty batch changes no weight and still raises `version`.
+        An empty batch changes no weights and still increments `version`.
         """
         ...
 
     def save_state(self, folder: Path) -> None:
-        """Adapter, optimiser, RNG and version into an existing folder.
-
-        Files are synced on return.
-        """
+        """Write adapter, optimiser and version into an existing folder; synced on return."""
         ...
 
     def load_state(self, folder: Path) -> None:
-        """The inverse, bit for bit."""
+        """Restore what `save_state` wrote, bit for bit."""
         ...
 
     def save_checkpoint(self, folder: Path) -> str:
-        """The adapter in PEFT's layout; returns the sha256 of its weights file."""
+        """Write the adapter in PEFT's layout; returns the sha256 of its weights file, hex."""
         ...

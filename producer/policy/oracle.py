@@ -1,45 +1,92 @@
-"""`NoisyOracle`: a scripted policy that knows the phone's true state and, now and then, does something else. It has no tokens."""
+"""`NoisyOracle`: a scripted policy that reads the simulated phone's true state.
 
-from collections.abc import Callable, Sequence
+It exercises the whole system without torch: it has no tokens and no weights, so it learns nothing.
+"""
+
+import json
+import os
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
 from random import Random
 from uuid import UUID
 
 from producer.codecs.compact import CompactCodec
 from producer.environments.android_sim.device.sim import AndroidSim
 from producer.environments.android_sim.oracle.oracles import oracle_action, random_action
+from producer.policy.learner import Trajectory, UpdateResult, UpdateSettings
 from producer.policy.policy import Completion, SampleRequest
+
+_STATE = "scripted.json"
 
 
 class NoisyOracle:
-    """A Policy. `device_of` finds the phone of an episode.
+    """A `Learner` that takes the oracle's action, or with probability `noise` a random one.
 
-    Whoever opens the environment keeps that (a dict's `__getitem__` does).
-
-    With probability `noise` an action is drawn at random. Deterministic per (seed, request.seed)
-    and state of the phone; blocks on nothing.
+    A completion depends on (`seed`, request.seed) and the phone's state alone. Never blocks.
     """
 
     name = "oracle"
-    version = 0
 
-    def __init__(self, device_of: Callable[[UUID], AndroidSim], *, noise: float, seed: int) -> None:
+    def __init__(self, *, noise: float, seed: int) -> None:
         if not 0 <= noise <= 1:
-            message = f"expected a noise from 0 to 1, found {noise}"
+            message = f"noise {noise} is not a probability; choose 0 to 1"
             raise ValueError(message)
-        self._device_of = device_of
+        self._devices: dict[UUID, AndroidSim] = {}
         self._noise = noise
         self._seed = seed
         self._codec = CompactCodec()
+        self._version = 0
+
+    @property
+    def version(self) -> int:
+        """Updates so far."""
+        return self._version
+
+    def attach(self, episode: UUID, device: AndroidSim) -> None:
+        """Let the oracle read this episode's phone until `forget`."""
+        self._devices[episode] = device
 
     def sample(self, requests: Sequence[SampleRequest]) -> list[Completion]:
         """One action per request."""
         return [self._sample(request) for request in requests]
 
     def forget(self, episode: UUID) -> None:
-        """Nothing is kept."""
+        """Detach the episode's phone."""
+        self._devices.pop(episode, None)
+
+    def update(self, trajectories: Sequence[Trajectory], settings: UpdateSettings) -> UpdateResult:  # noqa: ARG002  # the interface's
+        """Increment `version`; a loss of 0 over no tokens."""
+        self._version += 1
+        return UpdateResult(
+            loss=0.0,
+            kl_sample_train_v1=0.0,
+            kl_sample_train_v2=0.0,
+            entropy=0.0,
+            gradient_norm=0.0,
+            num_tokens=0,
+            seconds=0.0,
+        )
+
+    def save_state(self, folder: Path) -> None:
+        """Write the version into an existing folder, synced."""
+        with (folder / _STATE).open("w") as file:
+            json.dump({"version": self._version}, file)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def load_state(self, folder: Path) -> None:
+        """Restore the version."""
+        self._version = int(json.loads((folder / _STATE).read_text())["version"])
+
+    def save_checkpoint(self, folder: Path) -> str:
+        """Write the state (there are no weights); returns the sha256 of its file."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.save_state(folder)
+        return sha256((folder / _STATE).read_bytes()).hexdigest()
 
     def _sample(self, request: SampleRequest) -> Completion:
-        sim = self._device_of(request.episode)
+        sim = self._devices[request.episode]
         random = Random(f"{self._seed}/{request.seed}")  # noqa: S311  # noise, not secrets
         width, height = request.screenshot.width_px, request.screenshot.height_px
         if random.random() < self._noise:

@@ -1,9 +1,7 @@
-"""The interface Policy: screens in, completions out.
+"""The interface Policy: screenshots in, completions out. Imports no torch.
 
-This file imports no torch; rollouts know nothing else of a policy.
-
-Implementations: `oracle.NoisyOracle` (scripted, no tokens) and `in_process.InProcessPolicy`
-(transformers).
+Implementations: `oracle.NoisyOracle` (scripted, no tokens) and
+`torch_policy.in_process.InProcessPolicy` (transformers).
 """
 
 from collections.abc import Sequence
@@ -21,32 +19,33 @@ class SampledTokens:
     """The tokens of one completion, as the log records them."""
 
     prompt_extends: int | None
-    """Turn whose prompt + completion these prompt tokens extend; None: `prompt_tokens` is the whole
-    prompt."""
+    """The turn whose prompt + completion `prompt_tokens` extends; None: `prompt_tokens` is the
+    whole prompt."""
     prompt_tokens: tuple[int, ...]
     num_prompt_images: int
-    """How many of the episode's most recent screenshots the whole prompt holds, this turn's
-    included."""
+    """Number of the episode's most recent screenshots in the whole prompt, this turn's included."""
     completion_tokens: tuple[int, ...]
     completion_logprobs: tuple[float, ...]
+    """Of each completion token under the distribution it was drawn from, nats."""
     stop_reason: Literal["stop", "length"]
 
 
 @dataclass(frozen=True, slots=True)
 class PastTurn:
-    """One earlier turn of the episode."""
+    """An earlier turn of the episode."""
 
     screenshot: Screenshot
     completion_text: str
     tokens: SampledTokens | None
+    """None if a scripted policy took the turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class SampleRequest:
-    """One turn that is to be sampled."""
+    """One turn to sample."""
 
     episode: UUID
-    """The rollout; a policy may keep state (KV cache) by it until `forget`."""
+    """The rollout. A policy may keep state (KV cache) under this id until `forget`."""
     task: Task
     history: tuple[PastTurn, ...]
     """Earlier turns, oldest first."""
@@ -55,12 +54,14 @@ class SampleRequest:
     """0: greedy."""
     max_tokens: int
     seed: int
-    """Same request, same seed, same policy: same completion, whatever else is in the batch."""
+    """Seeds every random number of this draw; the log records it as `Sampling.seed`. The same
+    policy, request and seed give the same completion, whatever else is in the batch. Not negative.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What the policy said."""
+    """One sampled turn."""
 
     text: str
     actions: tuple[TakenAction, ...]
@@ -74,18 +75,18 @@ class Policy(Protocol):
 
     @property
     def name(self) -> str:
-        """Model path for rows: a hub id, a folder, `oracle`."""
+        """The policy's name in events: a hub id, a folder, or `oracle`."""
         ...
 
     @property
     def version(self) -> int:
-        """Raised by every update of the weights; 0 at first."""
+        """Number of updates to the weights so far."""
         ...
 
     def sample(self, requests: Sequence[SampleRequest]) -> list[Completion]:
-        """One completion per request, in order, decoded as one batch."""
+        """One completion per request, in order."""
         ...
 
     def forget(self, episode: UUID) -> None:
-        """The episode is over: free what was kept for it. Unknown episodes are fine."""
+        """Free the state kept for a finished episode. Unknown episodes are ignored."""
         ...

@@ -1,4 +1,4 @@
-"""Which tasks a step trains: position and seed decide, so that a resumed run needs no iterator state."""
+"""Which tasks a step trains on: a function of seed and position, so there is no iterator state."""
 
 import random
 from collections.abc import Sequence
@@ -10,10 +10,7 @@ from producer.task import Task
 def batch_of_tasks(
     tasks: Sequence[Task], *, seed: int, batch: int, groups_per_batch: int
 ) -> list[Task]:
-    """The tasks of batch `batch` (from 0).
-
-    The list is walked in epochs, each in its own seeded order.
-    """
+    """The tasks of batch `batch` (from 0); every epoch over the list has its own seeded order."""
     first = batch * groups_per_batch
     return [_task_at(tasks, seed, position) for position in range(first, first + groups_per_batch)]
 
@@ -26,10 +23,7 @@ def _task_at(tasks: Sequence[Task], seed: int, position: int) -> Task:
 
 
 def episodes_of_tasks(tasks: Sequence[Task], num_episodes: int) -> list[tuple[Task, int]]:
-    """Evaluation episodes spread over the tasks as evenly as they go.
-
-    (task, number of episodes), tasks with none left out.
-    """
+    """(task, its share of `num_episodes`), as even as possible; tasks without a share left out."""
     each, extra = divmod(num_episodes, len(tasks))
     return [
         (task, each + (index < extra)) for index, task in enumerate(tasks) if each + (index < extra)

@@ -1,30 +1,30 @@
-"""From a configuration to a learner.
+"""Opens the learner and the environments that a configuration asks for.
 
-The only place that decides which policy runs; torch is imported here, when one needs it.
+The only place that decides which policy runs. It imports torch only if the policy needs it.
 """
 
-from collections.abc import Callable
 from pathlib import Path
-from uuid import UUID
 
 from producer.config import DEMO_POLICY, ORACLE_POLICY, RunConfig
+from producer.demo_policy.recipe import OnProgress
 from producer.environments.android_sim.device.sim import AndroidSim
 from producer.environments.blanked import BlankedEnvironment
 from producer.environments.environment import Environment
 from producer.errors import UsageError
 from producer.policy.learner import Learner
+from producer.policy.oracle import NoisyOracle
 from producer.rollouts.engine import EnvironmentFactory
 from producer.rollouts.plan import RolloutPlan
-
-OnProgress = Callable[[str, int, int, float | None], None]
-"""(policy, optimiser steps done, in all, loss) of the warm-up; no loss while demonstrations are
-drawn."""
 
 
 def open_policy(
     config: RunConfig, policies_dir: Path, on_progress: OnProgress
 ) -> tuple[Learner, EnvironmentFactory]:
-    """The learner, and what makes its environments. UsageError when the policy cannot be had."""
+    """The learner and the factory of its environments.
+
+    Warms the default policy up if `policies_dir` has none, reporting to `on_progress`.
+    UsageError or NotFoundError if the policy cannot be loaded.
+    """
     if config.model_name == ORACLE_POLICY:
         return _open_oracle(config)
     try:
@@ -35,24 +35,21 @@ def open_policy(
             f" --model-name {ORACLE_POLICY}"
         )
         raise UsageError(message) from None
-    from producer.policy.torch_policy.memory import keep_freed_memory
     from producer.policy.torch_policy.open import open_in_process
 
-    if config.model_name == DEMO_POLICY:
-        # Its matrices are so small that threads only wait for each other (tests.bench.threads):
-        # with the other core busy a hundred screens took 20 CPU-seconds with two threads and 0.4
-        # with one. Whole passes go side by side instead
-        # (producer.policy.torch_policy.cpu_parallel).
+    name = config.model_name
+    if name == DEMO_POLICY:
+        from producer.demo_policy.warm_up import ensure_demo_policy
+        from producer.policy.torch_policy.memory import keep_freed_memory
+
+        # The network is too small for parallel operations: with the other core busy, encoding a
+        # hundred screens took 20 CPU-seconds on two threads and 0.4 on one (tests.bench.threads).
+        # Whole passes run in parallel instead (producer.policy.torch_policy.cpu_parallel).
         torch.set_num_threads(1)
         keep_freed_memory()
-
-    folder = (
-        _warm_demo_policy(policies_dir, on_progress)
-        if config.model_name == DEMO_POLICY
-        else config.model_name
-    )
+        name = str(ensure_demo_policy(policies_dir, on_progress))
     learner = open_in_process(
-        folder,
+        name,
         lora_rank=config.lora_rank,
         renderer_name=config.renderer_name,
         seed=config.seed,
@@ -61,24 +58,15 @@ def open_policy(
     return learner, lambda _plan: _ablated(config, AndroidSim())
 
 
-def _warm_demo_policy(policies_dir: Path, on_progress: OnProgress) -> str:
-    from producer.demo_policy.warm_up import ensure_demo_policy
-
-    return str(ensure_demo_policy(policies_dir, on_progress))
-
-
 def _open_oracle(config: RunConfig) -> tuple[Learner, EnvironmentFactory]:
-    from producer.policy.oracle import NoisyOracle
-    from producer.policy.scripted import ScriptedLearner
+    oracle = NoisyOracle(noise=config.oracle_noise, seed=config.seed)
 
-    devices: dict[UUID, AndroidSim] = {}
+    def make_environment(plan: RolloutPlan) -> Environment:
+        device = AndroidSim()
+        oracle.attach(plan.id, device)
+        return _ablated(config, device)
 
-    def make(plan: RolloutPlan) -> Environment:
-        devices[plan.id] = AndroidSim()
-        return _ablated(config, devices[plan.id])
-
-    oracle = NoisyOracle(devices.__getitem__, noise=config.oracle_noise, seed=config.seed)
-    return ScriptedLearner(oracle, on_forget=lambda episode: devices.pop(episode, None)), make
+    return oracle, make_environment
 
 
 def _ablated(config: RunConfig, environment: Environment) -> Environment:

@@ -1,10 +1,8 @@
-"""How far a training is and how long it will take: the one progress function.
+"""Progress and remaining time of a training, its steps and its evaluations.
 
-Pure; fed with turns, asked for `Progress`.
-
-Work is counted in turns. A finished rollout counts its real turns on both sides, an unfinished one
-budgets `max_turns`, so does one that does not exist yet. A step is half rollouts, half training:
-its update counts as many turns as its rollouts. Progress never falls.
+Work is counted in turns. A finished rollout counts its actual turns; an unfinished or future one is
+expected to take `max_turns`. A step's update counts as many turns as its rollouts, so it is half of
+the step. Percentages never decrease. Pure: it reads no clock.
 """
 
 from dataclasses import dataclass, field
@@ -18,62 +16,63 @@ class Unit:
 
     num_rollouts: int
     max_turns: int
-    """Budget of one rollout."""
+    """Of one rollout."""
     is_step: bool
     finished_rollouts: int = 0
     finished_turns: int = 0
     """Turns of finished rollouts."""
     running_turns: int = 0
-    """Turns taken by rollouts that are not finished."""
+    """Turns taken by unfinished rollouts."""
     is_trained: bool = False
-    """For a step: its update is done."""
+    """The step's update is done."""
     highest_percent: float = 0.0
 
     @property
     def expected_turns(self) -> int:
-        """Turns of its rollouts, as known now."""
+        """Turns that its rollouts are expected to take in all."""
         return (
             self.finished_turns
             + max(0, self.num_rollouts - self.finished_rollouts) * self.max_turns
         )
 
     @property
+    def taken_turns(self) -> int:
+        """Turns taken so far, at most `expected_turns`."""
+        return min(self.finished_turns + self.running_turns, self.expected_turns)
+
+    @property
     def total(self) -> float:
-        """All of its work, in turns."""
+        """Its work in turns, the update included."""
         return self.expected_turns * (2 if self.is_step else 1)
 
     @property
     def done(self) -> float:
         """Work done, in turns."""
-        turns = min(self.finished_turns + self.running_turns, self.expected_turns)
-        return turns + (self.expected_turns if self.is_step and self.is_trained else 0)
+        update = self.expected_turns if self.is_step and self.is_trained else 0
+        return self.taken_turns + update
 
     @property
     def rollout_percent(self) -> float:
         """Progress of the rollouts alone."""
-        return (
-            100.0
-            if not self.expected_turns
-            else 100.0
-            * min(self.finished_turns + self.running_turns, self.expected_turns)
-            / self.expected_turns
-        )
+        return 100.0 * self.taken_turns / self.expected_turns if self.expected_turns else 100.0
 
 
 @dataclass(slots=True)
 class ProgressTracker:
-    """The units of a training, in order; those that do not exist yet are budgeted."""
+    """Progress over all units of a training, those that have not started included."""
 
     concurrency: int
     """Rollouts that run at once."""
     units: list[Unit] = field(default_factory=list)
     turn_seconds: float = 0.0
+    """Summed over `num_turns` turns."""
     num_turns: int = 0
     elapsed_s: float = 0.0
+    """Since the training started; set by its owner."""
     highest_percent: float = 0.0
 
     def turn_taken(self, seconds: float, num_turns: int) -> None:
-        """These turns took so long together."""
+        """Record `num_turns` turns that took `seconds` in all."""
         self.turn_seconds += seconds
         self.num_turns += num_turns
 
@@ -91,7 +90,7 @@ class ProgressTracker:
         return self._progress(self.highest_percent, total - done)
 
     def finished(self) -> Progress:
-        """Progress of whatever is done."""
+        """100 %, nothing remaining."""
         return self._progress(100.0, 0.0)
 
     def _progress(self, percent: float, remaining_turns: float) -> Progress:

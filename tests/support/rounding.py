@@ -1,9 +1,7 @@
-"""How far two float32 computations of one number may differ.
+"""Bounds for the difference of two float32 computations of the same number.
 
-From the dtype, the magnitude and the number of terms.
-
-A bound that was measured on one processor fails on the next, whose matrix products add up in
-another order.
+Derived from dtype, magnitude and number of terms: a bound measured on one processor fails on the
+next, whose matrix products add up in another order.
 """
 
 import math

@@ -5,15 +5,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from producer.demo_policy.imitation import Phase
-from producer.demo_policy.warm_up import WarmUpRecipe, ensure_demo_policy
+from producer.demo_policy.recipe import ImitationPhase, WarmUpRecipe
+from producer.demo_policy.warm_up import ensure_demo_policy
 
 BARELY_WARM = WarmUpRecipe(
     task_ids=("train_01_open_settings",),
     num_episodes=60,
     max_turns=3,
-    seeing_steps=40,
-    phases=(Phase(25, episodes_per_batch=8, pointings_per_batch=4),),
+    alignment_steps=40,
+    imitation_phases=(ImitationPhase(num_steps=25, episodes_per_batch=8, grounding_per_batch=4),),
 )
 
 

@@ -1,4 +1,1 @@
-"""A Learner on transformers and peft.
-
-Everything that imports torch for sampling and training is in here.
-"""
+"""A Learner on transformers and peft: everything that imports torch to sample or train."""

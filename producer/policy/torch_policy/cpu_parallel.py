@@ -1,10 +1,9 @@
-"""Work on the processor side by side, a thread each.
+"""Data parallelism over CPU threads.
 
-Of small matrices two passes at once are faster than each on two threads.
-
-Work that is divided alike however many lanes there are, and whose parts are summed in their order,
-has the same bits on any number of them: an update and the warm-up do. Where a batch is divided by
-the number of lanes (sampling, new screens) parts agree up to rounding.
+For small matrices two passes on a thread each are faster than one pass after the other on two.
+Results are bit-identical for any number of workers when the split does not depend on that number
+and partial results are added in order: updates and the warm-up do so. Sampling and screen encoding
+split their batch by the number of workers, so their results agree up to rounding.
 """
 
 import os
@@ -21,10 +20,7 @@ Result = TypeVar("Result")
 
 
 def num_workers(device: torch.device) -> int:
-    """How many times torch's own threads fit on this process's cores.
-
-    1 on an accelerator, which has its own order of work.
-    """
+    """Cores of this process divided by torch's threads per operation; 1 on an accelerator."""
     if device.type != "cpu":
         return 1
     num_cores = (
@@ -36,17 +32,15 @@ def num_workers(device: torch.device) -> int:
 def parallel_map(
     work: Callable[[Item], Result], items: Iterable[Item], device: torch.device
 ) -> Iterator[Result]:
-    """`work` of every item, in the items' order, with the caller's grad mode.
+    """`map(work, items)` on `num_workers(device)` threads, under the caller's grad mode.
 
-    What `work` raises is raised here.
-
-    With one lane each item is worked on when its result is asked for. `work` shares nothing that is
-    written without a lock: gradients are returned, not accumulated.
+    Re-raises what `work` raises. With one worker it is lazy. `work` must not write shared state
+    without a lock: it returns gradients instead of accumulating them.
     """
-    waiting = list(items)
-    workers = min(num_workers(device), len(waiting))
+    pending = list(items)
+    workers = min(num_workers(device), len(pending))
     if workers <= 1:
-        yield from map(work, waiting)
+        yield from map(work, pending)
         return
     with_grad = torch.is_grad_enabled()
 
@@ -54,18 +48,18 @@ def parallel_map(
         with torch.set_grad_enabled(with_grad):
             return work(item)
 
-    with ThreadPoolExecutor(workers, thread_name_prefix="lane") as pool:
-        yield from pool.map(in_worker, waiting)
+    with ThreadPoolExecutor(workers, thread_name_prefix="cpu-parallel") as pool:
+        yield from pool.map(in_worker, pending)
 
 
 def split_evenly(items: Sequence[Item], num_parts: int) -> list[Sequence[Item]]:
-    """The items in order, in at most `num_parts` parts of about the same size, none empty."""
+    """The items in order, in at most `num_parts` non-empty parts; sizes differ by at most one."""
     bounds = [len(items) * part // num_parts for part in range(num_parts + 1)]
     return [items[start:end] for start, end in pairwise(bounds) if start < end]
 
 
 def add_gradients(parameters: Sequence[nn.Parameter], gradients: Sequence[Tensor | None]) -> None:
-    """Onto what the parameters have so far; None: the loss does not depend on that one."""
+    """Add to the parameters' `.grad`; None where the loss does not depend on a parameter."""
     for parameter, gradient in zip(parameters, gradients, strict=True):
         if gradient is not None:
             parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient

@@ -1,9 +1,7 @@
-"""Where each running episode stands in the policy.
+"""The state that the policy keeps of each running episode: its cache slot and where its tokens end.
 
-Its cache slot, what was said last, and how it goes on with a new screen.
-
-What was not kept (an update made it stale, the process is new) is built again from the recorded
-turns. Episodes that said and saw the same so far share one prefill.
+State that was dropped (after an update or a restart) is rebuilt from the recorded turns. Episodes
+with the same tokens and screens so far share one prefill.
 """
 
 from dataclasses import dataclass
@@ -11,143 +9,158 @@ from hashlib import sha256
 from uuid import UUID
 
 from producer.policy.policy import SampledTokens, SampleRequest
-from producer.policy.torch_policy.forward import Chunk
-from producer.policy.torch_policy.kv_cache import EpisodeCaches, WorkingCache
+from producer.policy.torch_policy.forward import Segment
+from producer.policy.torch_policy.kv_cache import EpisodeCaches
 from producer.policy.torch_policy.render import Renderer
-from producer.policy.torch_policy.sample import Drawn, Prefilled
+from producer.policy.torch_policy.sampling import DecodedBatch, SampledCompletion
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder, ScreenFeatures
 from producer.policy.torch_policy.sequences import join_turns
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """What is kept of an episode between two turns."""
+class EpisodeState:
+    """An episode between two turns."""
 
     slot: int
     num_cached: int
     next_position: int
     """Rope position of `last_token`."""
     last_token: int
-    """Drawn last and not in the cache yet."""
+    """Sampled last, not in the cache yet."""
     num_turns: int
-    said_so_far: bytes
-    """Digest of all tokens and screens up to and with the last turn."""
+    digest: bytes
+    """Hash of all tokens and screens up to and including the last turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One request ready to be run."""
+    """A request as network input."""
 
     new_tokens: list[int]
-    """The turn's own prompt tokens, as they are recorded."""
+    """The turn's own prompt tokens, as the log records them."""
     extends: int | None
-    chunk: Chunk
-    """What the network has yet to see: more than `new_tokens`."""
+    """Turn that the prompt extends; None: `new_tokens` is the whole prompt."""
+    segment: Segment
+    """What is not in the cache yet: `new_tokens`, and before them what the cache lacks."""
     slot: int | None
     num_cached: int
     digest: bytes
-    """Same digest: same prompt, token by token and screen by screen."""
+    """Equal digests: equal prompts, token by token and screen by screen."""
 
 
 class Episodes:
-    """Turns requests into prompts and keeps what was computed. Not thread-safe."""
+    """Turns requests into prompts and keeps each episode's state. Not thread-safe."""
 
     def __init__(self, renderer: Renderer, encoder: ScreenEncoder, caches: EpisodeCaches) -> None:
         self._renderer = renderer
         self._encoder = encoder
         self._caches = caches
-        self._kept: dict[UUID, Kept] = {}
+        self._states: dict[UUID, EpisodeState] = {}
 
-    def prompt(self, request: SampleRequest, seen: ScreenFeatures) -> Prompt:
-        """How this request's prompt continues what is kept; `seen` is its screenshot."""
+    def prompt(self, request: SampleRequest, screen: ScreenFeatures) -> Prompt:
+        """The request's prompt; `screen` is its screenshot, encoded.
+
+        ValueError if the last turn has no tokens.
+        """
         if not request.history:
             self.forget(request.episode)
-            tokens = self._renderer.first_turn(request.task.description, seen.grid)
-            return Prompt(tokens, None, Chunk(tokens, [seen]), None, 0, _digest(b"", tokens, seen))
+            tokens = self._renderer.first_turn(request.task.description, screen.grid)
+            return Prompt(
+                new_tokens=tokens,
+                extends=None,
+                segment=Segment(tokens, [screen]),
+                slot=None,
+                num_cached=0,
+                digest=_digest(b"", tokens, screen),
+            )
         previous = request.history[-1].tokens
         if previous is None:
             message = (
-                f"episode {request.episode} has a turn without tokens, so another policy began it;"
-                " only that one can go on with it"
+                f"episode {request.episode} cannot continue: another policy took its last turn and"
+                " recorded no tokens; continue it with that policy"
             )
             raise ValueError(message)
-        tokens = self._renderer.next_turn(seen.grid, stopped=previous.stop_reason == "stop")
-        kept = self._kept.get(request.episode)
-        if kept is None or kept.num_turns != len(request.history):
-            return self._from_records(request, tokens, seen)
-        chunk = Chunk([kept.last_token, *tokens], [seen], kept.next_position)
-        digest = _digest(kept.said_so_far, tokens, seen)
-        return Prompt(tokens, len(request.history), chunk, kept.slot, kept.num_cached, digest)
+        tokens = self._renderer.next_turn(screen.grid, stopped=previous.stop_reason == "stop")
+        state = self._states.get(request.episode)
+        if state is None or state.num_turns != len(request.history):
+            return self._rebuilt_prompt(request, tokens, screen)
+        return Prompt(
+            new_tokens=tokens,
+            extends=len(request.history),
+            segment=Segment([state.last_token, *tokens], [screen], state.next_position),
+            slot=state.slot,
+            num_cached=state.num_cached,
+            digest=_digest(state.digest, tokens, screen),
+        )
 
-    def keep(
-        self,
-        requests: list[SampleRequest],
-        prompts: list[Prompt],
-        drawn: list[Drawn],
-        after: Prefilled,
-        working: WorkingCache,
+    def store(
+        self, requests: list[SampleRequest], prompts: list[Prompt], decoded: DecodedBatch
     ) -> None:
-        """Remember the batch, row by row.
-
-        `after` is where each stood when its prompt was run, `working` what its cache holds now.
-        """
+        """Keep the state of every row after its turn."""
         slots = []
-        for row, (request, prompt, said) in enumerate(zip(requests, prompts, drawn, strict=True)):
+        for row, (request, prompt, completion) in enumerate(
+            zip(requests, prompts, decoded.completions, strict=True)
+        ):
             slots.append(self._caches.allocate() if prompt.slot is None else prompt.slot)
-            num_said = len(said.tokens) - 1
-            self._kept[request.episode] = Kept(
+            num_appended = len(completion.tokens) - 1
+            self._states[request.episode] = EpisodeState(
                 slot=slots[-1],
-                num_cached=after.num_cached[row] + num_said,
-                next_position=after.ends[row] + num_said,
-                last_token=said.tokens[-1],
+                num_cached=decoded.prefilled.num_cached[row] + num_appended,
+                next_position=decoded.prefilled.next_positions[row] + num_appended,
+                last_token=completion.tokens[-1],
                 num_turns=len(request.history) + 1,
-                said_so_far=_digest(prompt.digest, list(said.tokens), None),
+                digest=_digest(prompt.digest, list(completion.tokens), None),
             )
-        self._caches.put(slots, working)
+        self._caches.store(slots, decoded.cache)
 
     def forget(self, episode: UUID) -> None:
-        """Free what is kept of it."""
-        kept = self._kept.pop(episode, None)
-        if kept is not None:
-            self._caches.release(kept.slot)
+        """Free the episode's state, if there is any."""
+        state = self._states.pop(episode, None)
+        if state is not None:
+            self._caches.release(state.slot)
 
     def forget_all(self) -> None:
-        """The weights changed: what is kept belongs to the old ones."""
-        for episode in list(self._kept):
+        """Free every state: after an update they belong to the old weights."""
+        for episode in list(self._states):
             self.forget(episode)
 
-    def _from_records(
-        self, request: SampleRequest, tokens: list[int], seen: ScreenFeatures
+    def _rebuilt_prompt(
+        self, request: SampleRequest, tokens: list[int], screen: ScreenFeatures
     ) -> Prompt:
         self.forget(request.episode)
         turns = [
             (turn.screenshot, turn.tokens) for turn in request.history if turn.tokens is not None
         ]
-        said = join_turns(turns)[-1]
-        past = self._encoder.encode(said.screenshots)
+        sequence = join_turns(turns)[-1]
+        past = self._encoder.encode(sequence.screenshots)
         digest = b""
-        for (_, recorded), screen in zip(turns[-len(past) :], past, strict=True):
-            digest = _digest(
-                _digest(digest, list(recorded.prompt_tokens), screen),
-                list(recorded.completion_tokens),
-                None,
-            )
-        chunk = Chunk([*said.tokens, *tokens], [*past, seen])
-        return Prompt(tokens, len(request.history), chunk, None, 0, _digest(digest, tokens, seen))
+        for (_, recorded), past_screen in zip(turns[-len(past) :], past, strict=True):
+            digest = _digest(digest, list(recorded.prompt_tokens), past_screen)
+            digest = _digest(digest, list(recorded.completion_tokens), None)
+        return Prompt(
+            new_tokens=tokens,
+            extends=len(request.history),
+            segment=Segment([*sequence.tokens, *tokens], [*past, screen]),
+            slot=None,
+            num_cached=0,
+            digest=_digest(digest, tokens, screen),
+        )
 
 
-def sampled_tokens(prompt: Prompt, drawn: Drawn, num_images: int) -> SampledTokens:
+def sampled_tokens(
+    prompt: Prompt, completion: SampledCompletion, num_prompt_images: int
+) -> SampledTokens:
     """A turn as the log records it."""
     return SampledTokens(
-        prompt.extends,
-        tuple(prompt.new_tokens),
-        num_images,
-        drawn.tokens,
-        drawn.logprobs,
-        drawn.stop_reason,
+        prompt_extends=prompt.extends,
+        prompt_tokens=tuple(prompt.new_tokens),
+        num_prompt_images=num_prompt_images,
+        completion_tokens=completion.tokens,
+        completion_logprobs=completion.logprobs,
+        stop_reason=completion.stop_reason,
     )
 
 
-def _digest(so_far: bytes, tokens: list[int], seen: ScreenFeatures | None) -> bytes:
-    screen = "" if seen is None else seen.key
-    return sha256(so_far + f"{tokens}{screen}".encode()).digest()
+def _digest(previous: bytes, tokens: list[int], screen: ScreenFeatures | None) -> bytes:
+    ref = "" if screen is None else screen.ref
+    return sha256(previous + f"{tokens}{ref}".encode()).digest()

@@ -1,95 +1,92 @@
-"""Tokens and screens into the language model.
+"""Forward pass of the language model over tokens and screens.
 
-Embeddings with image features in place, rope positions, padding to one batch.
+Pads segments to one batch, computes their rope positions and puts image features in place.
 
-Axes: B rows, T tokens (padded on the right), D text dimension, N tokens of one image, V vocabulary.
+Axes: B rows, T tokens (padded on the right), D text dimension, N tokens of one image, V vocabulary,
+C cache positions.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from producer.policy.torch_policy.kv_cache import WorkingCache
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.render import rope_positions
 from producer.policy.torch_policy.screen_encoder import ScreenFeatures
 
 
-class LayerCache(Protocol):
-    """What the language model's attention asks of a cache."""
-
-    def update(self, keys_BHTD: Tensor, values_BHTD: Tensor, layer: int) -> tuple[Tensor, Tensor]:
-        """Add a layer's new keys and values; what it shall attend to."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class Segment:
     """Consecutive tokens of one sequence."""
 
     tokens: list[int]
-    seen: list[ScreenFeatures]
+    screens: list[ScreenFeatures]
     """In the order of their placeholders in `tokens`."""
-    start: int = 0
+    start_position: int = 0
     """Rope position of the first token."""
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """Chunks padded on the right."""
+class PaddedBatch:
+    """Segments padded on the right."""
 
     tokens_BT: Tensor
     positions_3BT: Tensor
-    seen: list[ScreenFeatures]
+    screens: list[ScreenFeatures]
     """Of all rows, row by row."""
     lengths: list[int]
-    ends: list[int]
+    """Tokens per row, without padding."""
+    next_positions: list[int]
     """Rope position after each row's last token."""
 
 
-def pad(chunks: Sequence[Chunk], network: Network) -> Batch:
-    """One batch of the chunks."""
-    lengths = [len(chunk.tokens) for chunk in chunks]
-    tokens_BT = np.zeros((len(chunks), max(lengths)), dtype=np.int64)
+def pad_segments(segments: Sequence[Segment], network: Network) -> PaddedBatch:
+    """The segments as one batch on the network's device."""
+    lengths = [len(segment.tokens) for segment in segments]
+    tokens_BT = np.zeros((len(segments), max(lengths)), dtype=np.int64)
     positions_3BT = np.zeros((3, *tokens_BT.shape), dtype=np.int64)
-    ends = []
-    for row, chunk in enumerate(chunks):
-        tokens_BT[row, : lengths[row]] = chunk.tokens
-        grids = [seen.grid for seen in chunk.seen]
-        positions_3BT[:, row, : lengths[row]], end = rope_positions(
-            chunk.tokens, network.image_token, grids, chunk.start
+    next_positions = []
+    for row, segment in enumerate(segments):
+        tokens_BT[row, : lengths[row]] = segment.tokens
+        positions_3BT[:, row, : lengths[row]], next_position = rope_positions(
+            segment.tokens,
+            image_token=network.image_token,
+            grids=[screen.grid for screen in segment.screens],
+            start=segment.start_position,
         )
-        ends.append(end)
-    seen = [seen for chunk in chunks for seen in chunk.seen]
-    device = network.device
-    return Batch(
-        torch.from_numpy(tokens_BT).to(device),
-        torch.from_numpy(positions_3BT).to(device),
-        seen,
-        lengths,
-        ends,
+        next_positions.append(next_position)
+    return PaddedBatch(
+        tokens_BT=torch.from_numpy(tokens_BT).to(network.device),
+        positions_3BT=torch.from_numpy(positions_3BT).to(network.device),
+        screens=[screen for segment in segments for screen in segment.screens],
+        lengths=lengths,
+        next_positions=next_positions,
     )
 
 
 def hidden_states(
-    network: Network, batch: Batch, cache: LayerCache | None = None, mask_B1TC: Tensor | None = None
+    network: Network,
+    batch: PaddedBatch,
+    cache: WorkingCache | None = None,
+    mask_B1TC: Tensor | None = None,
 ) -> Tensor:
     """Last hidden states [B, T, D].
 
-    Without a cache attention is causal over the rows themselves (padding stands after all that
-    counts).
+    Without a cache attention is causal within each row; padding comes last, so it is not attended
+    to.
     """
     embeddings_BTD = network.base.get_input_embeddings()(batch.tokens_BT)
     is_image_BT = None
     deepstack = None
-    if batch.seen:
+    if batch.screens:
         is_image_BT = batch.tokens_BT == network.image_token
-        embeddings_BTD[is_image_BT] = torch.cat([seen.features_ND for seen in batch.seen])
-        if len(batch.seen[0].deepstack_LND):
-            deepstack = list(torch.cat([seen.deepstack_LND for seen in batch.seen], dim=1))
+        embeddings_BTD[is_image_BT] = torch.cat([screen.features_ND for screen in batch.screens])
+        if len(batch.screens[0].deepstack_LND):
+            deepstack = list(torch.cat([screen.deepstack_LND for screen in batch.screens], dim=1))
     output = network.language_model(
         inputs_embeds=embeddings_BTD,
         position_ids=batch.positions_3BT,
@@ -103,7 +100,7 @@ def hidden_states(
     return hidden
 
 
-def logits_of(network: Network, hidden: Tensor) -> Tensor:
+def compute_logits(network: Network, hidden: Tensor) -> Tensor:
     """[..., D] to [..., V] in float32."""
     logits: Tensor = network.base.lm_head(hidden)
     return logits.float()

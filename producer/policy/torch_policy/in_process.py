@@ -1,61 +1,42 @@
-"""The policy in the trainer's process.
+"""The policy in the trainer's process: samples with transformers, trains with peft.
 
-Transformers and peft, sampled as a batch in each lane, trained by policy gradient.
-
-Implements `Learner`. Called from one thread; blocks while it computes, on as many cores as there
-are (`lanes`). What it keeps of running episodes is bounded by how many run and is dropped when the
-weights change, so a completion's log-probs always belong to one version.
+Called from one thread; blocks while it computes, on all cores (`cpu_parallel`). The state it keeps
+of running episodes is bounded by how many run, and dropped when the weights change: a completion's
+log-probs always belong to one version.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 from uuid import UUID
 
 import torch
 
-from producer.environments.environment import Screenshot
+from producer.codecs.codec import Codec
 from producer.policy.learner import Trajectory, UpdateResult, UpdateSettings
 from producer.policy.policy import Completion, SampleRequest
 from producer.policy.torch_policy.cpu_parallel import num_workers, parallel_map
 from producer.policy.torch_policy.episodes import Episodes, Prompt, sampled_tokens
-from producer.policy.torch_policy.kv_cache import EpisodeCaches, WorkingCache
-from producer.policy.torch_policy.merged import adapter_merged
+from producer.policy.torch_policy.kv_cache import EpisodeCaches
+from producer.policy.torch_policy.merged_adapter import merged_adapter
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.render import Renderer
-from producer.policy.torch_policy.sample import Draw, Drawn, Prefilled, decode, prefill
+from producer.policy.torch_policy.sampling import (
+    DecodedBatch,
+    SampledCompletion,
+    SamplingParameters,
+    decode,
+    prefill,
+)
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder
 from producer.policy.torch_policy.state import load_state, save_checkpoint, save_state
 from producer.policy.torch_policy.update import make_optimizer, policy_gradient
-from schemas.turn import TakenAction
-
-
-class Codec(Protocol):
-    """How this policy's family writes actions."""
-
-    def parse(self, text: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
-        """The actions of a completion; what cannot be understood is an action with an error."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class _Said:
-    """What came of a part of a batch, row by row."""
-
-    drawn: list[Drawn]
-    after: Prefilled
-    working: WorkingCache
 
 
 class InProcessPolicy:
     """A `Learner` on this machine's processor or accelerator."""
 
     def __init__(self, network: Network, codec: Codec, system_prompt: str | None = None) -> None:
-        """`system_prompt`: what the policy is told about its tools; None.
-
-        It was trained to know.
-        """
+        """`system_prompt` describes the tools; None for a policy that was trained to know them."""
         self._network = network
         self._codec = codec
         self._encoder = ScreenEncoder(network.base.model.visual, network.processor)
@@ -67,7 +48,7 @@ class InProcessPolicy:
 
     @property
     def name(self) -> str:
-        """Folder or hub id of the base."""
+        """Folder or hub id of the base network."""
         return self._network.name
 
     @property
@@ -77,19 +58,19 @@ class InProcessPolicy:
 
     @torch.no_grad()
     def sample(self, requests: Sequence[SampleRequest]) -> list[Completion]:
-        """One completion per request, all decoded at once; equal prompts are prefilled once."""
+        """One completion per request, decoded as one batch; equal prompts are prefilled once."""
         if not requests:
             return []
-        seen = self._encoder.encode([request.screenshot for request in requests])
+        screens = self._encoder.encode([request.screenshot for request in requests])
         prompts = [
             self._episodes.prompt(request, screen)
-            for request, screen in zip(requests, seen, strict=True)
+            for request, screen in zip(requests, screens, strict=True)
         ]
-        with adapter_merged(self._network):
-            drawn = self._draw(list(requests), prompts)
+        with merged_adapter(self._network):
+            completions = self._decode_all(list(requests), prompts)
         return [
-            self._completion(request, prompt, said)
-            for request, prompt, said in zip(requests, prompts, drawn, strict=True)
+            self._parsed(request, prompt, completion)
+            for request, prompt, completion in zip(requests, prompts, completions, strict=True)
         ]
 
     def forget(self, episode: UUID) -> None:
@@ -97,9 +78,9 @@ class InProcessPolicy:
         self._episodes.forget(episode)
 
     def update(self, trajectories: Sequence[Trajectory], settings: UpdateSettings) -> UpdateResult:
-        """One batch of policy gradient.
+        """One policy-gradient update.
 
-        Running episodes go on with the new weights from their records.
+        Running episodes continue under the new weights, rebuilt from their records.
         """
         result = policy_gradient(
             self._network, self._encoder, self._optimizer, trajectories, settings
@@ -109,79 +90,73 @@ class InProcessPolicy:
         return result
 
     def save_state(self, folder: Path) -> None:
-        """Adapter, optimiser and version into an existing folder, synced."""
+        """Write adapter, optimiser and version into an existing folder, synced."""
         save_state(folder, self._network, self._optimizer, self._version)
 
     def load_state(self, folder: Path) -> None:
-        """The inverse, bit for bit."""
+        """Restore what `save_state` wrote, bit for bit."""
         self._version = load_state(folder, self._network, self._optimizer)
         self._episodes.forget_all()
 
     def save_checkpoint(self, folder: Path) -> str:
-        """The adapter in PEFT's layout; the sha256 of its weights file."""
+        """Write the adapter in PEFT's layout; returns the sha256 of its weights file."""
         return save_checkpoint(folder, self._network)
 
-    def _draw(self, requests: list[SampleRequest], prompts: list[Prompt]) -> list[Drawn]:
-        parts = _share(prompts, num_workers(self._network.device))
-        draws = [
-            Draw(request.temperature, request.max_tokens, request.seed) for request in requests
+    def _decode_all(
+        self, requests: list[SampleRequest], prompts: list[Prompt]
+    ) -> list[SampledCompletion]:
+        device = self._network.device
+        parts = _partition_rows(prompts, num_workers(device))
+        parameters = [
+            SamplingParameters(request.temperature, request.max_tokens, request.seed)
+            for request in requests
         ]
 
-        def run(rows: list[int]) -> _Said:
-            return self._run([prompts[row] for row in rows], [draws[row] for row in rows])
+        def decode_rows(rows: list[int]) -> DecodedBatch:
+            return self._decode([prompts[row] for row in rows], [parameters[row] for row in rows])
 
-        drawn: dict[int, Drawn] = {}
-        for rows, said in zip(parts, parallel_map(run, parts, self._network.device), strict=True):
-            self._episodes.keep(
-                [requests[row] for row in rows],
-                [prompts[row] for row in rows],
-                said.drawn,
-                said.after,
-                said.working,
+        completions: dict[int, SampledCompletion] = {}
+        for rows, decoded in zip(parts, parallel_map(decode_rows, parts, device), strict=True):
+            self._episodes.store(
+                [requests[row] for row in rows], [prompts[row] for row in rows], decoded
             )
-            drawn.update(zip(rows, said.drawn, strict=True))
-        return [drawn[row] for row in range(len(requests))]
+            completions.update(zip(rows, decoded.completions, strict=True))
+        return [completions[row] for row in range(len(requests))]
 
-    def _run(self, prompts: list[Prompt], draws: list[Draw]) -> _Said:
+    def _decode(self, prompts: list[Prompt], parameters: list[SamplingParameters]) -> DecodedBatch:
         distinct = list({prompt.digest: prompt for prompt in reversed(prompts)}.values())
         row_of = {prompt.digest: row for row, prompt in enumerate(distinct)}
-        max_tokens = max(draw.max_tokens for draw in draws)
         capacity = (
             max(prompt.num_cached for prompt in distinct)
-            + max(len(prompt.chunk.tokens) for prompt in distinct)
-            + max_tokens
+            + max(len(prompt.segment.tokens) for prompt in distinct)
+            + max(one.max_tokens for one in parameters)
         )
-        shared = self._caches.take([prompt.slot for prompt in distinct], capacity)
+        shared = self._caches.load([prompt.slot for prompt in distinct], capacity)
         prefilled = prefill(
             self._network,
             shared,
-            [prompt.chunk for prompt in distinct],
+            [prompt.segment for prompt in distinct],
             [prompt.num_cached for prompt in distinct],
         )
         rows = [row_of[prompt.digest] for prompt in prompts]
-        each = Prefilled(
-            prefilled.logits_BV[rows],
-            [prefilled.num_cached[row] for row in rows],
-            [prefilled.ends[row] for row in rows],
+        return decode(
+            self._network, shared.select_rows(rows), prefilled.select_rows(rows), parameters
         )
-        working = shared.rows(rows)
-        return _Said(decode(self._network, working, each, draws), each, working)
 
-    def _completion(self, request: SampleRequest, prompt: Prompt, drawn: Drawn) -> Completion:
-        text = self._network.processor.tokenizer.decode(drawn.tokens, skip_special_tokens=True)
-        screenshot: Screenshot = request.screenshot
-        actions = self._codec.parse(text, screenshot.width_px, screenshot.height_px)
-        return Completion(text, actions, sampled_tokens(prompt, drawn, self._num_images(request)))
+    def _parsed(
+        self, request: SampleRequest, prompt: Prompt, completion: SampledCompletion
+    ) -> Completion:
+        text = self._network.processor.tokenizer.decode(completion.tokens, skip_special_tokens=True)
+        screenshot = request.screenshot
+        return Completion(
+            text=text,
+            actions=self._codec.parse(text, screenshot.width_px, screenshot.height_px),
+            tokens=sampled_tokens(prompt, completion, num_prompt_images=len(request.history) + 1),
+        )
 
-    def _num_images(self, request: SampleRequest) -> int:
-        return len(request.history) + 1
 
-
-def _share(prompts: Sequence[Prompt], num_parts: int) -> list[list[int]]:
-    """Indices of the prompts in at most `num_parts` parts of about the same size.
-
-    Equal prompts stay together.
-    """
+def _partition_rows(prompts: Sequence[Prompt], num_parts: int) -> list[list[int]]:
+    """Row indices in at most `num_parts` parts of similar size; equal prompts share a part."""
     same: dict[bytes, list[int]] = {}
     for index, prompt in enumerate(prompts):
         same.setdefault(prompt.digest, []).append(index)

@@ -1,25 +1,26 @@
-"""What torch frees stays with the process, to be used again.
+"""Keeps freed memory in the process, so that the next tensor reuses it.
 
-glibc hands a large block back to the kernel as soon as it is freed, and the next tensor of the same
-size is faulted in page by page; and it gives every thread a heap of its own. What both cost a small
-policy is in docs/decisions/policy.md.
+By default glibc returns a large block to the kernel when it is freed, so the next tensor of that
+size is page-faulted in again, and it gives every thread its own heap. docs/decisions/policy.md has
+what both cost a small policy. Imports no torch, so that it can run first.
 """
 
 import ctypes
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 """Parameters of mallopt(3)."""
-_ALL = 2**31 - 1
-_LARGEST_OF_OLD_GLIBC = 2**25
+_UNLIMITED = 2**31 - 1
+_OLD_GLIBC_MAX = 2**25
+"""The largest mmap threshold that older glibc accepts."""
 
 
 def keep_freed_memory() -> bool:
-    """For the rest of the process, from its one heap.
+    """Never return freed memory to the kernel, and use one heap for all threads.
 
-    False where the C library has no such switch (it is not glibc).
+    Applies to the rest of the process. False if the C library does not support it (not glibc).
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:
         return False
-    is_set = mallopt(_MMAP_THRESHOLD, _ALL) or mallopt(_MMAP_THRESHOLD, _LARGEST_OF_OLD_GLIBC)
-    return bool(is_set and mallopt(_TRIM_THRESHOLD, _ALL) and mallopt(_ARENA_MAX, 1))
+    is_set = mallopt(_MMAP_THRESHOLD, _UNLIMITED) or mallopt(_MMAP_THRESHOLD, _OLD_GLIBC_MAX)
+    return bool(is_set and mallopt(_TRIM_THRESHOLD, _UNLIMITED) and mallopt(_ARENA_MAX, 1))

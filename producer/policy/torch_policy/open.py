@@ -1,4 +1,4 @@
-"""Opens a policy by name for training in this process, with the codec of its family."""
+"""Opens a policy by name to sample and train in this process, with the codec of its family."""
 
 from pathlib import Path
 
@@ -7,28 +7,33 @@ from producer.codecs.compact import COMPACT_MARK, CompactCodec
 from producer.codecs.qwen import QwenCodec
 from producer.errors import UsageError
 from producer.policy.torch_policy.in_process import InProcessPolicy
-from producer.policy.torch_policy.network import load_network
+from producer.policy.torch_policy.loading import load_network
 
-QWEN_INSTRUCTIONS = """You operate a phone by its screenshots. Each turn you see the screen and answer with one tool call:
+QWEN_SYSTEM_PROMPT = """\
+You operate a phone by its screenshots. Each turn you see the screen and answer with one tool call:
 <tool_call>
 {"name": "mobile_use", "arguments": {"action": ACTION, ...}}
 </tool_call>
-Actions: click, long_press (coordinate [x, y]; long_press also time in seconds); swipe (coordinate, coordinate2); type (text);
-system_button (button: Back, Home, Menu); open (text: package name); wait (time); answer (text); terminate (status: success or failure).
-Coordinates run from 0 to 1000 on each axis, from the top left. Call terminate when the task is done or cannot be done."""
+Actions: click, long_press (coordinate [x, y]; long_press also time in seconds); \
+swipe (coordinate, coordinate2); type (text);
+system_button (button: Back, Home, Menu); open (text: package name); wait (time); \
+answer (text); terminate (status: success or failure).
+Coordinates run from 0 to 1000 on each axis, from the top left. \
+Call terminate when the task is done or cannot be done."""
 
 
 def open_in_process(
     folder: str, *, lora_rank: int, renderer_name: str, seed: int, adapter: Path | None = None
 ) -> InProcessPolicy:
-    """The policy with a fresh adapter, or with `adapter`.
+    """The policy of a folder or hub id, with a fresh adapter or the saved `adapter`.
 
-    UsageError for an unknown renderer, NotFoundError for no such policy.
+    NotFoundError if there is no such policy or adapter, UsageError if it is not a Qwen3-VL policy
+    or the renderer is unknown.
     """
     network = load_network(folder, lora_rank, seed, adapter)
     codec = _codec(renderer_name, is_compact=(Path(folder) / COMPACT_MARK).is_file())
     return InProcessPolicy(
-        network, codec, QWEN_INSTRUCTIONS if isinstance(codec, QwenCodec) else None
+        network, codec, QWEN_SYSTEM_PROMPT if isinstance(codec, QwenCodec) else None
     )
 
 
@@ -41,5 +46,5 @@ def _codec(renderer_name: str, *, is_compact: bool) -> Codec:
         case "qwen":
             return QwenCodec()
         case _:
-            message = f"renderer_name: expected auto, compact or qwen, found {renderer_name!r}"
+            message = f"unknown renderer_name {renderer_name!r}; choose auto, compact or qwen"
             raise UsageError(message)

@@ -1,12 +1,12 @@
-"""Episodes as tokens: the policy's own chat template, one piece per turn, image placeholders spread, rope positions.
+"""Renders episodes as tokens with the policy's own chat template, and computes rope positions.
 
-The first piece is instruction and first screen; each later one is whatever the template puts between an answer and the next, with a new
-screen. Pieces are appended to what was sampled, never rendered again, so a turn's prompt extends the turn before token by token.
-It knows no weights.
+Turn 1 renders as instruction and first screen; a later turn as whatever the template puts between
+two answers, with a new screen. Turns are appended to the sampled tokens and never rendered again,
+so every prompt extends the turn before token by token. Knows no weights.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,17 +15,7 @@ from producer.errors import UsageError
 
 _SENTINEL = "answer"
 Positions = NDArray[np.int64]
-"""Axes [3, T]: temporal, height, width index of each token for Qwen3-VL's rotary embedding."""
-
-
-class ChatProcessor(Protocol):
-    """What is used of a processor."""
-
-    tokenizer: Any
-
-    def apply_chat_template(self, conversation: list[dict[str, Any]], **options: Any) -> str:
-        """The dialogue as text."""
-        ...
+"""Axes [3, T]: temporal, height and width index of each token for Qwen3-VL's rotary embedding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,28 +27,27 @@ class Grid:
 
     @property
     def num_tokens(self) -> int:
-        """Placeholders it takes."""
+        """Placeholders that the screen takes in a prompt."""
         return self.rows * self.columns
 
 
 class Renderer:
-    """Turns of a dialogue as token ids; keeps what it rendered before. Not thread-safe."""
+    """Renders turns as token ids; caches by instruction. Not thread-safe."""
 
-    def __init__(
-        self, processor: ChatProcessor, image_token: int, system_prompt: str | None = None
-    ) -> None:
+    def __init__(self, processor: Any, image_token: int, system_prompt: str | None = None) -> None:
+        """`processor` is a Qwen3VLProcessor. UsageError if its chat template does not append."""
         self._processor = processor
         self._image_token = image_token
         self._system = (
             [] if system_prompt is None else [{"role": "system", "content": system_prompt}]
         )
-        self._first: dict[str, list[int]] = {}
+        self._first_turns: dict[str, list[int]] = {}
         end = str(processor.tokenizer.eos_token)
         between = self._text_between_answers()
         if not between.startswith(end):
             message = (
-                f"expected a chat template that ends an answer with {end!r}, found {between!r}"
-                " after it; this policy cannot be used"
+                f"this policy cannot be used: its chat template ends an answer with {between!r}"
+                f" instead of the tokenizer's end token {end!r}"
             )
             raise UsageError(message)
         self._after_stop = self._tokens(between.removeprefix(end))
@@ -66,25 +55,26 @@ class Renderer:
 
     def first_turn(self, instruction: str, grid: Grid) -> list[int]:
         """The whole prompt of turn 1."""
-        if instruction not in self._first:
-            self._first[instruction] = self._tokens(self._text([self._user(instruction)]))
-        return self._spread(self._first[instruction], grid)
+        if instruction not in self._first_turns:
+            self._first_turns[instruction] = self._tokens(self._text([self._user(instruction)]))
+        return self._expand_image(self._first_turns[instruction], grid)
 
     def next_turn(self, grid: Grid, *, stopped: bool) -> list[int]:
-        """What follows an answer: its end mark if it has none yet (`stopped` false.
+        """The tokens between an answer and the next one, with the new screen.
 
-        It ran out of tokens), then the next screen.
+        They begin with the end token unless the answer has `stopped` with one already.
         """
-        return self._spread(self._after_stop if stopped else self._after_length, grid)
+        return self._expand_image(self._after_stop if stopped else self._after_length, grid)
 
     def _user(self, instruction: str | None) -> dict[str, Any]:
         text = [] if instruction is None else [{"type": "text", "text": instruction}]
         return {"role": "user", "content": [*text, {"type": "image"}]}
 
     def _text(self, messages: list[dict[str, Any]]) -> str:
-        return self._processor.apply_chat_template(
+        text: str = self._processor.apply_chat_template(
             [*self._system, *messages], tokenize=False, add_generation_prompt=True
         )
+        return text
 
     def _text_between_answers(self) -> str:
         opening = [self._user(_SENTINEL)]
@@ -94,8 +84,9 @@ class Renderer:
         )
         if not after.startswith(before):
             message = (
-                f"expected a chat template that only appends, found {after!r} after {before!r};"
-                " turns could not extend each other"
+                "this policy cannot be used: its chat template rewrites earlier turns"
+                f" ({before!r} became {after!r}), so a turn's prompt would not extend the turn"
+                " before"
             )
             raise UsageError(message)
         return after.removeprefix(before)
@@ -103,18 +94,18 @@ class Renderer:
     def _tokens(self, text: str) -> list[int]:
         return list(self._processor.tokenizer(text, add_special_tokens=False)["input_ids"])
 
-    def _spread(self, tokens: list[int], grid: Grid) -> list[int]:
+    def _expand_image(self, tokens: list[int], grid: Grid) -> list[int]:
         at = tokens.index(self._image_token)
         return [*tokens[:at], *[self._image_token] * grid.num_tokens, *tokens[at + 1 :]]
 
 
 def rope_positions(
-    tokens: list[int], image_token: int, grids: list[Grid], start: int
+    tokens: list[int], *, image_token: int, grids: list[Grid], start: int = 0
 ) -> tuple[Positions, int]:
-    """Positions of `tokens` that begin at `start`, and where the next token begins.
+    """Positions of `tokens` from `start` on, and the position of the token after them.
 
-    Text counts up by one. An image's tokens stand at (start, start + row, start + column), and take
-    max(rows, columns) of the count.
+    Text counts up by one. An image's tokens are at (start, start + row, start + column), and the
+    count then advances by max(rows, columns).
     """
     parts: list[Positions] = []
     remaining = iter(grids)

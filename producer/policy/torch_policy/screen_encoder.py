@@ -1,13 +1,14 @@
-"""Screens as features: preprocessing and the vision tower, all new screens of a batch side by side, kept by their hash.
+"""Encodes screenshots with the vision tower and caches their features by the PNG's hash.
 
-The tower is frozen, so a screen's features never change. Axes: N image tokens, D text dimension.
+The tower is frozen, so a screen's features never change.
+
+Axes: N image tokens, D text dimension, L deepstack layers.
 """
 
-import hashlib
 import io
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -18,63 +19,62 @@ from transformers import Qwen3VLProcessor
 from producer.environments.environment import Screenshot
 from producer.policy.torch_policy.cpu_parallel import num_workers, parallel_map, split_evenly
 from producer.policy.torch_policy.render import Grid
+from schemas.blobs import BlobRef
 
 MAX_CACHED_SCREENS = 4096
-"""Of the small policy 30 KB each: about 120 MB."""
+"""For the small policy 30 KB each, about 120 MB in all."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScreenFeatures:
-    """One screen as the language model gets it."""
+    """One screen as input of the language model."""
 
-    key: str
-    """sha256 of the PNG."""
+    ref: BlobRef
+    """Of its PNG."""
     grid: Grid
     features_ND: Tensor
     deepstack_LND: Tensor
-    """What is added after the first layers; L is 0 without deepstack."""
+    """Added after the first L layers; L is 0 without deepstack."""
 
 
 class ScreenEncoder:
-    """Looks at screenshots; one call of the tower in each lane for all that are new.
+    """Runs the vision tower on new screenshots, one call per CPU worker.
 
-    Thread-safe: one looks at a time.
+    Thread-safe: calls run one at a time.
     """
 
     def __init__(self, visual: nn.Module, processor: Qwen3VLProcessor) -> None:
         self._visual = visual
         self._device = next(visual.parameters()).device
         self._processor = processor.image_processor
-        self._cache: OrderedDict[str, ScreenFeatures] = OrderedDict()
+        self._cache: OrderedDict[BlobRef, ScreenFeatures] = OrderedDict()
         self._lock = threading.Lock()
 
     def encode(self, screenshots: Sequence[Screenshot]) -> list[ScreenFeatures]:
         """Features of each, in order."""
-        keys = [hashlib.sha256(screenshot.png).hexdigest() for screenshot in screenshots]
+        by_ref = {screenshot.ref: screenshot for screenshot in screenshots}
         with self._lock:
-            return self._encode_new(keys, screenshots)
+            encoded = self._encode_missing(by_ref)
+        return [encoded[screenshot.ref] for screenshot in screenshots]
 
-    def _encode_new(
-        self, keys: list[str], screenshots: Sequence[Screenshot]
-    ) -> list[ScreenFeatures]:
-        new = {
-            key: shot for key, shot in zip(keys, screenshots, strict=True) if key not in self._cache
-        }
-        seen = {key: self._cache[key] for key in keys if key in self._cache}
-        if new:
-            parts = split_evenly(list(new.items()), num_workers(self._device))
-            for fresh in parallel_map(self._encode, parts, self._device):
-                self._cache.update(fresh)
-                seen |= fresh
-        for key in seen:
-            self._cache.move_to_end(key)
+    def _encode_missing(
+        self, screenshots: Mapping[BlobRef, Screenshot]
+    ) -> dict[BlobRef, ScreenFeatures]:
+        missing = [shot for ref, shot in screenshots.items() if ref not in self._cache]
+        encoded = {ref: self._cache[ref] for ref in screenshots if ref in self._cache}
+        parts = split_evenly(missing, num_workers(self._device))
+        for features in parallel_map(self._run_tower, parts, self._device):
+            encoded |= {one.ref: one for one in features}
+        self._cache |= encoded
+        for ref in encoded:
+            self._cache.move_to_end(ref)
         while len(self._cache) > MAX_CACHED_SCREENS:
             self._cache.popitem(last=False)
-        return [seen[key] for key in keys]
+        return encoded
 
     @torch.no_grad()
-    def _encode(self, screenshots: Sequence[tuple[str, Screenshot]]) -> dict[str, ScreenFeatures]:
-        images = [Image.open(io.BytesIO(shot.png)).convert("RGB") for _, shot in screenshots]
+    def _run_tower(self, screenshots: Sequence[Screenshot]) -> list[ScreenFeatures]:
+        images = [Image.open(io.BytesIO(shot.png)).convert("RGB") for shot in screenshots]
         pixels = self._processor(images=images, return_tensors="pt")
         output = self._visual(
             pixels["pixel_values"].to(self._device, self._visual.dtype),
@@ -89,9 +89,9 @@ class ScreenEncoder:
         features = output.pooler_output.split(sizes)
         empty = output.pooler_output.new_zeros((0, *output.pooler_output.shape))
         deep = torch.stack(output.deepstack_features) if output.deepstack_features else empty
-        return {
-            key: ScreenFeatures(key, grid, feature, deep_LND)
-            for (key, _), grid, feature, deep_LND in zip(
+        return [
+            ScreenFeatures(shot.ref, grid, features_ND, deep_LND)
+            for shot, grid, features_ND, deep_LND in zip(
                 screenshots, grids, features, deep.split(sizes, dim=1), strict=True
             )
-        }
+        ]

@@ -1,9 +1,7 @@
-"""Recorded turns joined into token sequences.
+"""Joins recorded turns into token sequences, for training and for rebuilding an episode's cache.
 
-What the network is run on, both to go on with an episode and to train on it.
-
-A turn whose prompt extends the turn before it continues its sequence; any other begins a new one
-with its own screenshots.
+A turn whose prompt extends the turn before continues that turn's sequence; any other turn starts a
+new sequence with its own screenshots.
 """
 
 from collections.abc import Iterable
@@ -15,18 +13,18 @@ from producer.policy.policy import SampledTokens
 
 @dataclass(slots=True)
 class TokenSequence:
-    """Prompts and completions in order, with what was recorded of each completion token."""
+    """Prompts and completions in order, with the recorded log-prob of each completion token."""
 
     tokens: list[int] = field(default_factory=list)
     screenshots: list[Screenshot] = field(default_factory=list)
     """In the order of their placeholders."""
     sampled_at: list[int] = field(default_factory=list)
-    """Indices into `tokens` of the completions' tokens; never 0."""
+    """Indices into `tokens` of the completion tokens; never 0."""
     sampled_logprobs: list[float] = field(default_factory=list)
-    """Of those, as recorded when they were sampled, nats."""
+    """Of those tokens, recorded when they were sampled, nats."""
 
     def append(self, turn: SampledTokens) -> None:
-        """Add a turn's new prompt tokens and its completion."""
+        """Add a turn's prompt tokens and completion."""
         self.tokens += turn.prompt_tokens
         self.sampled_at += range(len(self.tokens), len(self.tokens) + len(turn.completion_tokens))
         self.tokens += turn.completion_tokens
@@ -34,7 +32,7 @@ class TokenSequence:
 
 
 def join_turns(turns: Iterable[tuple[Screenshot, SampledTokens]]) -> list[TokenSequence]:
-    """One sequence per run of turns that extend each other, oldest first."""
+    """One sequence per chain of turns that extend each other, oldest first."""
     sequences: list[TokenSequence] = []
     screenshots: list[Screenshot] = []
     for screenshot, tokens in turns:

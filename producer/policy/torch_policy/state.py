@@ -1,9 +1,8 @@
-"""A policy's training state on disk.
+"""A policy's training state on disk: adapter, optimiser and version.
 
-Adapter, optimiser and version, written so that a continued run is bit for bit the same.
-
-Randomness is no part of it: every draw and shuffle comes from a seed that is passed in. Files are
-synced before the call returns; which state is complete is for the caller's manifest to say.
+A run that continues from it is bit-identical. There is no RNG state: every draw and shuffle comes
+from a seed that is passed in. Files are synced on return; the caller's manifest marks a state as
+complete.
 """
 
 import os
@@ -21,7 +20,7 @@ from producer.policy.torch_policy.network import Network
 _ADAPTER: Final = "adapter.safetensors"
 _OPTIMIZER: Final = "optimizer.pt"
 WEIGHTS: Final = "adapter_model.safetensors"
-"""PEFT's name for a checkpoint's weights."""
+"""PEFT's name for the weights file of a checkpoint."""
 
 
 def save_state(
@@ -40,12 +39,12 @@ def save_state(
 def load_state(folder: Path, network: Network, optimizer: torch.optim.Optimizer) -> int:
     """Restore adapter and optimiser; returns the version.
 
-    NotFoundError, or MismatchError for a state of another shape.
+    NotFoundError if files are missing, MismatchError if the adapter has other shapes.
     """
     if not (folder / _ADAPTER).is_file() or not (folder / _OPTIMIZER).is_file():
         message = (
-            f"expected {_ADAPTER} and {_OPTIMIZER} in {folder}, found"
-            f" {sorted(path.name for path in folder.glob('*'))}; pass a saved state"
+            f"{folder} is not a saved state: it needs {_ADAPTER} and {_OPTIMIZER}, and has"
+            f" {', '.join(sorted(path.name for path in folder.glob('*'))) or 'no files'}"
         )
         raise NotFoundError(message)
     adapter = load_file(folder / _ADAPTER)
@@ -54,8 +53,8 @@ def load_state(folder: Path, network: Network, optimizer: torch.optim.Optimizer)
     }
     if {name: tensor.shape for name, tensor in adapter.items()} != expected:
         message = (
-            f"expected the adapter of this policy, found another shape in {folder}; lora_rank and"
-            " model_name must be the run's own"
+            f"the adapter in {folder} does not fit this policy; use the lora_rank and model_name"
+            " that it was saved with"
         )
         raise MismatchError(message)
     set_peft_model_state_dict(network.adapted, adapter)
@@ -65,14 +64,14 @@ def load_state(folder: Path, network: Network, optimizer: torch.optim.Optimizer)
 
 
 def save_checkpoint(folder: Path, network: Network) -> str:
-    """The adapter in PEFT's layout; returns the sha256 of its weights file, hex."""
+    """Write the adapter in PEFT's layout; returns the sha256 of its weights file, hex."""
     network.adapted.save_pretrained(str(folder))
     sync_files(folder)
     return sha256((folder / WEIGHTS).read_bytes()).hexdigest()
 
 
 def sync_files(folder: Path) -> None:
-    """Every file of the folder, and its entries, survive a power cut."""
+    """Sync the folder's files and entries to disk."""
     for path in [*(entry for entry in folder.iterdir() if entry.is_file()), folder]:
         descriptor = os.open(path, os.O_RDONLY)
         try:

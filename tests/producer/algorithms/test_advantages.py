@@ -14,7 +14,7 @@ def test_an_advantage_is_the_reward_minus_the_group_s_mean() -> None:
     assert group_advantages([3.0, 0.0]) == [1.5, -1.5]
 
 
-def test_division_by_the_standard_deviation_is_asked_for() -> None:
+def test_advantages_are_divided_by_the_standard_deviation_on_request() -> None:
     # mean 0.25, variance (0.5625 + 3 * 0.0625) / 4 = 0.1875, sd 0.433013; 0.75 / 0.483013 and -0.25
     # / 0.483013
     assert group_advantages([1.0, 0.0, 0.0, 0.0], divide_by_std=True) == pytest.approx(

@@ -6,7 +6,7 @@ from typing import get_args
 import pytest
 import torch
 
-from producer.algorithms.kl import kl_penalised, kl_sample_train
+from producer.algorithms.kl import kl_penalized, kl_sample_train
 from producer.algorithms.losses import LossName, policy_loss
 from tests.support.rounding import rounding_of_sum
 
@@ -33,7 +33,7 @@ def test_importance_sampling_sums_ratio_times_advantage() -> None:
 def test_ppo_takes_the_smaller_of_clipped_and_unclipped() -> None:
     loss, gradient = loss_and_gradient("ppo")
     # min(2, 1.2) + min(-2, -2) + min(1.5, 2.4) + min(-2, -1.2); no gradient where the clipped one
-    # was taken
+    # is smaller
     assert loss == pytest.approx(-(1.2 - 2.0 + 1.5 - 2.0))
     assert gradient == pytest.approx([0.0, 2.0, -1.5, 2.0])
 
@@ -78,10 +78,8 @@ def test_kl_estimates_are_the_mean_log_ratio_and_half_its_mean_square() -> None:
     assert estimates.v2 == pytest.approx(0.5 * (0.25 + 1.0) / 2)
 
 
-def test_the_kl_penalty_moves_advantage_from_tokens_that_drifted_most_to_those_that_drifted_least() -> (
-    None
-):
+def test_the_kl_penalty_moves_advantage_to_the_tokens_that_diverged_least() -> None:
     sampled, base = torch.tensor([-1.0, -1.0, -3.0]), torch.tensor([-2.0, -1.0, -2.0])
-    # drift 1, 0, -1 with mean 0
-    penalised = kl_penalised(torch.tensor([0.5, 0.5, 0.5]), sampled, base, 0.1)
-    assert penalised.tolist() == pytest.approx([0.4, 0.5, 0.6])
+    # log ratios 1, 0, -1 with mean 0
+    penalized = kl_penalized(torch.tensor([0.5, 0.5, 0.5]), sampled, base, 0.1)
+    assert penalized.tolist() == pytest.approx([0.4, 0.5, 0.6])

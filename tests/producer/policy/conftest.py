@@ -1,4 +1,4 @@
-"""Fixtures: a small built policy, random screens and requests; no phone."""
+"""Fixtures: a tiny policy with random weights, random screens and requests."""
 
 import io
 from collections.abc import Callable
@@ -14,9 +14,10 @@ from producer.demo_policy.build import PolicySize, build_policy
 from producer.environments.environment import Screenshot
 from producer.policy.policy import PastTurn, SampleRequest
 from producer.policy.torch_policy.in_process import InProcessPolicy
-from producer.policy.torch_policy.network import Network, load_network
+from producer.policy.torch_policy.loading import load_network
+from producer.policy.torch_policy.network import Network
 from producer.task import Task
-from schemas.actions import Click
+from schemas.actions import Action, Click
 from schemas.turn import TakenAction
 
 SIZE = PolicySize(
@@ -33,10 +34,16 @@ TEXTS = ("Turn on Wi-Fi", "Open Settings now", "click(1,2)", "home()")
 
 
 class ClickOnly:
-    """A codec that knows one action; enough to see that parsing is asked for."""
+    """A codec with one action."""
+
+    name = "click-only"
+
+    def encode(self, action: Action, width_px: int, height_px: int) -> str:
+        """Not used: policies only parse."""
+        raise NotImplementedError
 
     def parse(self, text: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
-        """`click(x,y)` in per cent; anything else is an error."""
+        """`click(x,y)` in percent; anything else is a parse error."""
         try:
             x, y = (int(part) for part in text.removeprefix("click(").removesuffix(")").split(","))
         except ValueError:
@@ -54,7 +61,7 @@ def make_task(description: str) -> Task:
 
 
 def make_screen(seed: int, width_px: int = 90, height_px: int = 160) -> Screenshot:
-    """Noise, so that no two screens are alike."""
+    """Random pixels, different for every seed."""
     pixels = np.random.default_rng(seed).integers(0, 255, (height_px, width_px, 3), dtype=np.uint8)
     buffer = io.BytesIO()
     Image.fromarray(pixels).save(buffer, "PNG")
@@ -64,7 +71,7 @@ def make_screen(seed: int, width_px: int = 90, height_px: int = 160) -> Screensh
 def make_request(
     episode: int, screen: Screenshot, history: tuple[PastTurn, ...] = (), **options: object
 ) -> SampleRequest:
-    """A request for `Turn on Wi-Fi` unless `description` says otherwise."""
+    """A request of the task `description`, by default `Turn on Wi-Fi`."""
     settings = {"temperature": 1.0, "max_tokens": 6, "seed": episode} | options
     task = make_task(str(settings.pop("description", "Turn on Wi-Fi")))
     return SampleRequest(UUID(int=episode), task, history, screen, **settings)  # type: ignore[arg-type]
@@ -84,14 +91,14 @@ def base_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def network(base_folder: Path) -> Network:
-    """With an adapter that already does something, as after some updates."""
+    """With an adapter that changes the output, as after some updates."""
     network = load_network(str(base_folder), lora_rank=4, seed=1)
-    stir(network)
+    randomize_adapter(network)
     return network
 
 
-def stir(network: Network, seed: int = 7) -> None:
-    """Give the adapter weights that change the output."""
+def randomize_adapter(network: Network, seed: int = 7) -> None:
+    """Set the adapter to random weights."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in network.trainable():
@@ -105,7 +112,7 @@ def policy(network: Network) -> InProcessPolicy:
 
 @pytest.fixture
 def play(policy: InProcessPolicy) -> Callable[[int, int], list[PastTurn]]:
-    """Plays an episode alone and returns its turns."""
+    """Samples an episode on its own and returns its turns."""
 
     def play_episode(episode: int, num_turns: int) -> list[PastTurn]:
         history: list[PastTurn] = []

@@ -1,4 +1,4 @@
-"""Whoever has the base folder, an adapter, the recorded tokens and the screenshots gets our numbers with plain transformers and peft."""
+"""Plain transformers and peft reproduce our numbers from folder, adapter and recorded turns."""
 
 import io
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from transformers import AutoProcessor, Qwen3VLForConditionalGeneration
 
 from producer.policy.learner import TrainedTurn, Trajectory, UpdateSettings
 from producer.policy.policy import PastTurn
-from producer.policy.torch_policy.forward import Chunk, pad
+from producer.policy.torch_policy.forward import Segment, pad_segments
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder
@@ -24,7 +24,7 @@ Play = Callable[[int, int], list[PastTurn]]
 
 
 def plain_logprobs(folder: Path, adapter: Path, turns: list[PastTurn]) -> list[float]:
-    """Of all completion tokens, by the standard forward of the whole dialogue."""
+    """Of all completion tokens, by one standard forward pass over the whole dialogue."""
     processor = AutoProcessor.from_pretrained(folder)
     network = PeftModel.from_pretrained(
         Qwen3VLForConditionalGeneration.from_pretrained(folder), adapter
@@ -67,7 +67,7 @@ def test_sampled_logprobs_of_every_turn_are_those_of_plain_transformers(
     assert ours == pytest.approx(plain_logprobs(base_folder, adapter, turns), rel=0, abs=bound)
 
 
-def test_the_loss_of_one_substep_is_the_one_computed_from_tokens_with_plain_transformers(
+def test_the_loss_of_one_substep_is_that_of_plain_transformers(
     base_folder: Path, adapter: Path, network: Network, policy: InProcessPolicy, play: Play
 ) -> None:
     episodes = [play(episode, 1 + episode % 3) for episode in range(1, 6)]
@@ -80,7 +80,14 @@ def test_the_loss_of_one_substep_is_the_one_computed_from_tokens_with_plain_tran
         )
         for turns, advantage in zip(episodes, advantages, strict=True)
     ]
-    settings = UpdateSettings("importance_sampling", 1e-3, 1, 1.0, 0.0, 0)
+    settings = UpdateSettings(
+        loss="importance_sampling",
+        learning_rate=1e-3,
+        num_substeps=1,
+        temperature=1.0,
+        kl_penalty_coef=0.0,
+        seed=0,
+    )
     result = policy.update(trajectories, settings)
     expected, of_loss, num_tokens, largest = 0.0, 0.0, 0, 0.0
     for turns, advantage in zip(episodes, advantages, strict=True):
@@ -109,11 +116,11 @@ def test_the_loss_of_one_substep_is_the_one_computed_from_tokens_with_plain_tran
 def test_positions_of_text_and_images_are_those_of_qwen(network: Network) -> None:
     encoder = ScreenEncoder(network.base.model.visual, network.processor)
     # 6 x 10 and 10 x 6 patches: a portrait and a landscape screen in one dialogue.
-    seen = encoder.encode([make_screen(1), make_screen(2, width_px=160, height_px=90)])
+    screens = encoder.encode([make_screen(1), make_screen(2, width_px=160, height_px=90)])
     image = network.image_token
     tokens = [2, 9, *[image] * 60, 3, 2, *[image] * 60, 4, 5]
-    ours = pad([Chunk(tokens, seen)], network).positions_3BT
-    grids = torch.tensor([[1, screen.grid.rows, screen.grid.columns] for screen in seen])
+    ours = pad_segments([Segment(tokens, screens)], network).positions_3BT
+    grids = torch.tensor([[1, screen.grid.rows, screen.grid.columns] for screen in screens])
     input_ids = torch.tensor([tokens])
     theirs, _ = network.base.model.get_rope_index(
         input_ids, (input_ids == image).int(), image_grid_thw=grids
@@ -121,7 +128,7 @@ def test_positions_of_text_and_images_are_those_of_qwen(network: Network) -> Non
     assert ours.tolist() == theirs.tolist()
 
 
-def test_the_built_folder_loads_without_our_code_and_its_processor_renders_the_prompt_that_is_recorded(
+def test_the_built_folder_loads_without_our_code_and_renders_the_recorded_prompt(
     base_folder: Path, play: Play
 ) -> None:
     turn = play(1, 1)[0]

@@ -1,4 +1,4 @@
-"""Rules of work side by side."""
+"""Parallel work on the CPU: order, errors, grad mode, even parts."""
 
 import threading
 
@@ -21,24 +21,24 @@ CPU = torch.device("cpu")
 @pytest.fixture(params=[1, 2, 5])
 def worker_count(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     count: int = request.param
-    monkeypatch.setattr(cpu_parallel, "num_lanes", lambda _device: count)
+    monkeypatch.setattr(cpu_parallel, "num_workers", lambda _device: count)
     return count
 
 
-@pytest.mark.usefixtures("lane_count")
+@pytest.mark.usefixtures("worker_count")
 def test_results_come_in_the_order_of_the_items() -> None:
     assert list(parallel_map(lambda number: number * 10, range(17), CPU)) == [
         number * 10 for number in range(17)
     ]
 
 
-def test_two_items_are_worked_on_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cpu_parallel, "num_lanes", lambda _device: 2)
-    both = threading.Barrier(2, timeout=30)  # broken, and so raised, unless both are there
+def test_two_items_are_processed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu_parallel, "num_workers", lambda _device: 2)
+    both = threading.Barrier(2, timeout=30)  # broken, which raises, unless both arrive
     assert sorted(parallel_map(lambda _: both.wait(), range(2), CPU)) == [0, 1]
 
 
-@pytest.mark.usefixtures("lane_count")
+@pytest.mark.usefixtures("worker_count")
 @pytest.mark.parametrize("with_grad", [True, False])
 def test_work_has_the_caller_s_grad_mode(*, with_grad: bool) -> None:
     with torch.set_grad_enabled(with_grad):
@@ -47,7 +47,7 @@ def test_work_has_the_caller_s_grad_mode(*, with_grad: bool) -> None:
         )
 
 
-@pytest.mark.usefixtures("lane_count")
+@pytest.mark.usefixtures("worker_count")
 def test_what_work_raises_is_raised() -> None:
     def work(number: int) -> int:
         return 1 // number
@@ -56,7 +56,7 @@ def test_what_work_raises_is_raised() -> None:
         list(parallel_map(work, [1, 0, 2], CPU))
 
 
-def test_lanes_and_torch_s_threads_share_the_cores_of_the_process(
+def test_workers_and_torch_s_threads_share_the_cores_of_the_process(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda _pid: set(range(8)), raising=False)
@@ -65,7 +65,7 @@ def test_lanes_and_torch_s_threads_share_the_cores_of_the_process(
         assert num_workers(CPU) == expected
 
 
-def test_an_accelerator_has_one_lane() -> None:
+def test_an_accelerator_has_one_worker() -> None:
     assert num_workers(torch.device("cuda")) == 1
 
 

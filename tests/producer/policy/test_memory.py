@@ -1,7 +1,4 @@
-"""Freed memory is used again instead of being faulted in anew.
-
-A process of its own each, for the switch cannot be turned back.
-"""
+"""Freed memory is reused. Each case runs in its own process, since the setting is permanent."""
 
 import platform
 import subprocess
@@ -23,8 +20,8 @@ print(min(faults() for _ in range(5)))
 PAGES = 40_000_000 // 4096
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="a switch of glibc")
-def test_a_block_of_40_mb_is_faulted_in_once_and_without_the_switch_every_time() -> None:
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="a setting of glibc")
+def test_a_block_of_40_mb_is_page_faulted_once_and_by_default_at_every_allocation() -> None:
     def smallest(*, keep: bool) -> int:
         done = subprocess.run(
             [sys.executable, "-c", FAULTS.format(keep=keep)],

@@ -1,4 +1,4 @@
-"""What a completion may depend on, and what is recorded of it."""
+"""What a completion depends on, and what is recorded of it."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,7 +9,7 @@ import torch
 
 from producer.policy.policy import Completion, PastTurn, SampledTokens
 from producer.policy.torch_policy.in_process import InProcessPolicy
-from producer.policy.torch_policy.sample import choose
+from producer.policy.torch_policy.sampling import sample_tokens
 from tests.support.rounding import rounding_of_forward
 
 from .conftest import make_request, make_screen
@@ -34,23 +34,21 @@ def test_a_draw_is_the_first_token_whose_cumulative_probability_exceeds_the_unif
 ):
     logits_bv = torch.log(torch.tensor([[0.2, 0.5, 0.3]])).expand(4, -1)
     uniforms_b = torch.tensor([0.0, 0.19, 0.2001, 0.71], dtype=torch.float64)
-    tokens, logprobs = choose(logits_bv, torch.ones(4), uniforms_b)
+    tokens, logprobs = sample_tokens(logits_bv, torch.ones(4), uniforms_b)
     assert tokens.tolist() == [0, 0, 1, 2]
     assert logprobs.exp().tolist() == pytest.approx([0.2, 0.2, 0.5, 0.3])
 
 
 def test_a_token_of_probability_zero_is_never_drawn() -> None:
     logits_bv = torch.tensor([[-torch.inf, 0.0, -torch.inf]]).expand(2, -1)
-    assert choose(logits_bv, torch.ones(2), torch.tensor([0.0, 1 - 1e-16], dtype=torch.float64))[
-        0
-    ].tolist() == [1, 1]
+    assert sample_tokens(
+        logits_bv, torch.ones(2), torch.tensor([0.0, 1 - 1e-16], dtype=torch.float64)
+    )[0].tolist() == [1, 1]
 
 
-def test_temperature_divides_the_logits_and_zero_takes_the_likeliest_token_with_its_untempered_logprob() -> (
-    None
-):
+def test_temperature_divides_the_logits_and_zero_takes_the_likeliest_token_untempered() -> None:
     logits_bv = torch.tensor([[0.0, 2.0]]).expand(2, -1)
-    tokens, logprobs = choose(
+    tokens, logprobs = sample_tokens(
         logits_bv, torch.tensor([2.0, 0.0]), torch.tensor([0.1, 0.1], dtype=torch.float64)
     )
     assert tokens.tolist() == [0, 1]
@@ -76,11 +74,11 @@ def test_a_completion_depends_on_its_request_alone_whatever_else_is_in_the_batch
 
 def test_another_seed_draws_another_completion(policy: InProcessPolicy) -> None:
     screen = make_screen(1)
-    said = {
+    completions = {
         recorded(completion).completion_tokens
         for completion in policy.sample([make_request(n, screen, seed=n) for n in range(8)])
     }
-    assert len(said) > 1
+    assert len(completions) > 1
 
 
 def test_greedy_ignores_the_seed(policy: InProcessPolicy) -> None:
@@ -98,8 +96,8 @@ def test_a_later_turn_records_only_its_own_prompt_tokens(
     tokens = [turn.tokens for turn in turns if turn.tokens is not None]
     assert [turn.prompt_extends for turn in tokens] == [None, 1, 2]
     assert [turn.num_prompt_images for turn in tokens] == [1, 2, 3]
-    # 90 x 160 pixels become 96 x 160: 6 x 10 patches of 16; `turn on wi-fi` and 6 marks and roles
-    # stand around them.
+    # 90 x 160 pixels become 96 x 160: 6 x 10 patches of 16. The rest is `turn on wi-fi` and 7 marks
+    # and roles.
     image = policy._network.image_token
     assert tokens[0].prompt_tokens.count(image) == 60
     assert len(tokens[0].prompt_tokens) == 60 + 3 + 7
@@ -120,12 +118,12 @@ def test_max_tokens_bounds_each_request_by_itself(policy: InProcessPolicy) -> No
         assert tokens.stop_reason == ("stop" if ended else "length")
 
 
-def test_an_episode_that_was_forgotten_goes_on_from_its_records_as_if_it_had_not_been(
+def test_a_forgotten_episode_continues_from_its_records_as_if_it_had_been_kept(
     policy: InProcessPolicy,
 ) -> None:
     first = make_request(1, make_screen(1))
-    said = policy.sample([first])[0]
-    history = (PastTurn(first.screenshot, said.text, said.tokens),)
+    completion = policy.sample([first])[0]
+    history = (PastTurn(first.screenshot, completion.text, completion.tokens),)
     second = make_request(1, make_screen(2), history, seed=5)
     kept = recorded(policy.sample([second])[0])
     policy.forget(UUID(int=1))
@@ -152,11 +150,11 @@ def test_episodes_of_different_length_share_a_batch(
 
 def test_a_turn_without_tokens_cannot_be_continued(policy: InProcessPolicy) -> None:
     history = (PastTurn(make_screen(1), "click(1,2)", None),)
-    with pytest.raises(ValueError, match="another policy began it"):
+    with pytest.raises(ValueError, match="another policy took its last turn"):
         policy.sample([make_request(1, make_screen(2), history)])
 
 
-def test_no_requests_no_completions(policy: InProcessPolicy) -> None:
+def test_no_requests_give_no_completions(policy: InProcessPolicy) -> None:
     assert policy.sample([]) == []
 
 
@@ -168,11 +166,11 @@ def test_a_new_first_turn_of_a_known_episode_starts_it_over(policy: InProcessPol
     )
 
 
-def test_a_placeholder_of_a_picture_is_never_said_and_logprobs_stay_those_of_the_whole_distribution() -> (
+def test_a_suppressed_token_is_never_drawn_and_logprobs_stay_those_of_the_whole_distribution() -> (
     None
 ):
     logits_BV = torch.log(torch.tensor([[0.5, 0.3, 0.2]])).repeat(3, 1)
-    tokens, logprobs = choose(
+    tokens, logprobs = sample_tokens(
         logits_BV,
         torch.tensor([1.0, 1.0, 0.0]),
         torch.tensor([0.0, 0.99, 0.5], dtype=torch.float64),

@@ -1,4 +1,4 @@
-"""What an update does to the weights, what it reports, and that a saved state goes on bit for bit."""
+"""An update changes the adapter alone, reports what it measured, and resumes bit for bit."""
 
 import hashlib
 import math
@@ -11,13 +11,14 @@ import pytest
 import torch
 from peft import PeftModel
 
-from producer.errors import MismatchError, NotFoundError, UsageError
+from producer.errors import MismatchError, NotFoundError
 from producer.policy.learner import TrainedTurn, Trajectory, UpdateSettings
 from producer.policy.policy import PastTurn
 from producer.policy.torch_policy import cpu_parallel, update
 from producer.policy.torch_policy.in_process import InProcessPolicy
-from producer.policy.torch_policy.logprobs import completion_logprobs, passes
-from producer.policy.torch_policy.network import Network, load_base, load_network
+from producer.policy.torch_policy.loading import load_base, load_network
+from producer.policy.torch_policy.logprobs import completion_logprobs, micro_batches
+from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder
 from producer.policy.torch_policy.sequences import TokenSequence, join_turns
 from tests.support.rounding import rounding_of_forward, rounding_of_sum
@@ -25,7 +26,14 @@ from tests.support.rounding import rounding_of_forward, rounding_of_sum
 from .conftest import ClickOnly, make_request, make_screen, make_task
 
 Play = Callable[[int, int], list[PastTurn]]
-SETTINGS = UpdateSettings("importance_sampling", 1e-2, 1, 1.0, 0.0, 0)
+SETTINGS = UpdateSettings(
+    loss="importance_sampling",
+    learning_rate=1e-2,
+    num_substeps=1,
+    temperature=1.0,
+    kl_penalty_coef=0.0,
+    seed=0,
+)
 
 
 def trajectory(turns: list[PastTurn], advantage: float) -> Trajectory:
@@ -79,7 +87,7 @@ def test_a_rollout_becomes_likelier_with_a_positive_advantage_and_less_likely_wi
     assert drift(policy, turns) * advantage > 0
 
 
-def test_what_was_better_than_its_group_gains_on_what_was_worse(
+def test_a_rollout_better_than_its_group_gains_on_a_worse_one(
     policy: InProcessPolicy, play: Play
 ) -> None:
     good, bad = play(1, 2), play(2, 2)
@@ -136,14 +144,14 @@ def test_the_gradient_is_reported_before_it_is_clipped(
     bounded = policy.update(
         batch, replace(SETTINGS, learning_rate=0.0, max_gradient_norm=free.gradient_norm / 10)
     )
-    # Without a step between them the two updates compute the same.
+    # At learning rate 0 both updates compute the same gradient.
     assert bounded.gradient_norm == free.gradient_norm
 
 
-def test_what_the_loss_does_not_depend_on_stays_as_it_is(
+def test_a_parameter_that_the_loss_does_not_depend_on_is_not_changed(
     network: Network, batch: list[Trajectory]
 ) -> None:
-    """An adapter that was loaded may reach into the frozen tower."""
+    """A loaded adapter may also adapt the frozen tower."""
     beside = torch.nn.Parameter(torch.ones(2))
     network.adapted.register_parameter("lora_beside", beside)
     assert any(one is beside for one in network.trainable())
@@ -153,15 +161,15 @@ def test_what_the_loss_does_not_depend_on_stays_as_it_is(
     assert not are_equal(before, weights(network))
 
 
-def test_an_update_has_the_same_bits_on_any_number_of_lanes(
+def test_an_update_has_the_same_bits_on_any_number_of_workers(
     base_folder: Path, batch: list[Trajectory], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        update, "passes", lambda sequences: [[index] for index in range(len(sequences))]
+        update, "micro_batches", lambda sequences: [[index] for index in range(len(sequences))]
     )
     after = []
     for count in (1, 2, 4):
-        monkeypatch.setattr(cpu_parallel, "num_lanes", lambda _device, count=count: count)
+        monkeypatch.setattr(cpu_parallel, "num_workers", lambda _device, count=count: count)
         network = load_network(str(base_folder), lora_rank=4, seed=1)
         InProcessPolicy(network, ClickOnly()).update(batch, replace(SETTINGS, kl_penalty_coef=0.5))
         after.append(weights(network))
@@ -175,7 +183,7 @@ def test_substeps_split_the_batch_and_each_takes_a_step(
     result = policy.update(batch, replace(SETTINGS, num_substeps=2))
     steps = {int(state["step"]) for state in policy._optimizer.state.values()}
     assert steps == {2}
-    # The second half is measured after the first half's step, so the policies differ by now.
+    # The second half is measured after the first half's step, so the policies differ.
     assert result.kl_sample_train_v2 > 1e-8
 
 
@@ -221,7 +229,7 @@ def test_the_kl_penalty_pulls_towards_the_base_policy(
     assert distance_from_base() < before
 
 
-def test_running_episodes_go_on_with_the_new_weights(
+def test_running_episodes_continue_under_the_new_weights(
     policy: InProcessPolicy, batch: list[Trajectory]
 ) -> None:
     first = policy.sample([make_request(1, make_screen(1))])[0]
@@ -287,14 +295,10 @@ def test_a_fresh_adapter_changes_nothing_and_is_the_same_for_a_seed(base_folder:
     ).sample([request])
 
 
-def test_names_that_are_no_policy_are_the_user_s_mistake(
-    base_folder: Path, policy: InProcessPolicy, tmp_path: Path
+def test_a_folder_without_a_saved_state_is_not_found(
+    policy: InProcessPolicy, tmp_path: Path
 ) -> None:
-    with pytest.raises(NotFoundError, match="expected a folder with"):
-        load_base(str(tmp_path / "nothing"))
-    with pytest.raises(NotFoundError, match="PEFT's layout"):
-        load_network(str(base_folder), lora_rank=4, seed=0, adapter=tmp_path)
-    with pytest.raises(NotFoundError, match="pass a saved state"):
+    with pytest.raises(NotFoundError, match="is not a saved state"):
         policy.load_state(tmp_path)
 
 
@@ -307,13 +311,7 @@ def test_a_state_of_another_rank_is_a_mismatch(
         other.load_state(tmp_path)
 
 
-def test_a_passing_batch_holds_sequences_of_similar_length_and_at_least_one() -> None:
+def test_a_micro_batch_holds_sequences_of_similar_length_and_at_least_one() -> None:
     sequences = [TokenSequence(tokens=[0] * length) for length in (5, 100, 6, 40)]
     # Longest first: 100 alone is over 50; 40 + another of up to 40 would be 80; 6 and 5 take 12.
-    assert list(passes(sequences, tokens_per_pass=50)) == [[1], [3], [2, 0]]
-
-
-def test_another_architecture_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
-    with pytest.raises((UsageError, NotFoundError)):
-        load_base(str(tmp_path))
+    assert list(micro_batches(sequences, max_tokens=50)) == [[1], [3], [2, 0]]

@@ -75,7 +75,8 @@ def run_noisily(task: Task, seed: int, noise: float) -> tuple[bool, list[str]]:
 
     sim, episode = AndroidSim(), uuid5(UUID(int=0), f"{task.task_id}/{seed}")
     shot: Screenshot = sim.open(task, seed)
-    policy = NoisyOracle({episode: sim}.__getitem__, noise=noise, seed=1)
+    policy = NoisyOracle(noise=noise, seed=1)
+    policy.attach(episode, sim)
     texts = []
     for turn in range(3 * task.max_steps):
         request = SampleRequest(episode, task, (), shot, 1.0, 16, 1000 * seed + turn)
@@ -107,8 +108,8 @@ def test_a_noisy_oracle_says_the_same_for_the_same_seed_and_is_an_oracle_without
     solved, texts = run_noisily(task, 5, noise=0.0)
     assert solved
     assert texts[-1] == "terminate(success)"
-    with pytest.raises(ValueError, match=r"found 1\.5"):
-        NoisyOracle(lambda _episode: AndroidSim(), noise=1.5, seed=0)
+    with pytest.raises(ValueError, match=r"noise 1\.5 is not a probability"):
+        NoisyOracle(noise=1.5, seed=0)
 
 
 def test_an_oracle_gives_up_honestly_when_the_task_became_impossible() -> None:

@@ -1,4 +1,4 @@
-"""Which tasks a step gets."""
+"""Which tasks a step trains on."""
 
 from collections import Counter
 

@@ -1,13 +1,9 @@
-"""What a second core brings a small policy.
+"""Sampling and updating a small policy on one core and on all cores, alternately.
 
-A step's sampling and its update on one core and on all, in turns, the same work each time.
+    python -m tests.bench.cpu_parallel FOLDER [--rounds 3] [--keep-freed-memory] [--unmerged]
 
-    python -m tests.bench.lanes FOLDER [--rounds 3] [--keep-freed-memory] [--unmerged]
-
-Without --keep-freed-memory the C library gives freed memory back to the kernel, as it does by
-default (producer.policy.torch_policy.memory). With
---unmerged the adapter stays beside the weights while sampling
-(producer.policy.torch_policy.merged).
+--keep-freed-memory: as the default policy runs (producer.policy.torch_policy.memory). --unmerged:
+sample without merging the adapter (producer.policy.torch_policy.merged_adapter).
 """
 
 import argparse
@@ -29,7 +25,7 @@ from producer.environments.android_sim import AndroidSim
 from producer.environments.environment import ActionRefusedError, Screenshot
 from producer.policy.learner import Learner, TrainedTurn, Trajectory, UpdateSettings
 from producer.policy.policy import Completion, PastTurn, SampleRequest
-from producer.policy.torch_policy import merged
+from producer.policy.torch_policy import merged_adapter
 from producer.policy.torch_policy.memory import keep_freed_memory
 from producer.policy.torch_policy.open import open_in_process
 from producer.task import Task
@@ -37,12 +33,19 @@ from producer.tasks.demo import demo_tasks
 from producer.tasks.preset import PRESET_TASK_IDS
 
 NUM_GROUPS, GROUP_SIZE, MAX_TURNS, MAX_TOKENS = 16, 8, 6, 14
-SETTINGS = UpdateSettings("importance_sampling", 1e-3, 2, 1.0, 0.0, seed=0)
+SETTINGS = UpdateSettings(
+    loss="importance_sampling",
+    learning_rate=1e-3,
+    num_substeps=2,
+    temperature=1.0,
+    kl_penalty_coef=0.0,
+    seed=0,
+)
 
 
 @dataclass(slots=True)
 class Episode:
-    """A phone and what has been said on it."""
+    """A phone and the turns taken on it."""
 
     id: UUID
     task: Task
@@ -54,11 +57,17 @@ class Episode:
         """For its next turn."""
         seed = self.id.int * MAX_TURNS + len(self.past)
         return SampleRequest(
-            self.id, self.task, tuple(self.past), self.screenshot, 1.0, MAX_TOKENS, seed
+            episode=self.id,
+            task=self.task,
+            history=tuple(self.past),
+            screenshot=self.screenshot,
+            temperature=1.0,
+            max_tokens=MAX_TOKENS,
+            seed=seed,
         )
 
-    def is_over_after(self, completion: Completion) -> bool:
-        """Take the turn."""
+    def act(self, completion: Completion) -> bool:
+        """Take the turn; True if it ends the episode."""
         self.past.append(PastTurn(self.screenshot, completion.text, completion.tokens))
         action = completion.actions[0].action if completion.actions else None
         if action is not None and action.type != "terminate":
@@ -69,7 +78,7 @@ class Episode:
         return action is not None and action.type == "terminate"
 
     def trajectory(self) -> Trajectory:
-        """With an advantage, so that there is something to do."""
+        """With an advantage of 1 or -1, so that there is a gradient."""
         turns = tuple(
             TrainedTurn(one.screenshot, one.tokens) for one in self.past if one.tokens is not None
         )
@@ -78,7 +87,7 @@ class Episode:
 
 @contextmanager
 def cores(chosen: set[int]) -> Iterator[None]:
-    """Only these; the policy looks which it may use."""
+    """Run on these cores; the policy reads the affinity."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, chosen)
     try:
@@ -104,13 +113,13 @@ def measure(policy: Learner, seed: int) -> dict[str, float]:
     running, sampling_s, num_turns = episodes, 0.0, 0
     for _ in range(MAX_TURNS):
         began_s = time.perf_counter()
-        said = policy.sample([episode.request() for episode in running])
+        completions = policy.sample([episode.request() for episode in running])
         sampling_s += time.perf_counter() - began_s
         num_turns += len(running)
         running = [
             episode
-            for episode, completion in zip(running, said, strict=True)
-            if not episode.is_over_after(completion)
+            for episode, completion in zip(running, completions, strict=True)
+            if not episode.act(completion)
         ]
         if not running:
             break
@@ -119,20 +128,20 @@ def measure(policy: Learner, seed: int) -> dict[str, float]:
 
 
 def main() -> int:
-    """The command line: a JSON object per number of cores, then one of the process."""
+    """Print one JSON object per number of cores, then one of the process."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("folder", type=Path, help="of a policy, as below CUA_HOME/policies")
+    parser.add_argument("folder", type=Path, help="a policy, such as CUA_HOME/policies/demo-...")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--keep-freed-memory", action="store_true")
     parser.add_argument("--unmerged", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     if arguments.keep_freed_memory and not keep_freed_memory():
-        parser.error("this C library has no such switch")
+        parser.error("--keep-freed-memory needs glibc")
     if arguments.unmerged:
-        merged.MERGED_UP_TO = 0
+        merged_adapter.MAX_MERGED_WEIGHTS = 0
     available = sorted(os.sched_getaffinity(0))
     rows: dict[int, list[dict[str, float]]] = {}
     for seed in range(arguments.rounds + 1):
@@ -142,7 +151,7 @@ def main() -> int:
             )
             with cores(set(available[:num_cores])):
                 measured = measure(policy, seed)
-            if seed:  # the first warms caches
+            if seed:  # the first round warms caches
                 rows.setdefault(num_cores, []).append(measured)
     for num_cores, row in rows.items():
         medians = {name: round(statistics.median(one[name] for one in row), 2) for name in row[0]}

@@ -1,0 +1,183 @@
+"""Samples completions for a batch of prompts: one prefill, then token by token.
+
+Each row has its own uniform numbers, seeded by its request, and samples by inverting its cumulative
+distribution. A completion therefore depends on its request alone, up to rounding: matrix products
+of another batch size differ by about 1e-6 of a log-prob, so a uniform number that close to a
+boundary may pick the neighbouring token. Greedy ties have the same caveat.
+
+Axes: B rows, T new tokens, V vocabulary.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from producer.policy.torch_policy.forward import (
+    PaddedBatch,
+    Segment,
+    compute_logits,
+    hidden_states,
+    pad_segments,
+)
+from producer.policy.torch_policy.kv_cache import WorkingCache
+from producer.policy.torch_policy.network import Network
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParameters:
+    """How a row is sampled."""
+
+    temperature: float
+    """0: greedy."""
+    max_tokens: int
+    seed: int
+    """Key of the row's uniform numbers; not negative."""
+
+
+@dataclass(frozen=True, slots=True)
+class SampledCompletion:
+    """The tokens sampled for a row."""
+
+    tokens: tuple[int, ...]
+    logprobs: tuple[float, ...]
+    stop_reason: Literal["stop", "length"]
+
+
+@dataclass(frozen=True, slots=True)
+class Prefilled:
+    """A batch of prompts after its prefill."""
+
+    logits_BV: Tensor
+    """Of each row's next token."""
+    num_cached: list[int]
+    """Cache positions in use per row."""
+    next_positions: list[int]
+    """Rope position of each row's next token."""
+
+    def select_rows(self, rows: list[int]) -> "Prefilled":
+        """These rows in this order, repeats allowed."""
+        return Prefilled(
+            logits_BV=self.logits_BV[rows],
+            num_cached=[self.num_cached[row] for row in rows],
+            next_positions=[self.next_positions[row] for row in rows],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedBatch:
+    """Completions with the caches that continue them, row by row."""
+
+    completions: list[SampledCompletion]
+    prefilled: Prefilled
+    """Before the completions."""
+    cache: WorkingCache
+    """After the completions; lacks each row's last token."""
+
+
+def prefill(
+    network: Network, cache: WorkingCache, segments: Sequence[Segment], num_cached: Sequence[int]
+) -> Prefilled:
+    """Run the prompts' new tokens; row b continues after its `num_cached[b]` cached tokens."""
+    batch = pad_segments(segments, network)
+    num_new = batch.tokens_BT.shape[1]
+    write_at_BT = torch.tensor(num_cached, device=network.device)[:, None] + torch.arange(
+        num_new, device=network.device
+    )
+    hidden_BTD = hidden_states(network, batch, cache, cache.set_write_positions(write_at_BT))
+    last = torch.tensor(batch.lengths, device=network.device) - 1
+    last_BD = hidden_BTD[torch.arange(len(last), device=network.device), last]
+    return Prefilled(
+        logits_BV=compute_logits(network, last_BD),
+        num_cached=[before + new for before, new in zip(num_cached, batch.lengths, strict=True)],
+        next_positions=batch.next_positions,
+    )
+
+
+def decode(
+    network: Network,
+    cache: WorkingCache,
+    prefilled: Prefilled,
+    parameters: Sequence[SamplingParameters],
+) -> DecodedBatch:
+    """Sample every row until an end token or its `max_tokens`. Writes to `cache`."""
+    device = network.device
+    num_rows = len(parameters)
+    max_tokens = max(one.max_tokens for one in parameters)
+    uniforms_BT = torch.from_numpy(
+        np.stack([_uniforms(one.seed, max_tokens) for one in parameters])
+    )
+    uniforms_BT = uniforms_BT.to(device)
+    temperature_B = torch.tensor([one.temperature for one in parameters], device=device)
+    limits_B = torch.tensor([one.max_tokens for one in parameters], device=device)
+    end_E = torch.tensor(sorted(network.end_tokens), device=device)
+    cached_B = torch.tensor(prefilled.num_cached, device=device)
+    position_B = torch.tensor(prefilled.next_positions, device=device)
+    tokens_BT = torch.zeros((num_rows, max_tokens), dtype=torch.long, device=device)
+    logprobs_BT = torch.zeros((num_rows, max_tokens), device=device)
+    lengths_B = torch.zeros(num_rows, dtype=torch.long, device=device)
+    running_B = torch.ones(num_rows, dtype=torch.bool, device=device)
+    stopped_B = torch.zeros(num_rows, dtype=torch.bool, device=device)
+    logits_BV = prefilled.logits_BV
+    for step in range(max_tokens):
+        tokens_BT[:, step], logprobs_BT[:, step] = sample_tokens(
+            logits_BV, temperature_B, uniforms_BT[:, step], network.suppressed_tokens
+        )
+        lengths_B += running_B
+        stopped_B |= running_B & torch.isin(tokens_BT[:, step], end_E)
+        running_B &= ~stopped_B & (lengths_B < limits_B)
+        if not running_B.any():
+            break
+        batch = PaddedBatch(
+            tokens_BT=tokens_BT[:, step : step + 1],
+            positions_3BT=(position_B + step).expand(3, -1)[:, :, None],
+            screens=[],
+            lengths=[1] * num_rows,
+            next_positions=[],
+        )
+        mask_B1TC = cache.set_write_positions((cached_B + step)[:, None])
+        hidden_B1D = hidden_states(network, batch, cache, mask_B1TC)
+        logits_BV = compute_logits(network, hidden_B1D[:, 0])
+    completions = [
+        SampledCompletion(
+            tokens=tuple(tokens[:length]),
+            logprobs=tuple(logprobs[:length]),
+            stop_reason="stop" if stopped else "length",
+        )
+        for tokens, logprobs, length, stopped in zip(
+            tokens_BT.tolist(),
+            logprobs_BT.tolist(),
+            lengths_B.tolist(),
+            stopped_B.tolist(),
+            strict=True,
+        )
+    ]
+    return DecodedBatch(completions, prefilled, cache)
+
+
+def sample_tokens(
+    logits_BV: Tensor, temperature_B: Tensor, uniforms_B: Tensor, suppressed: Sequence[int] = ()
+) -> tuple[Tensor, Tensor]:
+    """A token per row and its log-prob under the tempered distribution.
+
+    The token is the first whose cumulative probability exceeds the row's uniform number (float64 in
+    [0, 1)), so a token of probability 0 is never drawn. At temperature 0 it is the likeliest token
+    with its untempered log-prob. `suppressed` tokens are never drawn; log-probs remain those of the
+    whole distribution, so that a plain forward pass reproduces them.
+    """
+    is_greedy_B = temperature_B == 0
+    scale_B1 = torch.where(is_greedy_B, 1.0, temperature_B)[:, None]
+    logprobs_BV = torch.log_softmax(logits_BV / scale_B1, dim=-1)
+    probabilities_BV = logprobs_BV.double().exp()
+    probabilities_BV[:, list(suppressed)] = 0.0
+    cumulative_BV = probabilities_BV.cumsum(dim=-1)
+    drawn_B = (cumulative_BV <= uniforms_B[:, None] * cumulative_BV[:, -1:]).sum(dim=-1)
+    token_B = torch.where(is_greedy_B, probabilities_BV.argmax(dim=-1), drawn_B)
+    return token_B, logprobs_BV.gather(1, token_B[:, None])[:, 0]
+
+
+def _uniforms(seed: int, num: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    return np.random.Generator(np.random.Philox(key=seed)).random(num)
