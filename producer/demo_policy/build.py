@@ -46,8 +46,8 @@ class PolicySize:
     patches."""
     initializer_range: float = 0.1
     """Standard deviation of initial weights, about 1 / sqrt(dim). The architecture's default, 0.02,
-    suits thousands of dimensions: with it 150 steps of alignment get 45 instead of 91 % of names
-    right (docs/decisions/policy.md)."""
+    suits thousands of dimensions: with it 150 steps of alignment get 36 instead of 91 % of names
+    right (docs/measurements/demo-policy.md)."""
     position_grid: int = 10
     """Learned positions per side, interpolated to an image's patches."""
 

@@ -47,7 +47,7 @@ def train_imitation(
     """Train the language model's layers in place; embeddings and vision tower stay frozen.
 
     Matrices are trained by Muon (arXiv 2502.16982), everything else by AdamW; see
-    docs/decisions/policy.md. `on_step` gets (steps done, loss per target token).
+    docs/measurements/demo-policy.md. `on_step` gets (steps done, loss per target token).
     """
     features = _encode_screens(network, examples)
     network.requires_grad_(requires_grad=False)

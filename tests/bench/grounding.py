@@ -3,7 +3,7 @@
     python -m tests.bench.grounding FOLDER [--phones 100]
 
 Success depends on it, and the mean loss hides it, since most tokens of an episode are not
-coordinates (docs/decisions/policy.md).
+coordinates (docs/measurements/demo-policy.md).
 """
 
 import argparse
