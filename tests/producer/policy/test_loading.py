@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from huggingface_hub import close_session
 
 from producer.errors import CuaTrainError, NotFoundError, UsageError
 from producer.policy.torch_policy import loading
@@ -58,6 +59,7 @@ def test_a_hub_id_without_network_fails_at_once_without_retries(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     # A proxy on a closed port: no network, wherever this test runs.
+    close_session()
     for name in ("http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
         monkeypatch.setenv(name.upper(), "http://127.0.0.1:9")
