@@ -1,7 +1,4 @@
-"""How far the tables are behind the log, what is held, and how the trainings stand.
-
-What `status` and the monitor show.
-"""
+"""Lag behind the log, held records, and every training, for `status` and the monitor."""
 
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -12,7 +9,7 @@ from consumers.projection.positions import check_log, load_positions, read_state
 from consumers.tables import SCHEMA
 
 FIRST_RECORD_S = 1.0
-"""How long the first unread record of a partition is waited for, to know its age."""
+"""How long to wait for a partition's first unprojected record, to know its age."""
 
 
 class PartitionStatus(NamedTuple):
@@ -25,7 +22,7 @@ class PartitionStatus(NamedTuple):
     end: int
     lag_events: int
     lag_seconds: float
-    """Age of the first record that is not projected; 0 when there is none."""
+    """Age of the first unprojected record; 0 when there is none."""
 
 
 class TrainingStatus(NamedTuple):
@@ -37,7 +34,7 @@ class TrainingStatus(NamedTuple):
     heartbeat_age_s: float | None
     """None before the first heartbeat."""
     parked_since: str | None
-    """Time of the first of its events that could not be applied; None: none is parked."""
+    """Time of its first event that could not be applied; None: nothing is parked."""
 
 
 class HeldCounts(NamedTuple):
@@ -48,11 +45,11 @@ class HeldCounts(NamedTuple):
     duplicates: int
     fenced: int
     gaps: int
-    """Streams that wait."""
+    """Streams that wait for a missing record."""
 
 
 class ProjectionStatus(NamedTuple):
-    """Everything."""
+    """Log, held records and trainings."""
 
     log_kind: str
     partitions: list[PartitionStatus]
@@ -61,40 +58,40 @@ class ProjectionStatus(NamedTuple):
 
     @property
     def lag_events(self) -> int:
-        """Records that are not projected yet."""
+        """Unprojected records."""
         return sum(partition.lag_events for partition in self.partitions)
 
 
 def read_status(reader: LogReader, url: str, now: datetime | None = None) -> ProjectionStatus:
-    """As things are now. MismatchError when the tables are of another log."""
+    """The current status. MismatchError when the tables were made from another log."""
     now = now or datetime.now(UTC)
     with connected(url, "status") as connection, connection, connection.cursor() as cursor:
         check_log(read_state(cursor, SCHEMA), reader)
         positions = load_positions(cursor, SCHEMA)
         held = count_held(cursor)
         trainings = load_trainings(cursor, now)
-    places = reader.places()
-    ends = reader.ends(places)
+    ends = reader.ends(reader.places())
     partitions = [
-        _partition(reader, place, positions.get(place, 0), ends[place], now) for place in places
+        _partition(reader, at, position=positions.get(at, 0), end=end, now=now)
+        for at, end in ends.items()
     ]
     return ProjectionStatus(reader.kind, partitions, held, trainings)
 
 
 def _partition(
-    reader: LogReader, place: TopicPartition, position: int, end: int, now: datetime
+    reader: LogReader, at: TopicPartition, *, position: int, end: int, now: datetime
 ) -> PartitionStatus:
     lag = max(0, end - position)
     age_s = 0.0
     if lag:
-        reader.seek({place: position})
+        reader.seek({at: position})
         records = reader.poll(1, FIRST_RECORD_S)
         age_s = (now - records[0].appended_at).total_seconds() if records else 0.0
-    return PartitionStatus(place.topic, place.partition, position, end, lag, max(0.0, age_s))
+    return PartitionStatus(at.topic, at.partition, position, end, lag, max(0.0, age_s))
 
 
 def count_held(cursor: Cursor) -> HeldCounts:
-    """What is not in the rows."""
+    """Records that are not in the rows."""
     cursor.execute(
         f"SELECT (SELECT count(*) FROM {SCHEMA}.held_record WHERE held_as = 'parked'), "
         f"(SELECT coalesce(sum(num_duplicates), 0)::bigint FROM {SCHEMA}.reader_position), "
@@ -107,7 +104,7 @@ def count_held(cursor: Cursor) -> HeldCounts:
 
 
 def load_trainings(cursor: Cursor, now: datetime) -> list[TrainingStatus]:
-    """Every training, newest first; parked when any stream that belongs to it is."""
+    """Every training, newest first; parked when any of its streams is."""
     cursor.execute(
         "WITH parked AS (SELECT substring(stream FROM position('/' IN stream) + 1)::uuid AS owner,"
         f" parked_since FROM {SCHEMA}.stream_position WHERE parked_since IS NOT NULL), owned AS"

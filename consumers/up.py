@@ -105,7 +105,7 @@ class OneMachine:
         try:
             reader = open_reader(self._installation)
             try:
-                projection = ProjectionLoop(reader, url, say=self._say)
+                projection = ProjectionLoop(reader, url)
                 projection.run_forever(shutdown.stop)
                 projection.run_once(CATCH_UP_S, shutdown.immediate)
             finally:

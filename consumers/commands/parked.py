@@ -1,4 +1,4 @@
-"""`cua-project parked`: what could not be applied, and what to do about it."""
+"""`cua-project parked`: records that were not applied; try them again or give them up."""
 
 import getpass
 import json
@@ -40,13 +40,13 @@ def _report(result: "Redriven", *, as_json: bool) -> None:
     else:
         click.echo(
             f"{result.streams} streams tried: {result.events} events applied, {result.still_parked}"
-            " records parked still"
+            " records still parked"
         )
 
 
 @click.group()
 def command() -> None:
-    """List, try again or give up records that could not be applied."""
+    """List records that were not applied, try them again or give them up."""
 
 
 @command.command("list")
@@ -54,11 +54,11 @@ def command() -> None:
     "--as",
     "held_as",
     type=click.Choice(["parked", "waiting", "refused"]),
-    help="Only these; otherwise all three.",
+    help="Only these. [default: all]",
 )
-@click.option("--json", "as_json", is_flag=True, help="An array of objects.")
+@click.option("--json", "as_json", is_flag=True, help="Print an array of objects.")
 def list_command(*, held_as: str | None, as_json: bool) -> None:
-    """Records that are parked, wait for a gap to fill, or were refused."""
+    """List records that are parked, wait for a gap to fill, or were refused."""
     with _operator() as operator:
         summaries = operator.list_held(held_as)
     if as_json:
@@ -77,10 +77,10 @@ def list_command(*, held_as: str | None, as_json: bool) -> None:
 
 
 @command.command()
-@click.argument("record")
-@click.option("--json", "as_json", is_flag=True, help="One object, the value as text.")
+@click.argument("record", metavar="RECORD")
+@click.option("--json", "as_json", is_flag=True, help="Print one object, the value as text.")
 def show(record: str, *, as_json: bool) -> None:
-    """One held RECORD (topic/partition@offset) with its value."""
+    """Show one held RECORD (topic/partition@offset) with its value."""
     with _operator() as operator:
         summary, value = operator.show(record)
     text = value.decode(errors="replace")
@@ -98,7 +98,7 @@ def show(record: str, *, as_json: bool) -> None:
     "--json", "as_json", is_flag=True, help='Print {"streams", "events", "still_parked"}.'
 )
 def redrive(streams: tuple[str, ...], *, as_json: bool) -> None:
-    """Try parked records again: of the named streams, or all."""
+    """Try parked records again: those of the named streams (rollout/<uuid>), or all."""
     with _operator() as operator:
         result = operator.redrive(list(streams) or None)
     _report(result, as_json=as_json)
@@ -106,23 +106,21 @@ def redrive(streams: tuple[str, ...], *, as_json: bool) -> None:
 
 @command.command()
 @click.argument("what", metavar="RECORD|STREAM")
-@click.option("--rest", is_flag=True, help="Give up everything of the record's stream from it on.")
-@click.option(
-    "--gap", is_flag=True, help="WHAT is a stream: give up the records that it waits for."
-)
-@click.option("--reason", help="Kept with the decision.")
+@click.option("--rest", is_flag=True, help="Give up RECORD and everything after it in its stream.")
+@click.option("--gap", is_flag=True, help="Give up the missing records that STREAM waits for.")
+@click.option("--reason", metavar="TEXT", help="Stored with the decision.")
 @click.option(
     "--json", "as_json", is_flag=True, help='Print {"streams", "events", "still_parked"}.'
 )
 def drop(what: str, *, rest: bool, gap: bool, reason: str | None, as_json: bool) -> None:
-    """Give up a parked RECORD (topic/partition@offset); what follows it in its stream is applied.
+    """Give up a parked RECORD (topic/partition@offset) and apply what follows it in its stream.
 
-    Rebuilds honour it.
+    With --gap: give up the gap of a STREAM (rollout/<uuid>). Rebuilds honour the decision.
     """
     from consumers.errors import UsageError
 
     if rest and gap:
-        message = "expected --rest or --gap, found both"
+        message = "--rest and --gap exclude each other; give one of them"
         raise UsageError(message)
     made_by = getpass.getuser()
     with _operator() as operator:

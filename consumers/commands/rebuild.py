@@ -2,32 +2,43 @@
 
 import json
 import os
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from consumers.log.reader import LogReader
+    from consumers.rebuild.rebuild import RebuildReport
 
 
 @click.command()
 @click.option(
-    "--check", is_flag=True, help="Only compare: exit 4 when the tables are not what the log says."
+    "--check", is_flag=True, help="Only compare; exit 4 when the tables differ from the log."
 )
 @click.option(
-    "--rollback", is_flag=True, help="Put the tables that the last rebuild replaced back."
+    "--rollback", is_flag=True, help="Bring the tables back that the last rebuild replaced."
 )
 @click.option(
-    "--run", "run_name", metavar="NAME", help="Only this training, into a schema of its own."
+    "--run", "run_name", metavar="NAME", help="Build only this training, into a schema of its own."
 )
 @click.option(
     "--until",
-    metavar="T",
+    metavar="TIME|POSITIONS",
     help=(
-        "Only what was appended before a time, or the positions topic/partition=offset,..., into"
-        " its own schema."
+        "Build only what was appended before a time (2026-03-01T12:00:00Z) or before positions"
+        " (topic/partition=offset,...), into a schema of its own."
     ),
 )
-@click.option("--into", "schema", metavar="SCHEMA", help="Name of that schema.")
+@click.option(
+    "--into",
+    "schema",
+    metavar="SCHEMA",
+    help="Name of that schema. [default: cua_run, cua_until or cua_run_until]",
+)
 @click.option(
     "--jobs",
     type=click.IntRange(1),
+    metavar="N",
     default=2,
     show_default=True,
     help="Processes that replay a long log.",
@@ -36,7 +47,7 @@ import click
     "--json",
     "as_json",
     is_flag=True,
-    help='Report {"events", "seconds", "equal", "swapped", "tables"}.',
+    help='Print {"events", "seconds", "equal", "swapped", "tables"}.',
 )
 def command(
     *,
@@ -50,77 +61,93 @@ def command(
 ) -> None:
     """Build every table from the log beside the live ones, compare, and swap.
 
-    Readers and a running projector need not stop.
-
-    The replaced tables stay as schema cua_previous until the next rebuild.
+    Readers and a running projector need not stop. The replaced tables stay as the schema
+    cua_previous until the next rebuild.
     """
-    from consumers.database.location import resolve_database
+    from consumers.database.location import is_embedded, resolve_database
+    from consumers.database.readiness import make_ready
     from consumers.errors import MismatchError, UsageError
-    from consumers.fold.garbage_collection import reduce_gc_frequency
+    from consumers.fold.fold import reduce_gc_frequency
     from consumers.log.open import open_reader
-    from consumers.projection.parallel import Parallel
-    from consumers.rebuild.rebuild import format_positions, parse_until, rebuild, rebuild_into, undo
+    from consumers.rebuild.parallel import Parallel
+    from consumers.rebuild.rebuild import compare, rebuild, roll_back
     from schemas.installation import read_installation
 
     is_partial = run_name is not None or until is not None
-    if check + rollback + is_partial > 1 or (schema is not None and not is_partial):
-        message = (
-            "expected one of --check, --rollback, or --run/--until with --into; found them together"
-        )
+    if check + rollback + is_partial > 1:
+        message = "--check, --rollback and --run/--until exclude each other; give one of them"
         raise UsageError(message)
-
-    def say(text: str) -> None:
-        click.echo(text, err=True)
-
-    reduce_gc_frequency()
+    if schema is not None and not is_partial:
+        message = "--into names the schema for --run or --until; give one of them too"
+        raise UsageError(message)
     url = resolve_database(os.environ)
+    make_ready(url, embedded=is_embedded(os.environ))
     if rollback:
-        undo(url, say)
-        if as_json:
-            click.echo(
-                json.dumps(
-                    {"events": 0, "seconds": 0.0, "equal": None, "swapped": True, "tables": {}}
-                )
-            )
-        else:
-            say(
-                "the tables are those of before the last rebuild; a projector brings them up to"
-                " date"
-            )
+        roll_back(url)
+        _print_rollback(as_json=as_json)
         return
+    reduce_gc_frequency()
     installation = read_installation(os.environ)
     reader = open_reader(installation)
     try:
         if is_partial:
-            end = None if until is None else parse_until(until, reader)
-            name = schema or "cua_" + "_".join(
-                word for word in ("run" if run_name else "", "until" if until else "") if word
-            )
-            result = rebuild_into(reader, url, name, run_name=run_name, until=end)
+            report = _build_into(reader, url, schema, run_name=run_name, until=until)
         else:
-            result = rebuild(
-                reader, url, check=check, say=say, parallel=Parallel(installation, jobs)
+            parallel = Parallel(installation, jobs).fill
+            report = (
+                compare(reader, url, parallel=parallel)
+                if check
+                else rebuild(reader, url, parallel=parallel)
             )
     finally:
         reader.close()
-    if as_json:
-        report = result._asdict() | {
-            "positions": format_positions(result.positions),
-            "seconds": round(result.seconds, 3),
-        }
-        click.echo(json.dumps(report))
-    else:
-        say(f"{result.events} events, {sum(result.tables.values())} rows in {result.seconds:.1f} s")
-        say(f"positions: {format_positions(result.positions)}")
-        say(f"the tables are in the schema {result.schema}" if not check else "nothing was changed")
-    if check and not result.equal:
+    _print(report, check=check, as_json=as_json)
+    if check and not report.equal:
         found = (
-            f"differences in {', '.join(result.different)}"
-            if result.different
-            else "those of another log"
+            f"the tables {', '.join(report.different)} differ from the log; `cua-project verify`"
+            " lists the rows"
+            if report.different
+            else "the tables were made from another log; `cua-project rebuild` makes them from"
+            " this one"
         )
-        message = (
-            f"expected the tables to be what the log says, found {found}; `cua-project verify`"
-            " names the rows"
-        )
-        raise MismatchError(message)
+        raise MismatchError(found)
+
+
+def _build_into(
+    reader: "LogReader", url: str, schema: str | None, *, run_name: str | None, until: str | None
+) -> "RebuildReport":
+    from consumers.rebuild.rebuild import build_into
+    from consumers.rebuild.until import parse_until
+
+    parts = ["cua", *(["run"] if run_name else []), *(["until"] if until else [])]
+    positions = None if until is None else parse_until(until, reader)
+    return build_into(reader, url, schema or "_".join(parts), run_name=run_name, until=positions)
+
+
+def _print(report: "RebuildReport", *, check: bool, as_json: bool) -> None:
+    from consumers.rebuild.until import format_positions
+
+    positions = format_positions(report.positions)
+    if as_json:
+        summary = report._asdict() | {
+            "positions": positions,
+            "seconds": round(report.seconds, 3),
+        }
+        click.echo(json.dumps(summary))
+        return
+    num_rows = sum(report.tables.values())
+    lines = (
+        f"{report.events} events, {num_rows} rows in {report.seconds:.1f} s",
+        f"positions: {positions}",
+        "nothing was changed" if check else f"the tables are in the schema {report.schema}",
+    )
+    click.echo("\n".join(lines), err=True)
+
+
+def _print_rollback(*, as_json: bool) -> None:
+    if as_json:
+        nothing_built = {"events": 0, "seconds": 0.0, "equal": None}
+        click.echo(json.dumps(nothing_built | {"swapped": True, "tables": {}}))
+    else:
+        text = "the tables from before the last rebuild are live again; a projector updates them"
+        click.echo(text, err=True)

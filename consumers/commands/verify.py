@@ -1,9 +1,13 @@
-"""`cua-project verify`: are the tables what the log says?"""
+"""`cua-project verify`: compare the tables with the log."""
 
 import json
 import os
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from consumers.rebuild.verify import Verification
 
 
 @click.command()
@@ -13,13 +17,13 @@ import click
 def command(*, as_json: bool) -> None:
     """Compare every table with a replay of the log to the same positions; exit 4 when they differ.
 
-    Reads one moment of the live tables, whatever is projected meanwhile; needs room for a second
-    copy of them.
+    Reads one snapshot of the live tables while projectors go on; needs disk space for a second copy
+    of them.
     """
     from consumers.database.location import is_embedded, resolve_database
     from consumers.database.readiness import make_ready
     from consumers.errors import MismatchError
-    from consumers.fold.garbage_collection import reduce_gc_frequency
+    from consumers.fold.fold import reduce_gc_frequency
     from consumers.log.open import open_reader
     from consumers.rebuild.verify import verify
     from schemas.installation import read_installation
@@ -46,16 +50,13 @@ def command(*, as_json: bool) -> None:
         _print(result)
     if not result.equal:
         message = (
-            "expected the tables to be what the log says, found differences; `cua-project rebuild`"
-            " makes them so"
+            "the tables differ from the log; `cua-project rebuild` replaces them with what the log"
+            " gives"
         )
         raise MismatchError(message)
 
 
-def _print(result: object) -> None:
-    from consumers.rebuild.verify import Verification
-
-    assert isinstance(result, Verification)  # noqa: S101  # typed here, so that --help need not import it
+def _print(result: "Verification") -> None:
     for name, table in result.tables.items():
         click.echo(f"{name:15} {table.rows:10} rows  {table.hash}")
     for found in result.differences:
@@ -64,9 +65,7 @@ def _print(result: object) -> None:
             f"{where} of {found.key}: {found.live} in the tables, {found.replayed} in the log"
         )
     if result.has_more:
-        click.echo("... and more")
+        click.echo("... and more differences")
     for stream in result.redrivable:
-        click.echo(
-            f"{stream} is parked by an older version; this one will try it again when it projects"
-        )
+        click.echo(f"{stream} was parked by an older version; `cua-project run` tries it again")
     click.echo(f"{'equal' if result.equal else 'different'} after {result.events} events")

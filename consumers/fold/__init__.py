@@ -1,4 +1,5 @@
-"""Events in, rows and stream states out.
+"""The fold: log records in, rows and stream states out. Used by projection, rebuild and verify.
 
-Pure, the same for the live projection, a rebuild and verify.
+A record passes through `parse`, `order`, `apply` (`transition`, `projectors`) and `rows`, in this
+direction only; `fold` connects the stages.
 """

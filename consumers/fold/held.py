@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from hashlib import sha256
 from typing import Literal, NamedTuple
 
-from consumers.fold.projectors.projector import Row
+from consumers.fold.rows import Row
 from consumers.log.reader import LogRecord
 from schemas.event import Envelope
 
@@ -17,7 +16,7 @@ Kind = Literal[
 
 
 class Coordinates(NamedTuple):
-    """Where a record lies; the key of what is held."""
+    """A record's place in a log; the key of `held_record`."""
 
     log_id: str
     topic: str
@@ -48,11 +47,11 @@ class Held:
 
     @property
     def since(self) -> datetime:
-        """The event's time; of an unreadable record the time of its appending."""
+        """The event's time; for an unreadable record, when it was appended."""
         return self.record.appended_at if self.envelope is None else self.envelope.time
 
     def row(self) -> Row:
-        """As the table held_record has it."""
+        """The row of `held_record`."""
         record, envelope = self.record, self.envelope
         return {
             "log_id": self.log_id,
@@ -74,7 +73,7 @@ class Held:
 
 
 def record_of(row: Mapping[str, object]) -> LogRecord:
-    """The log record that a row of held_record keeps."""
+    """The log record in a row of `held_record`."""
     topic, partition, offset, key, value, appended_at = (
         row[name] for name in ("topic", "partition", "log_offset", "key", "value", "appended_at")
     )
@@ -82,8 +81,3 @@ def record_of(row: Mapping[str, object]) -> LogRecord:
     assert isinstance(appended_at, datetime) and (key is None or isinstance(key, str))  # noqa: PT018, S101  # column types
     assert isinstance(value, bytes | memoryview)  # noqa: S101  # column type
     return LogRecord(topic, partition, offset, key, bytes(value), appended_at)
-
-
-def value_hash(value: bytes) -> str:
-    """What names a record in an operator's drop: it stays when a log is copied to another."""
-    return sha256(value).hexdigest()

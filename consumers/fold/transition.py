@@ -1,10 +1,12 @@
-"""How an event moves its entity's status, and the history of it: the same for every entity."""
+"""Status transitions: how an event moves its entity's status, and the status_history row of it.
+
+The same for every entity.
+"""
 
 from typing import NamedTuple
 
-from consumers.fold.projectors.projector import Insert
-from consumers.fold.projectors.row_ids import row_id
-from consumers.fold.streams import Stream
+from consumers.fold.rows import Insert, row_id
+from consumers.fold.stream import Stream
 from schemas.base import Payload
 from schemas.catalogue import PAYLOADS
 from schemas.evaluation import BY_KIND
@@ -35,16 +37,18 @@ class StatusTransition(NamedTuple):
     """What an event does to an entity's status."""
 
     entity: str
+    """Its table."""
     id: str
     old: str | None
+    """None: the entity does not exist yet, or has ended."""
     new: str | None
-    """None: the event says nothing of the status."""
+    """None: the event carries no status."""
     changes_status: bool
     """old and new differ."""
 
     @property
     def starts(self) -> bool:
-        """It leaves its first state for one that is no end."""
+        """The entity leaves its initial status for one that is not final."""
         return (
             self.changes_status
             and self.old == INITIAL[self.entity]
@@ -53,7 +57,7 @@ class StatusTransition(NamedTuple):
 
 
 def entity_key(owner: str, payload: Payload) -> tuple[str, str] | None:
-    """`schemas.catalogue.entity_of` with ids as text, which saves parsing the owner's for every event (they agree by a test)."""
+    """`schemas.catalogue.entity_of` with ids as text, which saves parsing the owner's per event."""
     entity = payload.ENTITY
     if entity is None:
         return None
@@ -67,9 +71,9 @@ def entity_key(owner: str, payload: Payload) -> tuple[str, str] | None:
 
 
 def find_transition(stream: Stream, event: Event) -> StatusTransition | None:
-    """The move; None for an event without an entity.
+    """The event's transition; None for an event without an entity.
 
-    IllegalTransitionError when the entity's machine refuses it.
+    IllegalTransitionError when the entity's state machine does not allow it.
     """
     payload = event.payload
     target = entity_key(stream.owner, payload)
@@ -78,10 +82,10 @@ def find_transition(stream: Stream, event: Event) -> StatusTransition | None:
     entity, key = target
     old = stream.statuses.get(f"{entity}/{key}")
     if payload.STATUS is None:
-        # An entity that has ended is forgotten, unless it owns the stream: only of the owner is it
-        # known that it never was.
+        # A stream forgets entities that have ended, except its owner: only of the owner does a
+        # missing status prove that it was never created.
         if old is None and key == stream.owner:
-            message = f"{entity} is spoken of but was never created"
+            message = f"event for {entity} before its creation event"
             raise IllegalTransitionError(message)
         return StatusTransition(entity, key, old, None, changes_status=False)
     changes_status = next_status(
@@ -95,7 +99,7 @@ def find_transition(stream: Stream, event: Event) -> StatusTransition | None:
 
 
 def remember(stream: Stream, transition: StatusTransition) -> None:
-    """Take a move into the stream's state: the owner's status for ever, others' until they end."""
+    """Update the stream's statuses: the owner's is kept for ever, others' until they end."""
     if not transition.changes_status or transition.new is None:
         return
     name = f"{transition.entity}/{transition.id}"
@@ -106,7 +110,7 @@ def remember(stream: Stream, transition: StatusTransition) -> None:
 
 
 def history(event: Event, transition: StatusTransition, time: str) -> Insert:
-    """The row of status_history of a move."""
+    """The transition's row of status_history."""
     envelope, payload = event
     return Insert(
         "status_history",
@@ -135,12 +139,12 @@ def history(event: Event, transition: StatusTransition, time: str) -> Insert:
 
 
 def _percent(payload: Payload) -> object:
-    """What the event states; the creation of an entity states 0."""
+    """The event's progress; 0 when it creates the entity."""
     name = _PROGRESS[type(payload)]
     if name is None:
         return 0.0 if payload.CREATES else None
-    stated = getattr(payload, name)
-    return stated.percent if name == "progress" else stated
+    progress = getattr(payload, name)
+    return progress.percent if name == "progress" else progress
 
 
 def _message(payload: Payload) -> object:

@@ -1,1 +1,1 @@
-"""ParsedRecord the log, the local one or Kafka: one interface, a file for each."""
+"""Reads the log, the local one or Kafka: one interface, one file each."""

@@ -31,26 +31,24 @@ from schemas.kafka_log import client_settings, kafka_log_id, server_addresses
 
 ANSWER_TIMEOUT_MS = 10_000
 STALL_S = 10.0
-"""Silence after which the ends are asked for: when they are further on, the consumer is stuck and
-is replaced."""
+"""Silence after which the end offsets are checked; if they are ahead, the consumer is stuck and is
+replaced."""
 MILLISECOND = timedelta(milliseconds=1)
 
-KNOCK_TIMEOUT_S = 3.0
+CONNECT_TIMEOUT_S = 3.0
 
-# A broker that is away is ours to report; kafka-python would print a line for every attempt.
+# We report an outage once; kafka-python would log a line per attempt.
 logging.getLogger("kafka").addHandler(logging.NullHandler())
+logging.getLogger("kafka").propagate = False
 
 Answer = TypeVar("Answer")
 
 
 class KafkaLogReader:
-    """LogReader of Kafka. Connects when it is made (UnreachableError). Not thread-safe.
+    """LogReader of Kafka. Connects when constructed (UnreachableError). Not thread-safe.
 
-    `close` twice is once.
-
-    A broker that goes away later: questions raise UnreachableError after ten seconds; `poll`
-    returns [] and goes on by itself once the broker is back. Topics that do not exist yet are an
-    empty log that is watched.
+    While the broker is away `poll` returns [] and reconnects by itself; every other method raises
+    UnreachableError after ten seconds. Missing topics are an empty log until they are created.
     """
 
     def __init__(self, installation: Installation) -> None:
@@ -113,7 +111,7 @@ class KafkaLogReader:
         )
 
     def beginnings(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        """First offset there is; above 0 where retention has deleted records."""
+        """First offset; above 0 where retention has deleted records."""
         return self._offsets(
             lambda consumer, partitions: consumer.beginning_offsets(
                 partitions, timeout_ms=ANSWER_TIMEOUT_MS
@@ -122,7 +120,7 @@ class KafkaLogReader:
         )
 
     def ends(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        """Offset after the last record that all in-sync replicas have."""
+        """Offset after the last record that is on all in-sync replicas."""
         return self._offsets(
             lambda consumer, partitions: consumer.end_offsets(
                 partitions, timeout_ms=ANSWER_TIMEOUT_MS
@@ -133,10 +131,7 @@ class KafkaLogReader:
     def offset_at(
         self, places: Sequence[TopicPartition], time: datetime
     ) -> dict[TopicPartition, int]:
-        """First offset whose record was appended at or after `time` (Kafka counts in milliseconds).
-
-        The end when there is none.
-        """
+        """First offset appended at or after `time` (in milliseconds); the end if there is none."""
         since_ms = max(0, math.ceil((time - EPOCH_START) / MILLISECOND))
         partitions = [kafka.TopicPartition(place.topic, place.partition) for place in places]
         found = self._ask(
@@ -160,18 +155,18 @@ class KafkaLogReader:
         return {TopicPartition(at.topic, at.partition): int(offset) for at, offset in found.items()}
 
     def seek(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Read these places from these offsets and no others.
+        """Read these partitions from these offsets, and no others.
 
-        MismatchError for an offset that this log cannot have or has no more.
+        MismatchError for an offset that is not in this log.
         """
         places = list(positions)
         ends, beginnings = self.ends(places), self.beginnings(places)
         for place, offset in positions.items():
             if not beginnings[place] <= offset <= ends[place]:
                 message = (
-                    f"{place.topic}/{place.partition}: expected an offset from {beginnings[place]}"
-                    f" to {ends[place]}, found {offset}; the position is of another log than Kafka"
-                    f" at {self._servers}, or retention has deleted records"
+                    f"{place.topic}/{place.partition} has offsets {beginnings[place]} to"
+                    f" {ends[place]}, not {offset}: the position is of another log than Kafka at"
+                    f" {self._servers}, or retention has deleted records"
                 )
                 raise MismatchError(message)
         self._wanted = {
@@ -180,7 +175,7 @@ class KafkaLogReader:
         }
         self._ask(self._assign)
 
-    def _assign(self, consumer: Any) -> None:  # kafka-python has no types
+    def _assign(self, consumer: Any) -> None:  # kafka-python ships no types
         consumer.assign(list(self._wanted))
         for at, offset in self._wanted.items():
             consumer.seek(at, offset)
@@ -199,12 +194,12 @@ class KafkaLogReader:
             )
         except (OffsetOutOfRangeError, NoOffsetForPartitionError, LogTruncationError) as error:
             message = (
-                f"Kafka at {self._servers} has no longer what comes next ({error}): its retention"
-                " or somebody has deleted records"
+                f"Kafka at {self._servers} no longer has the next record ({error}): it was deleted,"
+                " by retention or by hand"
             )
             raise MismatchError(message) from error
         except (KafkaError, UnreachableError):
-            # Away; the next poll tries again with a fresh consumer.
+            # The broker is away; the next poll tries again with a new consumer.
             self._drop()
             time.sleep(min(timeout_s, 1.0))
             return []
@@ -230,10 +225,7 @@ class KafkaLogReader:
         return records
 
     def _check_stall(self) -> None:
-        """kafka-python has been seen to stand still while the end moved.
-
-        A fresh consumer goes on.
-        """
+        """Replace a consumer that is stuck before the end, a bug of kafka-python."""
         if time.monotonic() - self._last_news < STALL_S:
             return
         self._last_news = time.monotonic()
@@ -269,12 +261,15 @@ class KafkaLogReader:
 
     def _client(
         self, make: Callable[..., Any], **settings: object
-    ) -> Any:  # kafka-python has no types
-        """A client of kafka-python; when it cannot connect, what it has started is stopped (it leaves a thread and a socket behind)."""
-        self._knock()
+    ) -> Any:  # kafka-python ships no types
+        """A kafka-python client.
+
+        If it cannot connect, stops the thread and the socket that it would leave behind.
+        """
+        self._check_reachable()
         started: list[KafkaNetClient] = []
 
-        def remember(**configs: object) -> Any:  # kafka-python has no types
+        def remember(**configs: object) -> Any:  # kafka-python ships no types
             started.append(KafkaNetClient(**configs))
             return started[-1]
 
@@ -286,15 +281,15 @@ class KafkaLogReader:
                 client._net.stop()  # close() of the half-made client does nothing
             raise self._unreachable(error, "cannot be reached") from error
 
-    def _knock(self) -> None:
-        """UnreachableError at once when no server takes a connection.
+    def _check_reachable(self) -> None:
+        """UnreachableError at once when no server accepts a connection.
 
-        Kafka-python would try for ten seconds, and leave sockets open.
+        Kafka-python would try for ten seconds and leave sockets open.
         """
         failure: OSError | None = None
         for address in self._addresses:
             try:
-                with socket.create_connection(address, KNOCK_TIMEOUT_S):
+                with socket.create_connection(address, CONNECT_TIMEOUT_S):
                     return
             except OSError as error:
                 failure = error
@@ -314,6 +309,6 @@ class KafkaLogReader:
             consumer.close(autocommit=False, timeout_ms=0)
 
     def close(self) -> None:
-        """Give sockets and threads back; twice is once."""
+        """Release sockets and threads. Idempotent."""
         self._wanted = {}
         self._drop()

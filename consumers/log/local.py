@@ -1,9 +1,7 @@
-"""Reads the local log's SQLite file.
+"""Reads the local log, an SQLite file (layout: `schemas.local_log`).
 
-Knows its layout (`schemas.local_log`), and nothing of what the values mean.
-
-Follows the file's own order (position), which is one sequential scan for any set of partitions and
-gives records merged by append time.
+Reads in the file's own order (position): one sequential scan for any set of partitions, which gives
+records merged by append time.
 """
 
 import sqlite3
@@ -19,25 +17,25 @@ from schemas.local_log import FORMAT, from_microseconds, to_microseconds
 
 BUSY_TIMEOUT_S = 30.0
 SHORTEST_NAP_S, LONGEST_NAP_S = 0.002, 0.050
-"""Between looks at a log that has nothing new: short after a record, longer while nothing comes."""
+"""Between queries for new records: short after a record, longer while none come."""
 
 
 class LocalLogReader:
-    """LogReader of a local log. A file that does not exist yet is an empty log that is watched until it appears.
+    """LogReader of a local log. A missing file is an empty log until it is created.
 
-    Every statement is read to its end at once, so that no snapshot stays open: the writer is never blocked and its WAL stays short.
-    Not thread-safe, though it may be handed from one thread to another. `close` twice is once.
+    Not thread-safe, but may move between threads. Never blocks the writer or keeps its WAL from
+    being truncated: every statement is fetched completely, so that no snapshot stays open.
     """
 
     def __init__(self, path: Path, *, topic_prefix: str) -> None:
-        """Nothing is opened before the first question."""
+        """Opens the file on first use."""
         self._path = path
         self._topics = [topic_prefix + name for name in TOPIC_NAMES]
         self._connection: sqlite3.Connection | None = None
         self._log_id = ""
         self._inode = 0
         self._wanted: dict[TopicPartition, int] = {}
-        """TopicPartition -> next offset to hand out."""
+        """The next offsets to return."""
         self._places_by_id: dict[int, TopicPartition] = {}
         self._scan = ""
         self._next_position = 1
@@ -49,7 +47,7 @@ class LocalLogReader:
 
     @property
     def log_id(self) -> str:
-        """The file's identity; "" as long as there is no file."""
+        """The file's identity; "" until it exists."""
         self._open()
         return self._log_id
 
@@ -61,7 +59,7 @@ class LocalLogReader:
         return sorted(place for place in self._ids() if place.topic in self._topics)
 
     def beginnings(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        """First offset there is; above 0 where a spool was pruned."""
+        """First offset; above 0 where a spool was pruned."""
         ends = self.ends(places)
         ids = self._ids()
         found: dict[TopicPartition, int] = {}
@@ -83,7 +81,7 @@ class LocalLogReader:
     def offset_at(
         self, places: Sequence[TopicPartition], time: datetime
     ) -> dict[TopicPartition, int]:
-        """First offset whose record was appended at or after `time`; the end when there is none."""
+        """First offset appended at or after `time`; the end if there is none."""
         ids = self._ids()
         since = to_microseconds(time)
         lows, highs = self.beginnings(places), self.ends(places)
@@ -102,17 +100,17 @@ class LocalLogReader:
         return found
 
     def seek(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Read these places from these offsets and no others.
+        """Read these partitions from these offsets, and no others.
 
-        MismatchError for an offset that this log cannot have or has no more.
+        MismatchError for an offset that is not in this log.
         """
         places = list(positions)
         ends, beginnings = self.ends(places), self.beginnings(places)
         for place, offset in positions.items():
             if not beginnings[place] <= offset <= ends[place]:
                 message = (
-                    f"{place.topic}/{place.partition}: expected an offset from {beginnings[place]}"
-                    f" to {ends[place]}, found {offset}; the position is of another log than"
+                    f"{place.topic}/{place.partition} has offsets {beginnings[place]} to"
+                    f" {ends[place]}, not {offset}: the position is of another log than"
                     f" {self._path}, or that file was replaced by an older copy"
                 )
                 raise MismatchError(message)
@@ -120,7 +118,7 @@ class LocalLogReader:
         self._plan()
 
     def _plan(self) -> None:
-        """Where the scan begins, and which partitions it looks at."""
+        """Decide where the scan begins and which partitions it selects."""
         ids = self._ids()
         self._places_by_id = {ids[place]: place for place in self._wanted if place in ids}
         head = self._one("SELECT next_position FROM head", ())
@@ -135,7 +133,7 @@ class LocalLogReader:
         self._next_position = min(starts)
         is_whole = len(self._places_by_id) == len(ids)
         chosen = ", ".join(str(partition_id) for partition_id in sorted(self._places_by_id))
-        # The + keeps SQLite on the b-tree of positions; by the index of partitions it would sort.
+        # The + keeps SQLite on the b-tree of positions; with the partitions' index it would sort.
         only = "" if is_whole else f" AND +partition_id IN ({chosen})"
         self._scan = (
             'SELECT position, partition_id, "offset", key, value, appended_at FROM records WHERE'
@@ -157,7 +155,7 @@ class LocalLogReader:
 
     def _read(self, max_records: int) -> list[LogRecord]:
         if len(self._places_by_id) < len(self._wanted):
-            # A place that was asked for before the log had it.
+            # A partition was sought before the log had it.
             self._plan()
             if not self._places_by_id:
                 return []
@@ -172,9 +170,8 @@ class LocalLogReader:
             self._next_position = rows[-1][0] + 1
             for _, partition_id, offset, key, value, appended_at in rows:
                 place = places.get(partition_id)
-                # None: a partition that the log got after the scan was planned, and that nobody
-                # asked for. Below the wanted offset: another place's position made the scan begin
-                # earlier.
+                # None: a partition created after the scan was planned. Below the wanted offset:
+                # another partition made the scan begin earlier.
                 if place is not None and offset >= wanted[place]:
                     wanted[place] = offset + 1
                     records.append(
@@ -190,7 +187,7 @@ class LocalLogReader:
         return records
 
     def close(self) -> None:
-        """Close the file; twice is once."""
+        """Close the file. Idempotent."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -217,12 +214,11 @@ class LocalLogReader:
             raise UnreachableError(message) from error
 
     def _open(self) -> sqlite3.Connection | None:
-        """The connection; None as long as there is no log."""
+        """The connection; None until there is a log."""
         if self._connection is not None or not self._path.exists():
             return self._connection
         try:
-            # mode=rw: never makes the file. Read-only would do, but cannot read a WAL whose shared
-            # memory nobody has made.
+            # rw never creates the file; ro could not read a WAL without its shared memory.
             uri = f"{self._path.absolute().as_uri()}?mode=rw"
             connection = sqlite3.connect(
                 uri, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
@@ -238,8 +234,8 @@ class LocalLogReader:
         if int(meta["format"]) != FORMAT:
             connection.close()
             message = (
-                f"the local log {self._path} has format {meta['format']}, this cua-project reads"
-                f" {FORMAT}; use the version that made it"
+                f"the local log {self._path} has format {meta['format']}, this version reads format"
+                f" {FORMAT}; use the version that wrote it"
             )
             raise MismatchError(message)
         self._connection, self._log_id, self._inode = (
@@ -250,12 +246,12 @@ class LocalLogReader:
         return connection
 
     def _check_file(self) -> None:
-        """The file that we hold open must be the one that writers write to."""
+        """CuaProjectError when the open file is no longer the one at the path."""
         if self._connection is None:
             return
         if not self._path.exists() or self._path.stat().st_ino != self._inode:
             message = (
-                f"the local log {self._path} was removed or replaced while it was read; start again"
-                " on the new one"
+                f"the local log {self._path} was removed or replaced while it was being read; start"
+                " the command again"
             )
             raise CuaProjectError(message)

@@ -6,13 +6,10 @@ from schemas.installation import Installation
 
 
 def open_reader(installation: Installation) -> LogReader:
-    """A reader of the installation's log.
-
-    A local log that is not there yet is empty and watched; UnreachableError without Kafka.
-    """
+    """A reader of the installation's log. UnreachableError: Kafka cannot be reached."""
     if installation.kafka_bootstrap_servers is None:
         return LocalLogReader(installation.local_log_path, topic_prefix=installation.topic_prefix)
-    # kafka takes a tenth of a second to import, and is not needed without a Kafka.
+    # Importing kafka takes a tenth of a second.
     from consumers.log.kafka import KafkaLogReader
 
     return KafkaLogReader(installation)

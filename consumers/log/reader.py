@@ -1,4 +1,4 @@
-"""The interface LogReader: topics, partitions, offsets, whatever the log is made of.
+"""The interface LogReader: topics, partitions and offsets of any log.
 
 Two implementations: `local.LocalLogReader` and `kafka.KafkaLogReader`.
 """
@@ -16,7 +16,7 @@ class TopicPartition(NamedTuple):
 
 
 class LogRecord(NamedTuple):
-    """One record as it lies in the log."""
+    """One record of the log."""
 
     topic: str
     partition: int
@@ -28,10 +28,7 @@ class LogRecord(NamedTuple):
 
 
 class LogReader(Protocol):
-    """Reads; never commits anything anywhere: positions are the caller's. Not thread-safe.
-
-    Reads only what is durable.
-    """
+    """Reads durable records; positions are the caller's, nothing is committed. Not thread-safe."""
 
     @property
     def kind(self) -> str:
@@ -40,7 +37,7 @@ class LogReader(Protocol):
 
     @property
     def log_id(self) -> str:
-        """The log's identity; a position of another log is worthless."""
+        """The log's identity; positions are valid only in one log."""
         ...
 
     def places(self) -> list[TopicPartition]:
@@ -51,21 +48,21 @@ class LogReader(Protocol):
         ...
 
     def beginnings(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        """First offset there is."""
+        """First offset of each."""
         ...
 
     def ends(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        """Offset after the last record."""
+        """Offset after the last record of each."""
         ...
 
     def offset_at(
         self, places: Sequence[TopicPartition], time: datetime
     ) -> dict[TopicPartition, int]:
-        """First offset whose record was appended at or after `time`; the end when there is none."""
+        """First offset appended at or after `time`; the end if there is none."""
         ...
 
     def seek(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Read these places, from these offsets (the next to read), and no others."""
+        """Read these partitions, from these offsets (the next to read), and no others."""
         ...
 
     def poll(self, max_records: int, timeout_s: float) -> list[LogRecord]:
@@ -76,5 +73,5 @@ class LogReader(Protocol):
         ...
 
     def close(self) -> None:
-        """Release files and sockets; twice is once."""
+        """Release files and sockets. Idempotent."""
         ...

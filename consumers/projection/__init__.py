@@ -1,4 +1,1 @@
-"""From the log into the tables, exactly once.
-
-Read, fold, write rows and positions in one transaction.
-"""
+"""From the log into the tables, exactly once: rows and positions change in one transaction."""

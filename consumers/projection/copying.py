@@ -1,6 +1,6 @@
-"""Rows as the text that COPY reads, and as the JSON that an UPDATE reads.
+"""Rows as COPY's text format, and as the JSON that an UPDATE reads.
 
-A NUL in text becomes U+FFFD, which PostgreSQL can keep.
+PostgreSQL cannot store NUL in text: it becomes U+FFFD.
 """
 
 import re
@@ -13,7 +13,7 @@ from pydantic_core import to_json
 from sqlalchemy import Boolean, DateTime, Double, Integer, LargeBinary, String, Table, Uuid
 from sqlalchemy.dialects.postgresql import JSONB
 
-from consumers.fold.projectors.projector import Row
+from consumers.fold.rows import Row
 from consumers.tables import Base
 
 Encoder = Callable[[object], str]
@@ -57,7 +57,7 @@ def json_text(value: object) -> str:
 
 
 def without_nul(value: object) -> object:
-    """The same with U+FFFD for every NUL, in keys too."""
+    """U+FFFD for every NUL, in keys too."""
     match value:
         case str():
             return value.replace(NUL, "\ufffd")
@@ -68,7 +68,7 @@ def without_nul(value: object) -> object:
         case None | bool() | int() | float() | UUID() | datetime():
             return value
         case _:
-            return without_nul(value.model_dump(mode="json"))  # type: ignore[attr-defined]  # what else JSON can say here is a payload's part
+            return without_nul(value.model_dump(mode="json"))  # type: ignore[attr-defined]  # anything else is a nested model of a payload
 
 
 _ENCODERS: tuple[tuple[type, Encoder, str], ...] = (
@@ -84,13 +84,13 @@ _ENCODERS: tuple[tuple[type, Encoder, str], ...] = (
 
 
 class Column(NamedTuple):
-    """A column as rows are written."""
+    """How a column is written."""
 
     name: str
     encode: Encoder
     type: str
-    """In an UPDATE's record definition; integers as bigint, so that the column's own range check
-    speaks."""
+    """In an UPDATE's record definition; bigint for every integer, so that the column's range check
+    reports a number out of range."""
 
 
 class Columns(NamedTuple):

@@ -1,8 +1,9 @@
-"""The projector: reads the log from where the tables stand, applies it, and goes on for as long as it is asked to.
+"""The projector: applies the log to the live tables, from their positions on, until it is stopped.
 
-Whatever goes wrong with the database or the log is waited out, saying so; what is in memory is thrown away and read again.
+Outages of the database and the log are waited out; afterwards the tables' state is loaded again.
 """
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -11,29 +12,43 @@ from typing import NamedTuple
 
 import psycopg2
 
-from consumers.database.connection import Connection, connect
-from consumers.database.lease import RENEW_EVERY_S, acquire, current_holder, new_holder, release
-from consumers.errors import MismatchError, UnreachableError
-from consumers.fold.fold import parse_record
+from consumers.database.connection import Connection, connected
+from consumers.database.lease import LeaseTakenError, ProjectorLease, new_holder
+from consumers.errors import CuaProjectError, MismatchError, UnreachableError
+from consumers.fold.parse import parse_record
 from consumers.log.reader import LogReader, TopicPartition
 from consumers.projection.outage import Outage
-from consumers.projection.parallel import Parallel, UnfinishedError
 from consumers.projection.pipeline import Pipeline
-from consumers.projection.positions import SupersededError, adopt_log, check_log, start_positions
-from consumers.projection.redrive import redrive_if_newer
-from consumers.projection.schema import ProjectedSchema
+from consumers.projection.positions import (
+    Positions,
+    SupersededError,
+    adopt_log,
+    check_log,
+    start_positions,
+)
+from consumers.projection.redrive import Operator
+from consumers.projection.schema import Committed, ProjectedSchema
 from consumers.tables import PROJECTION_VERSION, SCHEMA
 
-BATCH_RECORDS = 5_000
-"""At once from the log: enough that a transaction's fixed cost disappears, some 20 MB of memory."""
-POLL_S = 0.2
-"""How long a quiet log is listened to before the lease is looked after."""
-PLACES_EVERY_S = 2.0
-"""How often new partitions are looked for."""
-ONCE_LIMIT_S = 60.0
-"""`run_once` gives up when the database, the log or the lease has been away for so long."""
+logger = logging.getLogger(__name__)
 
-Say = Callable[[str], None]
+BATCH_RECORDS = 5_000
+"""Per transaction: makes its fixed cost negligible, and is about 20 MB of memory."""
+POLL_S = 0.2
+"""How long a poll waits for records; the lease is renewed between polls."""
+NEW_PARTITIONS_EVERY_S = 2.0
+"""How often an idle projector looks for new partitions."""
+ONCE_LIMIT_S = 60.0
+"""How long `run_once` waits out an outage of the database, the log or another projector."""
+
+ParallelFill = Callable[[str, str, Positions, Positions, Callable[[], bool]], int]
+"""`rebuild.parallel.Parallel.fill`: given (url, schema, start, until, keep_going), applies a
+long stretch of the log in several processes and returns the number of events, or 0 at once for a
+short one. Raises UnfinishedError."""
+
+
+class UnfinishedError(CuaProjectError):
+    """A process of a parallel fill failed; what all of them have committed stays."""
 
 
 class Report(NamedTuple):
@@ -44,38 +59,32 @@ class Report(NamedTuple):
     positions: dict[TopicPartition, int]
 
 
-class _LeaseTakenError(Exception):
-    """Another projector works."""
-
-
 @dataclass(slots=True)
 class _Run:
     """One call of `run_once` or `run_forever`."""
 
     stop: threading.Event
     outage: Outage
-    limit_s: float | None
-    """How long a failure is waited out; None: for ever."""
-    ends: dict[TopicPartition, int] | None
+    limit_s: float | None = None
+    """How long an outage is waited out; None: for ever."""
+    until: Positions | None = None
     """Where to stop; None: nowhere."""
-    events: int = 0
-    events_before: int = 0
-    """Of earlier connections and other processes."""
-    positions: dict[TopicPartition, int] = field(default_factory=dict)
+    committed: Committed = field(default_factory=Committed)
 
     def is_done(self) -> bool:
-        """Everything that was asked for is applied, or nobody asks any more."""
+        """True once the target offsets are reached or a stop was requested."""
         if self.stop.is_set():
             return True
-        return self.ends is not None and all(
-            self.positions.get(place, 0) >= end for place, end in self.ends.items()
+        positions = self.committed.positions
+        return self.until is not None and all(
+            positions.get(at, 0) >= end for at, end in self.until.items()
         )
 
 
 class ProjectionLoop:
     """Keeps the tables of one database up to date with one log.
 
-    Not thread-safe; stopped by its event from any thread or signal.
+    Not thread-safe; the `stop` event may be set from any thread or signal handler.
     """
 
     def __init__(
@@ -83,194 +92,149 @@ class ProjectionLoop:
         reader: LogReader,
         url: str,
         *,
-        say: Say = lambda _: None,
         batch_records: int = BATCH_RECORDS,
         adopt: bool = False,
-        parallel: Parallel | None = None,
+        parallel: ParallelFill | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`adopt`: start on another log than the tables were made of; `parallel`.
+        """`adopt`: continue on this log although the tables were made from another one.
 
-        How a long way is caught up by several processes.
+        `parallel`: how to catch up when far behind. `clock`: seconds.
         """
         self._reader = reader
         self._url = url
-        self._say = say
         self._batch_records = batch_records
         self._adopt = adopt
         self._parallel = parallel
         self._clock = clock
         self._holder = new_holder()
-        self._renewed_at = float("-inf")
 
     def run_once(
         self, limit_s: float = ONCE_LIMIT_S, stop: threading.Event | None = None
     ) -> Report:
-        """To the end that the log has now.
-
-        UnreachableError when the database or the log is away for longer than `limit_s`.
-        """
-        started = self._clock()
-        ends = self._reader.ends(self._reader.places())
-        run = _Run(stop or threading.Event(), Outage(self._say, self._clock), limit_s, ends)
-        self._run(run)
-        return Report(run.events, self._clock() - started, run.positions)
+        """Project up to the log's current end. UnreachableError after an outage of `limit_s`."""
+        until = self._reader.ends(self._reader.places())
+        return self._run(_Run(stop or threading.Event(), Outage(self._clock), limit_s, until))
 
     def run_forever(self, stop: threading.Event) -> Report:
-        """Until `stop` is set; failures are waited out."""
-        started = self._clock()
-        run = _Run(stop, Outage(self._say, self._clock), None, None)
-        self._run(run)
-        return Report(run.events, self._clock() - started, run.positions)
+        """Project until `stop` is set, waiting out outages."""
+        return self._run(_Run(stop, Outage(self._clock)))
 
-    def _run(self, run: _Run) -> None:
-        while True:
-            try:
-                self._session(run)
-            except (
-                psycopg2.OperationalError,
-                psycopg2.InterfaceError,
-                UnreachableError,
-                _LeaseTakenError,
-            ) as error:
-                why = str(error).strip()
-                if run.limit_s is not None and run.outage.seconds > run.limit_s:
-                    message = f"gave up after {run.limit_s:.0f} s: {why}"
-                    raise UnreachableError(message) from None
-                run.stop.wait(run.outage.failed(why))
-                if run.stop.is_set():
-                    return
-            else:
-                if run.is_done():
-                    return
+    def _run(self, run: _Run) -> Report:
+        started = self._clock()
+        while not self._try_session(run):
+            pass
+        committed = run.committed
+        return Report(committed.num_events, self._clock() - started, committed.positions)
+
+    def _try_session(self, run: _Run) -> bool:
+        """Whether the run is over; waits after a failure."""
+        try:
+            self._session(run)
+        except (
+            psycopg2.OperationalError,
+            psycopg2.InterfaceError,
+            UnreachableError,
+            LeaseTakenError,
+        ) as error:
+            reason = str(error).strip()
+            if run.limit_s is not None and run.outage.seconds > run.limit_s:
+                message = f"gave up after {run.limit_s:.0f} s: {reason}"
+                raise UnreachableError(message) from None
+            run.stop.wait(run.outage.failed(reason))
+            return run.stop.is_set()
+        return run.is_done()
 
     def _session(self, run: _Run) -> None:
-        """As long as two connections hold.
-
-        One commits, the other keeps the lease and looks streams up meanwhile.
-        """
-        run.events_before = run.events
-        connection = connect(self._url, "run")
-        try:
-            keeper = connect(self._url, "run, lease")
-        except UnreachableError:
-            connection.close()
-            raise
-        keeper.autocommit = True
-        try:
-            self._renewed_at = float("-inf")
-            schema = ProjectedSchema(connection, SCHEMA, self._reader.log_id)
+        """Project over two connections: one commits, one holds the lease and loads streams."""
+        with (
+            connected(self._url, "run") as connection,
+            connected(self._url, "run, lease") as lookups,
+        ):
+            lookups.autocommit = True
+            schema = ProjectedSchema(
+                connection, SCHEMA, self._reader.log_id, committed=run.committed
+            )
             schema.load()
-            self._note(run, schema)
             try:
-                self._hold_lease(keeper)
-            except _LeaseTakenError:
-                if run.is_done():
-                    # The other projector has applied what was asked for.
-                    return
-                raise
-            self._prepare(schema)
-            self._catch_up(schema, keeper, run)
-            self._follow(schema, keeper, run)
-        finally:
-            connection.close()
-            self._leave(keeper)
+                with ProjectorLease(lookups, self._holder, self._clock) as lease:
+                    self._prepare(schema)
+                    self._catch_up(schema, lease, run)
+                    self._follow(schema, lease, lookups, run)
+            except LeaseTakenError:
+                # Done nevertheless when the other projector has reached the target.
+                if not run.is_done():
+                    raise
 
     def _prepare(self, schema: ProjectedSchema) -> None:
-        """Check that tables, code and log belong together."""
+        """Check that tables, code and log belong together; redrive what newer code can apply."""
         if schema.state.version != PROJECTION_VERSION:
-            found = f"found version {schema.state.version}; run `cua-project rebuild`"
-            message = f"expected tables of projection version {PROJECTION_VERSION}, {found}"
+            message = (
+                f"the tables have projection version {schema.state.version}, this code"
+                f" {PROJECTION_VERSION}; run `cua-project rebuild`"
+            )
             raise MismatchError(message)
         with schema.connection, schema.connection.cursor() as cursor:
             if self._adopt and schema.state.log_id not in {None, self._reader.log_id}:
                 adopt_log(cursor, SCHEMA, self._reader.log_id)
         schema.load()
         check_log(schema.state, self._reader)
-        if redrive_if_newer(schema):
+        if Operator(schema.connection, schema.schema).redrive_if_newer():
             schema.load()
 
-    def _catch_up(self, schema: ProjectedSchema, keeper: Connection, run: _Run) -> None:
-        """A long way, by several processes."""
-        until = self._reader.ends(self._reader.places())
-        start = start_positions(schema.positions, self._reader)
-        if self._parallel is None or not self._parallel.is_worthwhile(
-            sum(until.values()) - sum(start.values())
-        ):
+    def _catch_up(self, schema: ProjectedSchema, lease: ProjectorLease, run: _Run) -> None:
+        """Apply a long stretch in several processes."""
+        if self._parallel is None:
             return
 
-        def go_on() -> bool:
-            self._hold_lease(keeper)
+        def keep_going() -> bool:
+            lease.renew()
             run.outage.over()
             return not run.stop.is_set()
 
+        start = start_positions(run.committed.positions, self._reader)
+        until = self._reader.ends(list(start))
         try:
-            run.events_before += self._parallel.fill(self._url, schema.schema, start, until, go_on)
+            run.committed.num_events += self._parallel(
+                self._url, schema.schema, start, until, keep_going
+            )
         except UnfinishedError as error:
-            self._say(f"{error}; going on alone")
+            logger.warning("%s; continuing with one process", error)
         schema.load()
-        self._note(run, schema)
 
-    def _follow(self, schema: ProjectedSchema, keeper: Connection, run: _Run) -> None:
+    def _follow(
+        self, schema: ProjectedSchema, lease: ProjectorLease, lookups: Connection, run: _Run
+    ) -> None:
+        """Apply batch after batch."""
         self._seek(schema)
-        looked_at = self._clock()
-        with Pipeline(schema, keeper) as pipeline:
+        sought_at = self._clock()
+        with Pipeline(schema, lookups) as pipeline:
             while not run.is_done():
-                self._hold_lease(keeper)
+                lease.renew()
+                before = dict(run.committed.positions)
                 records = self._reader.poll(self._batch_records, POLL_S)
                 try:
                     if records:
                         pipeline.send([parse_record(record) for record in records])
                     if len(records) < self._batch_records:
-                        # Nothing more to read yet: nothing to fold meanwhile.
+                        # Nothing more to read yet, so nothing to fold during the commit.
                         pipeline.settle()
                 except SupersededError as error:
-                    self._say(f"{error}: reading where the tables stand")
+                    logger.info("%s; continuing from the tables' positions", error)
                     pipeline.abandon()
                     schema.load()
-                    self._renewed_at = float("-inf")
+                    lease.renew(at_once=True)
                     self._seek(schema)
-                if not records and self._clock() - looked_at > PLACES_EVERY_S:
+                if not records and self._clock() - sought_at > NEW_PARTITIONS_EVERY_S:
                     self._seek(schema)
-                    looked_at = self._clock()
-                # Not merely taken for committing: a database that refuses every commit does not
-                # work.
-                if not records or run.positions != schema.positions:
+                    sought_at = self._clock()
+                # A batch that was only sent is no success: the database may refuse every commit.
+                if not records or run.committed.positions != before:
                     run.outage.over()
-                self._note(run, schema)
             pipeline.settle()
-            self._note(run, schema)
-
-    def _note(self, run: _Run, schema: ProjectedSchema) -> None:
-        run.events = run.events_before + schema.num_events
-        run.positions = dict(schema.positions)
 
     def _seek(self, schema: ProjectedSchema) -> None:
         if schema.log_id != self._reader.log_id:
             schema.log_id = self._reader.log_id
             check_log(schema.state, self._reader)
-        self._reader.seek(start_positions(schema.positions, self._reader))
-
-    def _hold_lease(self, connection: Connection) -> None:
-        now = self._clock()
-        if now - self._renewed_at < RENEW_EVERY_S:
-            return
-        with connection.cursor() as cursor:
-            if not acquire(cursor, self._holder):
-                holder = current_holder(cursor)
-                message = (
-                    f"another projector works ({'it just left' if holder is None else holder[0]});"
-                    " waiting for its place"
-                )
-                raise _LeaseTakenError(message)
-        self._renewed_at = now
-
-    def _leave(self, connection: Connection) -> None:
-        try:
-            with connection.cursor() as cursor:
-                release(cursor, self._holder)
-        except psycopg2.Error:
-            # The server is away, and the lease ends with the session.
-            pass
-        finally:
-            connection.close()
+        self._reader.seek(start_positions(schema.committed.positions, self._reader))

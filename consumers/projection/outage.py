@@ -1,45 +1,41 @@
-"""A failure that is waited out, from the last thing that worked to the next.
+"""An outage of the database or the log, from the last success to the next."""
 
-Said when it begins, when it changes and when it is over.
-"""
-
+import logging
 from collections.abc import Callable
+
+logger = logging.getLogger(__name__)
 
 RETRY_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 """Pauses after failures; the last one repeats."""
 
 
 class Outage:
-    """What keeps a projector from working.
+    """Logs when an outage begins, changes and ends, not every retry (700 in an hour)."""
 
-    Over an hour it is tried some 700 times and said once.
-    """
-
-    def __init__(self, say: Callable[[str], None], clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
         """`clock`: seconds."""
-        self._say = say
         self._clock = clock
-        self._worked_at = clock()
-        self._said = ""
+        self._succeeded_at = clock()
+        self._reason = ""
         self._num_failures = 0
 
     @property
     def seconds(self) -> float:
-        """Since something last worked."""
-        return self._clock() - self._worked_at
+        """Since the last success."""
+        return self._clock() - self._succeeded_at
 
-    def failed(self, why: str) -> float:
+    def failed(self, reason: str) -> float:
         """Note a failure; how many seconds to wait before the next try."""
-        if why != self._said:
-            self._say(f"{why}; trying again until it works")
-            self._said = why
+        if reason != self._reason:
+            logger.warning("%s; retrying until it works", reason)
+            self._reason = reason
         self._num_failures += 1
         return RETRY_S[min(self._num_failures, len(RETRY_S)) - 1]
 
     def over(self) -> None:
-        """Something works."""
-        if self._said:
-            self._say(f"it works again after {self.seconds:.0f} s; going on")
-        self._said = ""
+        """Note a success."""
+        if self._reason:
+            logger.info("works again after %.0f s", self.seconds)
+        self._reason = ""
         self._num_failures = 0
-        self._worked_at = self._clock()
+        self._succeeded_at = self._clock()

@@ -1,7 +1,7 @@
-"""Folds the next batch while the last one is being committed, so that Python and PostgreSQL each have a core.
+"""Folds the next batch while the last one commits: Python and PostgreSQL use a core each.
 
-Order and safety are those of one batch after the other: a commit starts when the one before it has succeeded, and its
-compare-and-set expects exactly what that one left.
+As safe as one batch after the other: a commit starts after the one before it has succeeded, and its
+compare-and-set expects exactly the positions that that one left.
 """
 
 from collections.abc import Sequence
@@ -12,25 +12,24 @@ from typing import Self
 import psycopg2
 
 from consumers.database.connection import Connection
-from consumers.fold.fold import ParsedRecord
-from consumers.projection.schema import Prepared, ProjectedSchema, is_refused
+from consumers.fold.parse import ParsedRecord
+from consumers.projection.savepoints import is_refused
+from consumers.projection.schema import PreparedBatch, ProjectedSchema
 
 
 class Pipeline:
-    """At most one batch in flight.
+    """At most one batch in flight. Not thread-safe; a context manager.
 
-    Not thread-safe; use as a context manager, or `close`, which abandons what is in flight.
-
-    `send` and `settle` raise what the batch in flight ran into (SupersededError, psycopg2's
-    errors): `abandon` it then, and load the schema again.
+    `send` and `settle` raise the error of the batch in flight (SupersededError, psycopg2's errors):
+    `abandon` it then, and load the schema again. `close` abandons it too.
     """
 
     def __init__(self, schema: ProjectedSchema, lookups: Connection) -> None:
-        """`lookups`: another connection, in autocommit, that finds streams while the schema's own is committing."""
+        """`lookups`: a second connection, in autocommit, to load streams during a commit."""
         self._schema = schema
         self._lookups = lookups
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="commit")
-        self._in_flight: tuple[Prepared, Future[None]] | None = None
+        self._in_flight: tuple[PreparedBatch, Future[None]] | None = None
 
     def __enter__(self) -> Self:
         """Itself."""
@@ -46,20 +45,17 @@ class Pipeline:
         self.close()
 
     def send(self, parsed_records: Sequence[ParsedRecord]) -> None:
-        """Fold records, and have them committed after what was sent before.
-
-        Returns while that goes on.
-        """
+        """Fold records and start to commit them, after everything sent before."""
         prepared = self._schema.fold(parsed_records, self._lookups)
         if not self.settle():
-            # What it was folded on top of has turned out otherwise.
+            # It was folded on top of a batch that was folded again.
             prepared = self._schema.fold(parsed_records, self._lookups)
         self._in_flight = (prepared, self._executor.submit(self._schema.commit, prepared))
 
     def settle(self) -> bool:
         """Wait until everything sent is committed.
 
-        False when some of it had to be folded again to park what the database refuses.
+        False when it had to be folded again, to park records that the database refuses.
         """
         if self._in_flight is None:
             return True
@@ -76,12 +72,12 @@ class Pipeline:
         return True
 
     def abandon(self) -> None:
-        """Wait until nothing is in flight, whatever became of it."""
+        """Wait until nothing is in flight, ignoring its error."""
         if self._in_flight is not None:
             self._in_flight[1].exception()
             self._in_flight = None
 
     def close(self) -> None:
-        """End its thread; twice is once."""
+        """Abandon, and end the thread. Idempotent."""
         self.abandon()
         self._executor.shutdown()

@@ -1,8 +1,6 @@
-"""Where the projection is in the log, and who else has touched its state.
+"""Positions in the log, moved by compare-and-set in the transaction that writes rows.
 
-Both checked in the transaction that writes rows.
-
-A projector that was paused and replaced finds its positions moved, and changes nothing.
+A projector that was paused and replaced finds them moved, and changes nothing.
 """
 
 import json
@@ -12,7 +10,7 @@ from uuid import uuid4
 
 from consumers.database.connection import Cursor
 from consumers.errors import CuaProjectError, MismatchError
-from consumers.fold.fold import PartitionProgress
+from consumers.fold.order import PartitionProgress
 from consumers.fold.projectors.registry import catalogue_hash
 from consumers.log.reader import LogReader, TopicPartition
 from consumers.tables import PROJECTION_VERSION
@@ -22,21 +20,21 @@ Positions = dict[TopicPartition, int]
 
 
 class SupersededError(Exception):
-    """Somebody else moved the positions or changed the state (another projector, a rebuild, an operator): reload and go on."""
+    """Another projector, a rebuild or an operator changed positions or state: load them again."""
 
 
 class ProjectionState(NamedTuple):
-    """The one row of `projection`."""
+    """The row of `projection`."""
 
     build_id: str
-    """Changes with every rebuild and every operator's decision."""
+    """Changes with every rebuild and every operator decision."""
     version: int
     catalogue_hash: str
     log_id: str | None
 
 
 def load_state(cursor: Cursor, schema: str) -> ProjectionState:
-    """The row, made when there is none yet."""
+    """The row; inserted if the schema is new."""
     cursor.execute(
         f'INSERT INTO "{schema}".projection (one, build_id, version, catalogue_hash) VALUES (1, %s,'
         " %s, %s) ON CONFLICT DO NOTHING",
@@ -46,7 +44,7 @@ def load_state(cursor: Cursor, schema: str) -> ProjectionState:
 
 
 def read_state(cursor: Cursor, schema: str) -> ProjectionState:
-    """The row; of an empty schema what it would be."""
+    """The row; for a new schema its defaults."""
     cursor.execute(
         f'SELECT build_id::text, version, catalogue_hash, log_id FROM "{schema}".projection'
     )
@@ -59,7 +57,7 @@ def read_state(cursor: Cursor, schema: str) -> ProjectionState:
 
 
 def load_positions(cursor: Cursor, schema: str) -> Positions:
-    """Every partition that was read."""
+    """Positions of every partition that was read."""
     cursor.execute(f'SELECT topic, partition, next_offset FROM "{schema}".reader_position')
     return {
         TopicPartition(topic, partition): next_offset
@@ -68,7 +66,7 @@ def load_positions(cursor: Cursor, schema: str) -> Positions:
 
 
 def adopt_log(cursor: Cursor, schema: str, log_id: str) -> None:
-    """Start at the beginning of another log; stream positions make of its history duplicates."""
+    """Start at the beginning of another log; what was applied before is a duplicate there."""
     cursor.execute(f'DELETE FROM "{schema}".reader_position')
     cursor.execute(
         f'UPDATE "{schema}".projection SET log_id = %s, build_id = %s', (log_id, str(uuid4()))
@@ -76,45 +74,44 @@ def adopt_log(cursor: Cursor, schema: str, log_id: str) -> None:
 
 
 def check_log(state: ProjectionState, reader: LogReader) -> None:
-    """MismatchError when the positions are of another log."""
+    """MismatchError when the positions belong to another log."""
     if state.log_id is not None and state.log_id != reader.log_id:
         message = (
-            f"expected the log {state.log_id} that the tables were made of, found"
-            f" {reader.log_id or 'no log yet'}; to go on with the new one (its history must contain"
-            " the old one's), run `cua-project run --adopt-log`"
+            f"the tables were made from the log {state.log_id}, but the configured log is"
+            f" {reader.log_id or 'still empty'}; if the new log contains the old one's history,"
+            " continue on it with `cua-project run --adopt-log`"
         )
         raise MismatchError(message)
 
 
 def start_positions(positions: Mapping[TopicPartition, int], reader: LogReader) -> Positions:
-    """Where to read from, for every partition that the log has now.
+    """The next offset of every partition that the log has now.
 
-    CuaProjectError when records between are gone or never were.
+    CuaProjectError when that record was deleted, MismatchError when the log is too short.
     """
-    places = reader.places()
-    beginnings, ends = reader.beginnings(places), reader.ends(places)
+    partitions = reader.places()
+    beginnings, ends = reader.beginnings(partitions), reader.ends(partitions)
     start: Positions = {}
-    for place in places:
-        position = positions.get(place, 0)
-        where = f"{place.topic}/{place.partition}"
-        if beginnings[place] > position:
+    for at in partitions:
+        position = positions.get(at, 0)
+        if beginnings[at] > position:
             message = (
-                f"expected {where} to hold offset {position}, found it to begin at"
-                f" {beginnings[place]}: records were deleted"
+                f"the next record to project is {at.topic}/{at.partition} offset {position}, but"
+                f" the partition begins at {beginnings[at]}: records were deleted"
             )
             raise CuaProjectError(message)
-        if position > ends[place]:
+        if position > ends[at]:
             message = (
-                f"expected {where} to reach offset {position}, found its end at {ends[place]}: this"
-                " is another log, or it was cut"
+                f"the tables contain {at.topic}/{at.partition} up to offset {position}, but the"
+                f" partition ends at {ends[at]}: this is another log, or it was truncated"
             )
             raise MismatchError(message)
-        start[place] = position
-    missing = sorted(set(positions) - set(places))
+        start[at] = position
+    missing = sorted(set(positions) - set(partitions))
     if missing:
         message = (
-            f"expected the log to have {missing[0].topic}/{missing[0].partition}, found no such"
-            " partition: this is another log"
+            f"the tables contain records of {missing[0].topic}/{missing[0].partition}, which this"
+            " log does not have: it is another log"
         )
         raise MismatchError(message)
     return start
@@ -123,14 +120,15 @@ def start_positions(positions: Mapping[TopicPartition, int], reader: LogReader) 
 def advance(
     cursor: Cursor,
     schema: str,
+    *,
     state: ProjectionState,
     log_id: str,
     base: Mapping[TopicPartition, int],
     partitions: Mapping[tuple[str, int], PartitionProgress],
 ) -> None:
-    """Move the positions from `base` by compare-and-set, first thing in the transaction.
+    """Move the positions from `base` to `partitions`; must come first in the transaction.
 
-    SupersededError when they are elsewhere.
+    SupersededError when they are not at `base`, or the schema's state is not `state`.
     """
     moves = [
         {
@@ -163,12 +161,12 @@ def advance(
         {"moves": json.dumps([move for move in moves if move["base"] != 0])},
     )
     if inserted + cursor.rowcount != len(moves):
-        message = "the reader's position is not where this projector left it"
+        message = "another projector has moved the positions"
         raise SupersededError(message)
-    # Its own statement: its snapshot begins after the positions' lock was granted.
+    # A statement of its own: its snapshot is taken after the positions were locked.
     now = read_state(cursor, schema)
     if now.build_id != state.build_id or now.log_id not in {None, log_id}:
-        message = "the tables were rebuilt, or an operator changed what is held"
+        message = "the tables were rebuilt, or an operator changed held records"
         raise SupersededError(message)
     if now.log_id is None:
         cursor.execute(f'UPDATE "{schema}".projection SET log_id = %s', (log_id,))

@@ -1,9 +1,7 @@
-"""What is held, for operators: list it, try it again, give it up.
+"""Operators' decisions about held records: list them, try them again, give them up.
 
-Every decision is one transaction that projectors notice.
-
-Trying again folds a stream's parked records as if they had just been read; what still cannot be
-applied is parked again.
+Every decision is one transaction, which running projectors notice. Trying again folds a stream's
+parked records as if they had just been read; what still cannot be applied is parked again.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,41 +13,39 @@ import psycopg2
 
 from consumers.database.connection import Connection, Cursor
 from consumers.errors import NotFoundError, UsageError
-from consumers.fold.fold import Fold, PartitionProgress, Probe, parse_record
-from consumers.fold.held import Coordinates, Held, value_hash
-from consumers.fold.operator_drops import Drop, Drops
+from consumers.fold.apply import Write
+from consumers.fold.fold import Fold
+from consumers.fold.held import Coordinates, Held
+from consumers.fold.operator_drops import Drop, Scope, load_drops, store_drop, value_hash
+from consumers.fold.order import waiting_envelope
+from consumers.fold.parse import parse_record
 from consumers.fold.projectors.registry import catalogue_hash
-from consumers.fold.streams import Stream
-from consumers.projection.operator_drops import load_drops, store_drop
+from consumers.fold.stream import Stream
 from consumers.projection.positions import read_state
-from consumers.projection.schema import (
-    ProjectedSchema,
-    is_refused,
-    load_held,
-    load_streams,
-    probe_with,
-)
+from consumers.projection.savepoints import is_refused, write_singly
+from consumers.projection.stored import load_held, load_streams
 from consumers.projection.write import batch_commands, execute
-
-Work = Callable[[Cursor, Probe | None], "Redriven"]
 
 
 class Redriven(NamedTuple):
-    """What trying again came to."""
+    """The result of trying again."""
 
     streams: int
-    """That were tried."""
+    """Tried."""
     events: int
-    """Applied now."""
+    """Applied."""
     still_parked: int
-    """Records that are parked after it, of the streams that were tried."""
+    """Records of these streams that are parked again."""
+
+
+Decision = Callable[[Cursor, Write | None], Redriven]
 
 
 class HeldSummary(NamedTuple):
     """A held record as a list shows it."""
 
     id: str
-    """`topic/partition@offset`: what other commands take."""
+    """`topic/partition@offset`, as commands take it."""
     held_as: str
     kind: str
     reason: str
@@ -68,36 +64,30 @@ class Operator:
         self._connection = connection
         self._schema = schema
 
-    def list_held(self, held_as: str | None = None, limit: int | None = None) -> list[HeldSummary]:
-        """Everything that is held, in the log's order."""
+    def list_held(self, held_as: str | None = None) -> list[HeldSummary]:
+        """Everything that is held, by offset."""
         with self._connection, self._connection.cursor() as cursor:
             cursor.execute(
                 "SELECT topic || '/' || partition || '@' || log_offset, held_as, kind, reason,"
-                " stream, type, epoch, sequence, event_time, "
-                f'appended_at FROM "{self._schema}".held_record WHERE held_as = coalesce(%s,'
-                " held_as) "
-                "ORDER BY topic, partition, log_offset LIMIT %s",
-                (held_as, limit),
+                " stream, type, epoch, sequence, event_time, appended_at"
+                f' FROM "{self._schema}".held_record WHERE held_as = coalesce(%s, held_as)'
+                " ORDER BY topic, partition, log_offset",
+                (held_as,),
             )
             return [HeldSummary(*row) for row in cursor.fetchall()]
 
     def show(self, record_id: str) -> tuple[HeldSummary, bytes]:
-        """One held record and its value; NotFoundError when it is not held."""
-        for summary in self.list_held():
-            if summary.id == record_id:
-                with self._connection, self._connection.cursor() as cursor:
-                    return summary, self._find(cursor, record_id).record.value
-        raise _not_held(record_id)
+        """A held record and its value. NotFoundError, UsageError."""
+        with self._connection, self._connection.cursor() as cursor:
+            held = self._find(cursor, record_id)
+        return _summary(record_id, held), held.record.value
 
     def redrive(self, streams: Sequence[str] | None = None) -> Redriven:
         """Try parked records again: of these streams, or all."""
-        return self._decide(lambda cursor, probe: self._redrive(cursor, streams, probe))
+        return self._decide(lambda cursor, write: self._redrive(cursor, streams, write))
 
     def redrive_if_newer(self) -> bool:
-        """Redrive when this code knows other event types than the code that ran last.
-
-        Whether it did.
-        """
+        """Redrive if this code knows other event types than the last; whether it did."""
         with self._connection, self._connection.cursor() as cursor:
             if read_state(cursor, self._schema).catalogue_hash == catalogue_hash():
                 return False
@@ -111,92 +101,76 @@ class Operator:
     def drop_record(
         self, record_id: str, *, rest: bool, made_by: str, reason: str | None
     ) -> Redriven:
-        """Give up a parked record, or with `rest` everything of its stream from it on.
+        """Drop a parked record, or with `rest` its stream from it on, and redrive the stream.
 
-        What follows is tried.
+        NotFoundError, UsageError.
         """
 
-        def work(cursor: Cursor, probe: Probe | None) -> Redriven:
+        def decide(cursor: Cursor, write: Write | None) -> Redriven:
             held = self._find(cursor, record_id)
             if held.held_as != "parked":
                 message = (
-                    f"expected a parked record, found {record_id} {held.held_as}; a gap is given up"
-                    " by its stream's name with --gap"
+                    f"{record_id} is {held.held_as}, not parked; to give up the gap that a stream"
+                    " waits for, run `cua-project parked drop STREAM --gap`"
                 )
                 raise UsageError(message)
             if rest and held.stream is None:
-                message = (
-                    f"expected a record of a stream for --rest, found {record_id}, which names none"
-                )
+                message = f"{record_id} names no stream, so it has no rest; drop it without --rest"
                 raise UsageError(message)
-            drop = Drop(
-                "rest" if rest else "record", held.stream, value_hash(held.record.value), None
-            )
+            scope: Scope = "rest" if rest else "record"
+            drop = Drop(scope, held.stream, value_hash(held.record.value), None)
             store_drop(cursor, drop, made_by=made_by, reason=reason)
-            return self._redrive(cursor, None if held.stream is None else [held.stream], probe)
+            return self._redrive(cursor, None if held.stream is None else [held.stream], write)
 
-        return self._decide(work)
+        return self._decide(decide)
 
     def drop_gap(self, stream_name: str, *, made_by: str, reason: str | None) -> Redriven:
-        """Give up the records that a stream waits for; NotFoundError when it waits for none."""
+        """Give up the records that a stream waits for. NotFoundError, UsageError."""
 
-        def work(cursor: Cursor, probe: Probe | None) -> Redriven:
+        def decide(cursor: Cursor, write: Write | None) -> Redriven:
             stream = load_streams(cursor, self._schema, [stream_name]).get(stream_name)
             if stream is None or not stream.waiting:
                 message = (
-                    f"expected a stream with a gap, found {stream_name} waiting for nothing;"
-                    " `cua-project parked list` names them"
+                    f"{stream_name} waits for no gap; `cua-project parked list --as waiting` shows"
+                    " the streams that do"
                 )
                 raise NotFoundError(message)
             if stream.parked_since is not None:
                 message = (
-                    f"expected a stream that is not parked, found {stream_name} parked; redrive or"
-                    " drop what is parked first"
+                    f"{stream_name} is parked; redrive or drop its parked record first, then the"
+                    " gap"
                 )
                 raise UsageError(message)
             first = min(
-                stream.waiting,
-                key=lambda held: (
-                    held.envelope.point if held.envelope else (0, 0),
-                    held.record.offset,
-                ),
+                stream.waiting, key=lambda held: (waiting_envelope(held).point, held.record.offset)
             )
             drop = Drop("gap", stream_name, value_hash(first.record.value), stream.position.point)
             store_drop(cursor, drop, made_by=made_by, reason=reason)
-            fold = self._fold(cursor, {stream_name: stream}, probe)
-            progress = PartitionProgress(0, None)
-            fold.release(stream, progress)
-            execute(cursor, batch_commands(self._schema, fold.batch))
-            return Redriven(
-                1,
-                progress.num_events,
-                sum(held.held_as == "parked" for held in fold.batch.held.values()),
-            )
+            fold = self._fold(cursor, {stream_name: stream}, write)
+            num_events = fold.release(stream)
+            return self._finish(cursor, fold, streams=1, events=num_events)
 
-        return self._decide(work)
+        return self._decide(decide)
 
-    def _decide(self, work: Work) -> Redriven:
-        """One transaction, alone with the state.
-
-        A second time event by event when the database refuses some row.
-        """
+    def _decide(self, decision: Decision) -> Redriven:
+        """Decide in one transaction; a second time event by event if the database refuses a row."""
         try:
-            return self._locked(work, singly=False)
+            return self._locked(decision, singly=False)
         except psycopg2.Error as error:
             if not is_refused(error):
                 raise
-        return self._locked(work, singly=True)
+        return self._locked(decision, singly=True)
 
-    def _locked(self, work: Work, *, singly: bool) -> Redriven:
+    def _locked(self, decision: Decision, *, singly: bool) -> Redriven:
         with self._connection, self._connection.cursor() as cursor:
-            # Holds the projectors' compare-and-set back; the new build id tells them afterwards.
+            # Blocks the projectors' compare-and-set; the new build id makes them load again.
             cursor.execute(f'LOCK TABLE "{self._schema}".reader_position IN EXCLUSIVE MODE')
-            result = work(cursor, probe_with(cursor, self._schema) if singly else None)
+            result = decision(cursor, write_singly(cursor, self._schema) if singly else None)
             cursor.execute(f'UPDATE "{self._schema}".projection SET build_id = %s', (str(uuid4()),))
             return result
 
     def _redrive(
-        self, cursor: Cursor, streams: Sequence[str] | None, probe: Probe | None
+        self, cursor: Cursor, streams: Sequence[str] | None, write: Write | None
     ) -> Redriven:
         cursor.execute(
             f'SELECT DISTINCT stream FROM "{self._schema}".held_record WHERE held_as = %s AND'
@@ -217,28 +191,27 @@ class Operator:
         known = load_streams(cursor, self._schema, sorted(named.union(parked)))
         for name in parked:
             known[name].parked_since = None
-        fold = self._fold(cursor, known, probe)
-        progress = PartitionProgress(0, None)
-        for held in records:
-            fold.retry(held, progress)
-        execute(cursor, batch_commands(self._schema, fold.batch))
-        return Redriven(
-            len(parked),
-            progress.num_events,
-            sum(held.held_as == "parked" for held in fold.batch.held.values()),
-        )
+        fold = self._fold(cursor, known, write)
+        num_events = fold.retry(records)
+        return self._finish(cursor, fold, streams=len(parked), events=num_events)
 
-    def _fold(self, cursor: Cursor, streams: dict[str, Stream], probe: Probe | None) -> Fold:
-        drops: Drops = load_drops(cursor)
-        return Fold(streams, drops, read_state(cursor, self._schema).log_id or "", probe=probe)
+    def _fold(self, cursor: Cursor, streams: dict[str, Stream], write: Write | None) -> Fold:
+        log_id = read_state(cursor, self._schema).log_id or ""
+        return Fold(streams, log_id=log_id, drops=load_drops(cursor), write=write)
+
+    def _finish(self, cursor: Cursor, fold: Fold, *, streams: int, events: int) -> Redriven:
+        execute(cursor, batch_commands(self._schema, fold.batch))
+        still_parked = sum(held.held_as == "parked" for held in fold.batch.held.values())
+        return Redriven(streams, events, still_parked)
 
     def _find(self, cursor: Cursor, record_id: str) -> Held:
-        place, _, offset = record_id.rpartition("@")
-        topic, _, partition = place.rpartition("/")
+        """NotFoundError, UsageError."""
+        partition_name, _, offset = record_id.rpartition("@")
+        topic, _, partition = partition_name.rpartition("/")
         if not (topic and partition.isdecimal() and offset.isdecimal()):
             message = (
-                f"expected a record as topic/partition@offset, found {record_id!r}; `cua-project"
-                " parked list` names them"
+                f"{record_id!r} is not a record id; give topic/partition@offset, as `cua-project"
+                " parked list` prints it"
             )
             raise UsageError(message)
         cursor.execute(
@@ -248,18 +221,26 @@ class Operator:
         )
         row = cursor.fetchone()
         if row is None:
-            raise _not_held(record_id)
+            message = (
+                f"no record is held at {record_id}; `cua-project parked list` shows those that are"
+            )
+            raise NotFoundError(message)
         wanted = Coordinates(row[0], topic, int(partition), int(offset))
         held = load_held(cursor, self._schema, None if row[1] is None else [row[1]], row[2])
         return next(record for record in held if record.coordinates == wanted)
 
 
-def _not_held(record_id: str) -> NotFoundError:
-    return NotFoundError(
-        f"expected a held record, found none at {record_id}; `cua-project parked list` names them"
+def _summary(record_id: str, held: Held) -> HeldSummary:
+    envelope = held.envelope
+    return HeldSummary(
+        record_id,
+        held.held_as,
+        held.kind,
+        held.reason,
+        held.stream,
+        None if envelope is None else envelope.type,
+        None if envelope is None else envelope.epoch,
+        None if envelope is None else envelope.sequence,
+        None if envelope is None else envelope.time,
+        held.record.appended_at,
     )
-
-
-def redrive_if_newer(schema: ProjectedSchema) -> bool:
-    """As `Operator.redrive_if_newer`, for the projector that starts."""
-    return Operator(schema.connection, schema.schema).redrive_if_newer()

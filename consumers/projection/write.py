@@ -1,9 +1,8 @@
-"""One batch as statements: new rows by COPY, changes by one UPDATE per set of columns.
+"""One batch as SQL: new rows by COPY, changes by one UPDATE per set of columns.
 
-Made ready apart from being executed.
-
-New rows cannot exist yet (see `projectors.projector`), so that the cheapest statement there is
-serves live as in a rebuild.
+Commands are built before they are executed, so that one batch is built while another commits. New
+rows cannot exist yet (see `projectors.projector`), so COPY, the cheapest statement, serves the live
+projection too.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,17 +12,16 @@ from typing import NamedTuple
 from consumers.database.connection import Cursor
 from consumers.fold.fold import FoldedBatch
 from consumers.fold.held import Coordinates
-from consumers.fold.projectors.projector import Insert, Operation, Row, Update, Upsert
-from consumers.fold.rows import Rows
-from consumers.fold.streams import Stream
+from consumers.fold.rows import Insert, Operation, Row, Rows, Update, Upsert
+from consumers.fold.stream import Stream
 from consumers.projection.copying import TABLES, copy_text, json_text
 
 COPY_CHUNK = 1 << 16
-"""Characters that libpq gets at once."""
+"""Characters per call to libpq."""
 
 
 class Command(NamedTuple):
-    """One statement with its data as text, which nothing changes any more."""
+    """One statement and its data, serialised."""
 
     statement: str
     is_copy: bool
@@ -32,7 +30,7 @@ class Command(NamedTuple):
 
 
 def execute(cursor: Cursor, commands: Iterable[Command]) -> None:
-    """In the caller's transaction."""
+    """Execute in the caller's transaction."""
     for command in commands:
         if command.is_copy:
             cursor.copy_expert(command.statement, StringIO(command.data), COPY_CHUNK)
@@ -51,7 +49,7 @@ def batch_commands(schema: str, batch: FoldedBatch) -> list[Command]:
 
 
 def row_commands(schema: str, rows: Rows) -> list[Command]:
-    """Every row, by table in one order and within it by key: two writers cannot deadlock."""
+    """Every row, tables and keys in a fixed order so that two writers cannot deadlock."""
     commands = [
         upsert_command(schema, table, rows.upserts[table]) for table in sorted(rows.upserts)
     ]
@@ -63,7 +61,7 @@ def row_commands(schema: str, rows: Rows) -> list[Command]:
 
 
 def copy_commands(schema: str, table: str, rows: Iterable[Row]) -> list[Command]:
-    """New rows; none: no command."""
+    """COPY new rows; no rows, no command."""
     text = copy_text(table, rows)
     return (
         [
@@ -81,7 +79,7 @@ def copy_commands(schema: str, table: str, rows: Iterable[Row]) -> list[Command]
 def update_commands(
     schema: str, table: str, rows: dict[str, Row], key: str = "id"
 ) -> list[Command]:
-    """Columns of rows that are there; rows that are not stay absent."""
+    """Update columns of existing rows; a missing row stays missing."""
     if not rows:
         return []
     by_columns: dict[tuple[str, ...], list[Row]] = {}
@@ -102,7 +100,7 @@ def update_commands(
 
 
 def upsert_command(schema: str, table: str, rows: dict[str, Row]) -> Command:
-    """Content-addressed rows; of a known one the times alone move, outwards."""
+    """Content-addressed rows; of an existing one only the times change (minimum, maximum)."""
     columns = TABLES[table]
     record = ", ".join(f'"{column.name}" {column.type}' for column in columns.columns)
     times = {"created_at": "LEAST", "updated_at": "GREATEST"}
@@ -125,7 +123,7 @@ def upsert_command(schema: str, table: str, rows: dict[str, Row]) -> Command:
 
 
 def stream_commands(schema: str, streams: Iterable[Stream]) -> list[Command]:
-    """Stream states: new ones copied, known ones changed."""
+    """Stream states: new ones by COPY, stored ones by UPDATE."""
     new, known = [], {}
     for stream in streams:
         if stream.is_stored:
@@ -139,7 +137,7 @@ def stream_commands(schema: str, streams: Iterable[Stream]) -> list[Command]:
 
 
 def released_commands(schema: str, released: Iterable[Coordinates]) -> list[Command]:
-    """Records that are no longer held."""
+    """Delete records that are no longer held."""
     keys = [key._asdict() for key in sorted(released)]
     if not keys:
         return []

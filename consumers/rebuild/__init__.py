@@ -1,4 +1,1 @@
-"""The tables made again from the log.
-
-To take the place of the live ones (`rebuild`), or to judge them (`verify`).
-"""
+"""Makes the tables again from the log, to replace the live ones or to check them."""

@@ -1,8 +1,8 @@
-"""Canonical hashes: of a row its text, of a table the sum over its rows, the same wherever and in whatever order the rows came to be.
+"""Canonical hashes of rows and tables, independent of the database and the order of the rows.
 
-A row's text lists its columns by name; times are in UTC, floats as the shortest text that reads back, documents as jsonb writes them
-(the connection's settings see to that, `connection.SETTINGS`). A table's hash is the number of its rows and the sums, modulo 2^64, of
-both halves of their md5: it finds accidents and edits, it is no protection against somebody who forges sums.
+A row's text lists its columns by name, with times in UTC, floats as the shortest text that reads
+back and documents as jsonb writes them (`connection.SETTINGS`). A table's hash is the sums, modulo
+2^64, of both halves of its rows' md5: it finds accidents and edits, not forgeries.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from contextlib import closing
 from typing import NamedTuple
 from uuid import uuid4
 
-from consumers.database.connection import Connection, Cursor
+from consumers.database.connection import Connection, Cursor, connected
 from consumers.projection.copying import TABLES
 from consumers.tables import ROW_TABLES
 
@@ -20,20 +20,20 @@ FETCH_ROWS = 5_000
 
 
 class TableHash(NamedTuple):
-    """What a table holds."""
+    """Number of rows and hash of a table."""
 
     rows: int
     hash: str
 
 
 def row_text(table: str) -> str:
-    """SQL of a row's canonical text; the columns must be in reach without a prefix."""
+    """SQL of a row's canonical text; the columns must be visible without a prefix."""
     names = ", ".join(f'"{name}"' for name in sorted(TABLES[table].by_name))
     return f"ROW({names})::text"
 
 
 def hash_tables(cursor: Cursor, schema: str) -> dict[str, TableHash]:
-    """Every table's hash, as the cursor's snapshot shows it."""
+    """Every table's hash, in the cursor's snapshot."""
     return {name: hash_table(cursor, schema, name) for name in NAMES}
 
 
@@ -53,8 +53,18 @@ def hash_table(cursor: Cursor, schema: str, table: str) -> TableHash:
     return TableHash(rows, "".join(f"{int(half) % (1 << 64):016x}" for half in sums))
 
 
+def count_rows(url: str, schema: str) -> dict[str, int]:
+    """Number of rows of every table."""
+    rows = {}
+    with connected(url, "count rows") as connection, connection.cursor() as cursor:
+        for name in NAMES:
+            cursor.execute(f'SELECT count(*) FROM "{schema}"."{name}"')
+            rows[name] = int((cursor.fetchone() or (0,))[0])
+    return rows
+
+
 def row_hashes(connection: Connection, schema: str, table: str) -> Iterator[tuple[str, str]]:
-    """(key, hash) of every row, by key; read in portions inside the connection's transaction."""
+    """(key, hash) of every row, by key; a server-side cursor in the connection's transaction."""
     with closing(connection.cursor(name=f"rows_{uuid4().hex}")) as cursor:
         cursor.itersize = FETCH_ROWS
         cursor.execute(

@@ -1,270 +1,238 @@
 """Builds the tables again from the log, beside the live ones, and puts them in their place.
 
-The live tables are compared first, at one moment's positions; then the new ones catch up and are
-swapped in, whether or not anything differed. Projectors notice by the schema's new build id;
-readers notice nothing.
+The live tables are first compared with a replay to the same positions; then the new ones catch up
+and are swapped in, whether or not anything differed. Running projectors notice by the new build id,
+readers not at all. The live schema must be migrated.
 """
 
+import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import NamedTuple
 
-from consumers.database.connection import Connection, connected
-from consumers.database.migrate import SCHEMA_LOCK, current_revision, ensure_current, migrate
+from consumers.database.connection import connected
+from consumers.database.migrate import SCHEMA_LOCK
 from consumers.errors import CuaProjectError, MismatchError, UsageError
 from consumers.fold.fold import EVERYTHING, ReplayFilter
-from consumers.log.reader import LogReader, TopicPartition
-from consumers.projection.parallel import Parallel
-from consumers.projection.positions import Positions, ProjectionState, load_positions, read_state
-from consumers.projection.replay import Replay, check_beginning, of_training
-from consumers.rebuild.hashing import NAMES, TableHash, hash_tables
+from consumers.fold.parse import ParsedRecord
+from consumers.log.reader import LogReader
+from consumers.projection.loop import ParallelFill
+from consumers.projection.positions import Positions, load_positions, read_state
+from consumers.rebuild.hashing import NAMES, count_rows, hash_tables
+from consumers.rebuild.replay import Replay, check_beginning
 from consumers.rebuild.side_schema import finish_tables, make_tables, side_schema
-from consumers.rebuild.swap import covers, roll_back, swap
+from consumers.rebuild.swap import swap, swap_back
 from consumers.tables import SCHEMA
 from schemas.ids import training_id
 
+logger = logging.getLogger(__name__)
+
 NEAR_RECORDS = 2_000
-"""So few records behind, the rest is caught up while projectors are held back: some tens of
-milliseconds."""
+"""Applied while projectors are blocked; takes some tens of milliseconds."""
 CATCH_UPS = 20
-"""Rounds of catching up before the swap is tried whatever is left."""
-
-Say = Callable[[str], None]
+"""Rounds of catching up; after them the swap is tried whatever the backlog."""
 
 
-class Rebuilt(NamedTuple):
-    """What a rebuild did."""
+class RebuildReport(NamedTuple):
+    """What was compared or built."""
 
     events: int
     seconds: float
     equal: bool
-    """The live tables were what the log says; of tables that were never filled, too."""
+    """The live tables were equal to the replay; True of tables that were never filled."""
     swapped: bool
     tables: dict[str, int]
-    """Rows."""
+    """Rows of every table in the replay."""
     different: list[str]
-    """Tables that were not what the log says."""
+    """Live tables that differed from the replay."""
     schema: str
-    """Where the tables are."""
+    """The schema that was compared or built."""
     positions: Positions
+    """Of the replay."""
 
 
-class Filling:
-    """A side schema being filled, by this process or, where that is worthwhile, by several."""
+class _Side(NamedTuple):
+    """A side schema and the replay that fills it."""
 
-    def __init__(self, url: str, replay: Replay, schema: str, parallel: Parallel | None) -> None:
-        self._url = url
-        self._replay = replay
-        self._schema = schema
-        self._parallel = parallel
-        self.num_events = 0
+    schema: str
+    replay: Replay
+
+
+class _Comparison(NamedTuple):
+    """Of the live tables with the replay."""
+
+    is_same_log: bool
+    """False: the tables were made from another log and were not compared."""
+    different: list[str]
 
     @property
-    def positions(self) -> Positions:
-        """Up to where it is filled."""
-        return self._replay.positions
-
-    def lag(self, until: Positions) -> int:
-        """Records between here and there."""
-        return self._replay.lag(until)
-
-    def advance(self, until: Positions) -> None:
-        """Apply everything before these positions and nothing after."""
-        if self._parallel is not None and self._parallel.is_worthwhile(self._replay.lag(until)):
-            self.num_events += self._parallel.fill(
-                self._url, self._schema, self._replay.positions, until
-            )
-            self._replay.refresh()
-        before = self._replay.num_events
-        self._replay.advance(until)
-        self.num_events += self._replay.num_events - before
+    def is_equal(self) -> bool:
+        return self.is_same_log and not self.different
 
 
-def rebuild(
-    reader: LogReader, url: str, *, check: bool, say: Say, parallel: Parallel | None = None
-) -> Rebuilt:
-    """From the whole log into the live tables' place; with `check` only compared.
+def compare(reader: LogReader, url: str, *, parallel: ParallelFill | None = None) -> RebuildReport:
+    """Compare the live tables with a replay of the log to their positions; changes nothing.
 
-    CuaProjectError when the log lacks its beginning.
-
-    With `parallel` a long log is replayed by several processes.
+    CuaProjectError when the log lacks its beginning, or while a migration or another rebuild runs;
+    MismatchError when the log is shorter than the positions.
     """
     began = time.monotonic()
-    _make_or_check(url)
-    check_beginning(reader)
-    with (
-        _alone(url),
-        side_schema(url, "cua_rebuild_") as schema,
-        connected(url, "rebuild") as connection,
-        Replay(reader, url, schema) as one_process,
-    ):
-        state, positions, before = _live(url)
-        replay = Filling(url, one_process, schema, parallel)
-        comparable = state.log_id in {None, reader.log_id}
-        if not comparable:
-            say(f"the tables are of another log ({state.log_id}), and so were not compared")
-        else:
-            _check_ends(positions, reader)
-            replay.advance(positions)
-        after = _hash(connection, schema)
-        different = [name for name in NAMES if comparable and before[name] != after[name]]
-        if different:
-            say(f"the tables differed from the log in {', '.join(different)}")
-        if not check:
-            _catch_up(replay, reader)
-            finish_tables(url, schema)
-            with connected(url, "rebuild swap") as swapper:
-                swap(swapper, schema, lambda live: _reach(replay, live, comparable=comparable), say)
-        rows = _count(connection, schema if check else SCHEMA)
-        seconds = time.monotonic() - began
-        where = schema if check else SCHEMA
-        equal = comparable and not different
-        return Rebuilt(
-            replay.num_events, seconds, equal, not check, rows, different, where, replay.positions
+    with _side_replay(reader, url, parallel) as side:
+        comparison = _compare(reader, url, side.replay, side.schema)
+        return RebuildReport(
+            events=side.replay.num_events,
+            seconds=time.monotonic() - began,
+            equal=comparison.is_equal,
+            swapped=False,
+            tables=count_rows(url, side.schema),
+            different=comparison.different,
+            schema=SCHEMA,
+            positions=side.replay.positions,
         )
 
 
-def rebuild_into(
-    reader: LogReader, url: str, schema: str, *, run_name: str | None, until: Positions | None
-) -> Rebuilt:
-    """One training, or everything before a moment, into a schema of its own, which must not exist.
+def rebuild(reader: LogReader, url: str, *, parallel: ParallelFill | None = None) -> RebuildReport:
+    """Replace the live tables with a replay of the log; the old ones stay as `cua_previous`.
 
-    It stays until it is dropped.
+    Raises what `compare` raises, and CuaProjectError when a session keeps the tables locked.
     """
     began = time.monotonic()
-    _make_or_check(url)
-    check_beginning(reader)
-    replay_filter: ReplayFilter = (
-        EVERYTHING if run_name is None else of_training(training_id(run_name))
-    )
-    end = reader.ends(reader.places()) if until is None else until
-    with connected(url, "rebuild") as connection:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT to_regnamespace(%s) IS NOT NULL", (f'"{schema}"',))
-            row = cursor.fetchone()
-        connection.rollback()
-        if row is None or row[0]:
-            message = (
-                f"expected a new schema's name, found {schema}, which exists; drop it or give"
-                " another one with --into"
-            )
-            raise UsageError(message)
-        make_tables(url, schema)
-        with Replay(reader, url, schema, replay_filter) as replay:
-            replay.advance(end)
+    with _side_replay(reader, url, parallel) as (schema, replay):
+        comparison = _compare(reader, url, replay, schema)
+        _catch_up(replay, reader)
         finish_tables(url, schema)
-        tables = _count(connection, schema)
-    return Rebuilt(
-        replay.num_events,
-        time.monotonic() - began,
+
+        def reach(live: Positions) -> None:
+            if comparison.is_same_log and replay.lag(live):
+                replay.advance(live)
+
+        with connected(url, "rebuild swap") as connection:
+            swap(connection, schema, reach)
+        return RebuildReport(
+            events=replay.num_events,
+            seconds=time.monotonic() - began,
+            equal=comparison.is_equal,
+            swapped=True,
+            tables=count_rows(url, SCHEMA),
+            different=comparison.different,
+            schema=SCHEMA,
+            positions=replay.positions,
+        )
+
+
+def build_into(
+    reader: LogReader,
+    url: str,
+    schema: str,
+    *,
+    run_name: str | None = None,
+    until: Positions | None = None,
+) -> RebuildReport:
+    """Build one training, or everything before some positions, into a new schema that stays.
+
+    UsageError when the schema exists; CuaProjectError when the log lacks its beginning.
+    """
+    began = time.monotonic()
+    check_beginning(reader)
+    with connected(url, "rebuild") as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT to_regnamespace(%s) IS NOT NULL", (f'"{schema}"',))
+        row = cursor.fetchone()
+    if row is None or row[0]:
+        message = (
+            f"the schema {schema} exists; drop it (`DROP SCHEMA {schema} CASCADE`) or name another"
+            " one with --into"
+        )
+        raise UsageError(message)
+    end = reader.ends(reader.places()) if until is None else until
+    replay_filter = EVERYTHING if run_name is None else _only_training(run_name)
+    make_tables(url, schema)
+    with Replay(reader, url, schema, replay_filter=replay_filter) as replay:
+        replay.advance(end)
+    finish_tables(url, schema)
+    return RebuildReport(
+        events=replay.num_events,
+        seconds=time.monotonic() - began,
         equal=True,
         swapped=False,
-        tables=tables,
+        tables=count_rows(url, schema),
         different=[],
         schema=schema,
         positions=end,
     )
 
 
-def undo(url: str, say: Say) -> None:
-    """The tables as they were before the last rebuild."""
-    ensure_current(url)
-    with _alone(url), connected(url, "rebuild rollback") as connection:
-        roll_back(connection, say)
+def roll_back(url: str) -> None:
+    """Make the tables that the last rebuild replaced live again.
 
-
-def positions_before(reader: LogReader, moment: datetime) -> Positions:
-    """Of every partition, the first record appended at or after a moment."""
-    return reader.offset_at(reader.places(), moment)
-
-
-def parse_until(text: str, reader: LogReader) -> Positions:
-    """A time (ISO 8601, UTC when it names no zone) or a position vector `topic/partition=offset,...`; UsageError otherwise."""
-    if "=" in text:
-        return dict(_parse_position(part) for part in text.split(","))
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        message = (
-            "expected a time such as 2026-03-01T12:00:00Z or positions such as cua.training/0=17,"
-            f" found {text!r}"
-        )
-        raise UsageError(message) from None
-    return positions_before(reader, moment if moment.tzinfo else moment.replace(tzinfo=UTC))
-
-
-def _parse_position(part: str) -> tuple[TopicPartition, int]:
-    place, _, offset = part.strip().partition("=")
-    topic, _, partition = place.rpartition("/")
-    if not (topic and partition.isdecimal() and offset.isdecimal()):
-        message = f"expected a position as topic/partition=offset, found {part!r}"
-        raise UsageError(message)
-    return TopicPartition(topic, int(partition)), int(offset)
-
-
-def format_positions(positions: Positions) -> str:
-    """As `--until` takes them."""
-    return ",".join(
-        f"{place.topic}/{place.partition}={offset}" for place, offset in sorted(positions.items())
-    )
-
-
-def _make_or_check(url: str) -> None:
-    from consumers.database.connection import schema_engine
-
-    engine = schema_engine(url)
-    with engine.connect() as connection:
-        is_empty = current_revision(connection) is None
-    if is_empty:
-        migrate(url)
-    else:
-        ensure_current(url)
+    NotFoundError when there are none; CuaProjectError when a session keeps the tables locked.
+    """
+    with _schema_lock(url), connected(url, "rebuild rollback") as connection:
+        swap_back(connection)
 
 
 @contextmanager
-def _alone(url: str) -> Iterator[None]:
-    """No migration and no other rebuild meanwhile."""
+def _side_replay(reader: LogReader, url: str, parallel: ParallelFill | None) -> Iterator[_Side]:
+    """An empty side schema, dropped on the way out unless it was swapped in."""
+    check_beginning(reader)
+    with (
+        _schema_lock(url),
+        side_schema(url, "cua_rebuild_") as schema,
+        Replay(reader, url, schema, parallel=parallel) as replay,
+    ):
+        yield _Side(schema, replay)
+
+
+@contextmanager
+def _schema_lock(url: str) -> Iterator[None]:
+    """Holds the schema lock; migrations and rebuilds are mutually exclusive."""
     with connected(url, "rebuild lock") as connection:
         connection.autocommit = True
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_try_advisory_lock(%s)", (SCHEMA_LOCK,))
             row = cursor.fetchone()
             if row is None or not row[0]:
-                message = (
-                    "expected to be alone in changing the schema, found another rebuild or a"
-                    " migration at work; try again when it is done"
-                )
+                message = "another migration or rebuild is running; retry when it finishes"
                 raise CuaProjectError(message)
             yield
 
 
-def _live(url: str) -> tuple[ProjectionState, Positions, dict[str, TableHash]]:
-    """Positions and hashes of one moment, whatever code filled the tables."""
+def _compare(reader: LogReader, url: str, replay: Replay, schema: str) -> _Comparison:
+    """Replay to the live tables' positions and compare."""
     with connected(url, "rebuild snapshot") as connection:
+        # One snapshot of positions and hashes, whatever is projected meanwhile.
         connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
         with connection.cursor() as cursor:
-            return (
-                read_state(cursor, SCHEMA),
-                load_positions(cursor, SCHEMA),
-                hash_tables(cursor, SCHEMA),
-            )
+            log_id = read_state(cursor, SCHEMA).log_id
+            positions = load_positions(cursor, SCHEMA)
+            live = hash_tables(cursor, SCHEMA)
+    if log_id not in {None, reader.log_id}:
+        logger.warning("the tables were made from another log (%s): not compared", log_id)
+        return _Comparison(is_same_log=False, different=[])
+    _check_ends(positions, reader)
+    replay.advance(positions)
+    with connected(url, "rebuild hash") as connection, connection.cursor() as cursor:
+        replayed = hash_tables(cursor, schema)
+    different = [name for name in NAMES if live[name] != replayed[name]]
+    if different:
+        logger.warning("tables that differ from the log: %s", ", ".join(different))
+    return _Comparison(is_same_log=True, different=different)
 
 
 def _check_ends(positions: Positions, reader: LogReader) -> None:
     ends = reader.ends(reader.places())
-    beyond = [place for place, offset in positions.items() if offset > ends.get(place, 0)]
+    beyond = [at for at, offset in positions.items() if offset > ends.get(at, 0)]
     if beyond:
-        where = f"{beyond[0].topic}/{beyond[0].partition}"
+        at = beyond[0]
         message = (
-            f"expected {where} to reach offset {positions[beyond[0]]}, found its end at"
-            f" {ends.get(beyond[0], 0)}: this is another log"
+            f"the tables contain {at.topic}/{at.partition} up to offset {positions[at]}, but the"
+            f" partition ends at {ends.get(at, 0)}: this is another log, or it was truncated"
         )
         raise MismatchError(message)
 
 
-def _catch_up(replay: Filling, reader: LogReader) -> None:
+def _catch_up(replay: Replay, reader: LogReader) -> None:
+    """Advance until little is left to do while projectors are blocked."""
     for _ in range(CATCH_UPS):
         ends = reader.ends(reader.places())
         if replay.lag(ends) <= NEAR_RECORDS and replay.positions:
@@ -272,21 +240,10 @@ def _catch_up(replay: Filling, reader: LogReader) -> None:
         replay.advance(ends)
 
 
-def _reach(replay: Filling, live: Positions, *, comparable: bool) -> None:
-    if comparable and not covers(replay.positions, live):
-        replay.advance(live)
+def _only_training(run_name: str) -> ReplayFilter:
+    training = training_id(run_name)
 
+    def is_wanted(parsed: ParsedRecord) -> bool:
+        return parsed.envelope is not None and parsed.envelope.training_id == training
 
-def _hash(connection: Connection, schema: str) -> dict[str, TableHash]:
-    with connection, connection.cursor() as cursor:
-        return hash_tables(cursor, schema)
-
-
-def _count(connection: Connection, schema: str) -> dict[str, int]:
-    """Rows of every table."""
-    rows = {}
-    with connection, connection.cursor() as cursor:
-        for name in NAMES:
-            cursor.execute(f'SELECT count(*) FROM "{schema}"."{name}"')
-            rows[name] = int((cursor.fetchone() or (0,))[0])
-    return rows
+    return ReplayFilter(wanted=is_wanted)

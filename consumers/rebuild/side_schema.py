@@ -1,7 +1,4 @@
-"""A schema beside the live one, to be filled from the log.
-
-Made, found again when its maker died, dropped.
-"""
+"""Schemas beside the live one, to be filled from the log: created, indexed, and dropped again."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,18 +13,11 @@ from consumers.tables.base import NAMING
 PREFIXES = ("cua_rebuild_", "cua_verify_")
 
 
-def new_name(prefix: str) -> str:
-    """A name that nobody else uses."""
-    return f"{prefix}{uuid4().hex[:8]}"
-
-
 def make_tables(url: str, schema: str) -> None:
-    """The schema with every table of the projection and its primary key, and nothing else yet.
+    """Create a new schema with every table and its primary key, without other indexes.
 
-    It must not exist.
-
-    Every unique key is the natural key that the id hashes, so that the primary keys alone refuse
-    what all of them would.
+    Every unique key is the natural key that the id hashes, so the primary keys alone refuse what
+    all of them would.
     """
     tables, _ = _definitions(schema)
     with schema_engine(url).begin() as connection:
@@ -36,7 +26,7 @@ def make_tables(url: str, schema: str) -> None:
 
 
 def finish_tables(url: str, schema: str) -> None:
-    """The other indexes and unique constraints, which cost a third of the time when they are built at once, and the statistics."""
+    """Create the other indexes and unique constraints, cheaper on full tables, and analyze."""
     _, late = _definitions(schema)
     with schema_engine(url).begin() as connection:
         for element in late:
@@ -46,7 +36,7 @@ def finish_tables(url: str, schema: str) -> None:
 
 
 def _definitions(schema: str) -> tuple[sa.MetaData, list[sa.schema.ExecutableDDLElement]]:
-    """The tables in this schema without what can be made later, and the statements that make it."""
+    """The tables without what can be created afterwards, and the statements that create it."""
     metadata = sa.MetaData(schema=schema, naming_convention=NAMING)
     late: list[sa.schema.ExecutableDDLElement] = []
     for definition in (*ROW_TABLES, *STATE_TABLES):
@@ -72,7 +62,7 @@ def _definitions(schema: str) -> tuple[sa.MetaData, list[sa.schema.ExecutableDDL
 
 
 def drop_schema(connection: Connection, schema: str) -> None:
-    """Drop it, with everything in it; nothing when there is none."""
+    """Drop a schema with everything in it, if it exists."""
     connection.rollback()
     with connection, connection.cursor() as cursor:
         cursor.execute(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE')
@@ -80,13 +70,11 @@ def drop_schema(connection: Connection, schema: str) -> None:
 
 @contextmanager
 def side_schema(url: str, prefix: str) -> Iterator[str]:
-    """A filled-in-a-moment schema; dropped at the end unless it was renamed.
+    """A new schema, dropped on the way out unless it was renamed; yields its name.
 
-    What dead processes left is dropped first.
-
-    A session's advisory lock on the name tells the living from the dead.
+    First drops what killed processes left: schemas whose advisory lock is free.
     """
-    name = new_name(prefix)
+    name = f"{prefix}{uuid4().hex[:8]}"
     with connected(url, "side schema") as keeper:
         keeper.autocommit = True
         _drop_leftovers(keeper)

@@ -1,7 +1,4 @@
-"""Are the tables what the log says?.
-
-Hashes of every table at one snapshot against a replay to the very positions of that snapshot.
-"""
+"""Compares every table, at one snapshot, with a replay of the log to that snapshot's positions."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -21,21 +18,18 @@ from consumers.projection.positions import (
     load_positions,
     read_state,
 )
-from consumers.projection.replay import Replay, check_beginning
 from consumers.rebuild.hashing import NAMES, TableHash, hash_tables, row_hashes
+from consumers.rebuild.replay import Replay, check_beginning
 from consumers.rebuild.side_schema import side_schema
 from consumers.tables import PROJECTION_VERSION, SCHEMA
 
 MAX_DIFFERENCES = 1_000
-"""Reported; what lies beyond is only counted as "more"."""
+"""Reported; `has_more` when there are others."""
 MISSING = "(no row)"
 
 
 class Difference(NamedTuple):
-    """One column of one row that is not what the log says.
-
-    Of a row that one side lacks, `column` is None.
-    """
+    """One column of one row that differs; `column` is None for a row that one side lacks."""
 
     table: str
     key: str
@@ -51,44 +45,44 @@ class Snapshot(NamedTuple):
     positions: Positions
     tables: dict[str, TableHash]
     replay_filter: ReplayFilter
-    """What the code that fills it could not apply; other code must not apply it either, to compare.
-    """
+    """Parks what the code that filled the tables could not apply."""
     redrivable: list[str]
-    """Streams that this code may be able to go on with: parked by code that knew fewer event types.
-    """
+    """Streams parked by code that knew fewer event types; this code may be able to apply them."""
 
 
 @dataclass
 class Verification:
-    """The answer."""
+    """The result."""
 
     equal: bool
     events: int
     tables: dict[str, TableHash]
     differences: list[Difference] = field(default_factory=list)
     has_more: bool = False
-    """There are differences beyond those listed."""
+    """There are more differences than listed."""
     redrivable: list[str] = field(default_factory=list)
 
 
 def take_snapshot(connection: Connection, schema: str = SCHEMA) -> Snapshot:
-    """Hashes and positions of one moment; the connection's transaction stays open on it."""
+    """Hashes and positions of one snapshot; the connection's transaction stays open on it."""
     connection.rollback()
     connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
     with connection.cursor() as cursor:
         state = read_state(cursor, schema)
         if state.version != PROJECTION_VERSION:
-            found = f"found version {state.version}; run `cua-project rebuild`"
-            message = f"expected tables of projection version {PROJECTION_VERSION}, {found}"
+            message = (
+                f"the tables have projection version {state.version}, this code"
+                f" {PROJECTION_VERSION}; run `cua-project rebuild`"
+            )
             raise MismatchError(message)
         positions = load_positions(cursor, schema)
         replay_filter, redrivable = ReplayFilter(), list[str]()
         if state.catalogue_hash != catalogue_hash():
-            replay_filter, redrivable = _parked_for_want_of_code(cursor, schema)
+            replay_filter, redrivable = _parked_as_unknown(cursor, schema)
         return Snapshot(state, positions, hash_tables(cursor, schema), replay_filter, redrivable)
 
 
-def _parked_for_want_of_code(cursor: Cursor, schema: str) -> tuple[ReplayFilter, list[str]]:
+def _parked_as_unknown(cursor: Cursor, schema: str) -> tuple[ReplayFilter, list[str]]:
     cursor.execute(
         f'SELECT topic, partition, log_offset, stream FROM "{schema}".held_record WHERE held_as ='
         " %s AND kind = %s ORDER BY stream",
@@ -103,7 +97,8 @@ def _parked_for_want_of_code(cursor: Cursor, schema: str) -> tuple[ReplayFilter,
 def verify(reader: LogReader, url: str) -> Verification:
     """Replay beside the live tables and compare.
 
-    MismatchError when tables, code and log do not belong together.
+    MismatchError when tables, code and log do not belong together; CuaProjectError when the log
+    lacks its beginning.
     """
     with connected(url, "verify") as live:
         snapshot = take_snapshot(live)
@@ -113,7 +108,7 @@ def verify(reader: LogReader, url: str) -> Verification:
             side_schema(url, "cua_verify_") as schema,
             connected(url, "verify replay") as connection,
         ):
-            with Replay(reader, url, schema, snapshot.replay_filter) as replay:
+            with Replay(reader, url, schema, replay_filter=snapshot.replay_filter) as replay:
                 replay.advance(snapshot.positions)
             with connection, connection.cursor() as cursor:
                 replayed = hash_tables(cursor, schema)

@@ -1,4 +1,4 @@
-"""The tables: 15 that are a fold of the log, the projection's own beside them, and the operators' in a schema of their own."""
+"""The tables: 15 folded from the log, the projection's own, and those of `cua_ops`."""
 
 from consumers.tables.base import OPS_SCHEMA, PREVIOUS_SCHEMA, PROJECTION_VERSION, SCHEMA, Base
 from consumers.tables.environment import Environment
@@ -30,7 +30,7 @@ ROW_TABLES: tuple[type[Base], ...] = (
     Sample,
     StatusHistory,
 )
-"""What users read, and what verify compares."""
+"""What users read and verify compares."""
 
 STATE_TABLES: tuple[type[Base], ...] = (Projection, ReaderPosition, StreamState, HeldRecord)
 """The projection's own, in the same schema."""

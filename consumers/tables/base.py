@@ -1,7 +1,8 @@
-"""What every table shares: the schema's name, column types and the columns that tables.md calls common.
+"""Shared by all tables: schema names, column types and the common columns.
 
-Tables are the schema and the queries; the projection writes rows without the ORM. No foreign key is enforced between streams,
-because a child may be projected before its parent: relationships are for reading only.
+The ORM defines the schema and serves queries; the projection writes rows without it. No foreign key
+is enforced between streams, because a child may be projected before its parent: relationships are
+read-only.
 """
 
 from datetime import datetime
@@ -15,13 +16,12 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 SCHEMA = "cua"
 """Everything that is a fold of the log; a rebuild replaces it whole."""
 PREVIOUS_SCHEMA = "cua_previous"
-"""What the last rebuild replaced."""
+"""The tables that the last rebuild replaced."""
 OPS_SCHEMA = "cua_ops"
-"""What must survive a rebuild: leases, operators' drops, the migrations' revision."""
+"""Survives a rebuild: the lease, operators' drops, the migrations' revision."""
 
 PROJECTION_VERSION = 2
-"""Raised when the same log gives other rows than before; tables of another version must be rebuilt.
-"""
+"""Incremented when the same log gives other rows; tables of another version must be rebuilt."""
 
 NAMING = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -31,8 +31,7 @@ NAMING = {
 }
 
 UPDATED_IN_PLACE = {"postgresql_with": {"fillfactor": 70}}
-"""Of tables whose rows change often: room in every page, so that a change touches no index (HOT).
-"""
+"""For tables whose rows change often: room in every page, so that an update is heap-only (HOT)."""
 
 Json = JSONB(none_as_null=True)
 
@@ -65,16 +64,16 @@ class Base(DeclarativeBase):
 
 
 class CommonColumns:
-    """The life of an entity: where it stands, since when, and why."""
+    """An entity's status, progress and times."""
 
     status: Mapped[String]
     progress_percent: Mapped[Real]
-    """0-100, as the entity's owner stated it last."""
+    """0-100, from its last event that has one."""
     current_phase: Mapped[OptString]
     status_message: Mapped[OptString]
     error_message: Mapped[OptString]
     start_time: Mapped[OptTime]
-    """When it left its first state for one that is no end."""
+    """When it left its initial status for one that is not final."""
     end_time: Mapped[OptTime]
     created_at: Mapped[Time]
     updated_at: Mapped[Time]
@@ -82,10 +81,7 @@ class CommonColumns:
 
 
 class EtaColumns:
-    """What is left to do, in seconds, as the entity's owner stated it last.
-
-    Until now is computed when read.
-    """
+    """Time estimates in seconds, from the entity's last event that has them."""
 
     avg_turn_time: Mapped[OptReal]
     estimated_total_time: Mapped[OptReal]

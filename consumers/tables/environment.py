@@ -1,4 +1,4 @@
-"""Devices, simulated or real: the row of the stream `environment/<id>`."""
+"""Devices, simulated or real: rows of the streams `environment/<id>`."""
 
 from uuid import UUID
 
@@ -17,7 +17,7 @@ from consumers.tables.base import (
 
 
 class Environment(Base):
-    """One device, from the wish for it to its end."""
+    """One device, from its request to its termination."""
 
     __tablename__ = "environment"
     __table_args__ = UPDATED_IN_PLACE

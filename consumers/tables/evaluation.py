@@ -1,4 +1,4 @@
-"""Evaluations of a policy: the row of the stream `evaluation/<id>` is a baseline or an eval, as its kind says."""
+"""Evaluations of a policy: rows of the streams `evaluation/<id>`; by kind baseline or eval."""
 
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 
 
 class EvaluationColumns:
-    """What a baseline and an eval say alike."""
+    """Columns that a baseline and an eval share."""
 
     training_id: Mapped[UUID | None]
-    """NULL: a policy that no training made."""
+    """NULL: the policy comes from no training."""
     generation: Mapped[OptNumber]
     step: Mapped[OptNumber]
-    """Steps that the policy has had."""
+    """Steps that the policy was trained for."""
     superseded: Mapped[bool]
     model_path: Mapped[OptString]
     current_task_index: Mapped[Number]
     total_tasks: Mapped[Number]
-    """Episodes that are to be run."""
+    """Episodes to run."""
     completed_tasks: Mapped[Number]
     eval_time: Mapped[OptReal]
     """Seconds."""
@@ -48,7 +48,7 @@ class EvaluationColumns:
 
 
 class Baseline(EvaluationColumns, CommonColumns, EtaColumns, Base):
-    """How good the policy was before its first step."""
+    """The policy's success before its first step."""
 
     __tablename__ = "baseline"
     __table_args__ = (Index(None, "training_id"), UPDATED_IN_PLACE)
@@ -63,7 +63,7 @@ class Baseline(EvaluationColumns, CommonColumns, EtaColumns, Base):
 
 
 class Eval(EvaluationColumns, CommonColumns, EtaColumns, Base):
-    """How good the policy was after a number of steps."""
+    """The policy's success after a number of steps."""
 
     __tablename__ = "eval"
     __table_args__ = (

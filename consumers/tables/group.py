@@ -44,7 +44,7 @@ class Group(CommonColumns, EtaColumns, Base):
     training_id: Mapped[UUID | None]
     superseded: Mapped[bool]
     source_type: Mapped[String]
-    """step, eval, baseline: which of the three below is set."""
+    """step, eval or baseline: which of the next three is set."""
     step_id: Mapped[UUID | None]
     eval_id: Mapped[UUID | None]
     baseline_id: Mapped[UUID | None]
@@ -57,9 +57,9 @@ class Group(CommonColumns, EtaColumns, Base):
     reward_std: Mapped[OptReal]
     success_count: Mapped[OptNumber]
     dropped_reason: Mapped[OptString]
-    """Why the completed group does not train the policy; NULL: it does."""
+    """Why the completed group was left out of training; NULL: it was used."""
     rollout_ids: Mapped[OptDocument]
-    """Row ids of the rollouts that were counted."""
+    """Row ids of the rollouts in its means."""
     metrics_json: Mapped[OptDocument]
 
     step: Mapped["Step | None"] = relationship(

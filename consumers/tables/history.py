@@ -22,7 +22,7 @@ class StatusHistory(Base):
     """NULL on creation."""
     new_status: Mapped[String]
     progress_percent: Mapped[OptReal]
-    """What the event stated; NULL when it stated none."""
+    """From the event; NULL when it has none."""
     status_message: Mapped[OptString]
     metadata_json: Mapped[Document]
     """type: the event's type."""

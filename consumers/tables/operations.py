@@ -1,4 +1,4 @@
-"""What operators and projectors do, apart from the rows: survives a rebuild's swap."""
+"""Leases and operators' drops, which survive a rebuild."""
 
 from sqlalchemy import BigInteger, CheckConstraint, Identity, Index
 from sqlalchemy.orm import Mapped, mapped_column
@@ -7,7 +7,7 @@ from consumers.tables.base import OPS_SCHEMA, Base, Number, OptNumber, OptString
 
 
 class Lease(Base):
-    """Who projects. Times are the database's clock."""
+    """The process that projects. Times are from the database's clock."""
 
     __tablename__ = "lease"
     __table_args__ = {"schema": OPS_SCHEMA}
@@ -15,9 +15,9 @@ class Lease(Base):
     name: Mapped[str] = mapped_column(primary_key=True)
     """`projector`."""
     holder: Mapped[String]
-    """host, process and a nonce."""
+    """Host, process id and a nonce."""
     backend_pid: Mapped[Number]
-    """The holder's session: when it is gone, so is the holder."""
+    """The holder's session; when it is gone, the lease is free."""
     backend_start: Mapped[Time]
     renewed_at: Mapped[Time]
     projection_version: Mapped[Number]
@@ -36,11 +36,11 @@ class OperatorDrop(Base):
     id: Mapped[int] = mapped_column(BigInteger, Identity(), primary_key=True)
     scope: Mapped[String]
     stream: Mapped[OptString]
-    """NULL: a record that names none."""
+    """NULL: the record names none."""
     value_sha256: Mapped[String]
-    """Of the record's value: dropped, first of the dropped rest, or first after the gap."""
+    """Of the dropped record, the first of the dropped rest, or the first after the gap."""
     from_epoch: Mapped[OptNumber]
-    """Of a gap: where the stream stood when it was given up."""
+    """Only of a gap: the stream's position when it was given up."""
     from_sequence: Mapped[OptNumber]
     made_at: Mapped[Time]
     made_by: Mapped[String]

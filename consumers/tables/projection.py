@@ -1,4 +1,7 @@
-"""The projection's own tables, beside the rows so that both change in one transaction and a rebuild replaces both."""
+"""The projection's own tables.
+
+In the schema of the rows: both change in one transaction, and a rebuild replaces both.
+"""
 
 from uuid import UUID
 
@@ -20,22 +23,21 @@ from consumers.tables.base import (
 
 
 class Projection(Base):
-    """Which code, reading which log, made this schema. One row."""
+    """Which code filled this schema from which log. One row."""
 
     __tablename__ = "projection"
     __table_args__ = (CheckConstraint("one = 1", name="one"),)
 
     one: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     build_id: Mapped[UUID]
-    """Another one after every rebuild: a projector that holds state of the schema before the swap
-    notices."""
+    """Changes with every rebuild and operator decision, so that running projectors load again."""
     version: Mapped[Number]
-    """`consumers.fold.projectors.PROJECTION_VERSION` of the code that built it."""
+    """`PROJECTION_VERSION` of the code that filled it."""
     catalogue_hash: Mapped[String]
-    """Of the event types that the code which ran last knew; another one: parked records are tried
+    """Of the event types known to the code that ran last; when it changes, parked records are tried
     again."""
     log_id: Mapped[OptString]
-    """The log that the positions are of; NULL before the first."""
+    """The log that the positions belong to; NULL before the first."""
 
 
 class ReaderPosition(Base):
@@ -52,11 +54,11 @@ class ReaderPosition(Base):
     num_events: Mapped[BigNumber]
     """Records applied."""
     num_duplicates: Mapped[BigNumber]
-    """Records that had been applied already."""
+    """Records that were applied before."""
 
 
 class StreamState(Base):
-    """How far a stream is applied, and what its entities are."""
+    """A stream's position and its entities' statuses."""
 
     __tablename__ = "stream_position"
     __table_args__ = (
@@ -74,13 +76,13 @@ class StreamState(Base):
     ends: Mapped[Document]
     """Last sequence of every older epoch."""
     refused: Mapped[Document]
-    """[epoch, source] of claims that were not valid."""
+    """[epoch, source] of invalid claims."""
     statuses: Mapped[Document]
     """Status of the stream's owner and of every other entity that has not ended: {"step/<uuid>":
     "training"}."""
     parked_since: Mapped[OptTime]
-    """Time of the event (or of its appending) that could not be applied; everything later is parked
-    behind it."""
+    """Time of the event that could not be applied (unreadable: of appending); everything later is
+    parked behind it."""
     abandoned: Mapped[bool]
     """An operator dropped the rest of the stream."""
     num_waiting: Mapped[Number]

@@ -57,7 +57,7 @@ class Rollout(CommonColumns, Base):
     baseline_id: Mapped[UUID | None]
     group_id: Mapped[UUID]
     env_id: Mapped[UUID | None]
-    """Row id of its environment; NULL before it asked for one."""
+    """Row id of its environment; NULL before it requested one."""
     rollout_id: Mapped[String]
     """The text id: `demo/g0/step-3/group-2/env-1/attempt-0`."""
     batch: Mapped[Number]

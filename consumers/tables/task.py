@@ -1,4 +1,4 @@
-"""Tasks and validators: content-addressed, so that any training may state them.
+"""Tasks and validators: content-addressed, so that any training may define them.
 
 The only rows that several streams share.
 
@@ -45,7 +45,7 @@ class Task(Base):
 
 
 class Validator(Base):
-    """How a task is judged."""
+    """How a task's success is checked."""
 
     __tablename__ = "validator"
     __table_args__ = (Index(None, "task_id"),)

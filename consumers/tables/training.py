@@ -1,7 +1,4 @@
-"""A training, its steps, and which rollouts trained them.
-
-The rows of the stream `training/<id>`.
-"""
+"""A training, its steps, and the rollouts that they used: rows of the streams `training/<id>`."""
 
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -35,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Training(CommonColumns, EtaColumns, Base):
-    """One training, whatever number of processes worked on it."""
+    """One training, across all resumes."""
 
     __tablename__ = "training"
     __table_args__ = (UniqueConstraint("run_name"), UPDATED_IN_PLACE)
@@ -46,7 +43,7 @@ class Training(CommonColumns, EtaColumns, Base):
     kind: Mapped[String]
     """rl, sft."""
     generation: Mapped[Number]
-    """Raised where a resumed training trains steps again."""
+    """Incremented when a resumed training repeats steps."""
     log_path: Mapped[OptString]
     model_name: Mapped[String]
     lora_rank: Mapped[OptNumber]
@@ -70,7 +67,7 @@ class Training(CommonColumns, EtaColumns, Base):
     last_heartbeat: Mapped[OptTime]
     """Time of the last HeartbeatSent; its age is computed when read."""
     checkpoint_path: Mapped[OptString]
-    """The last checkpoint kept."""
+    """The last checkpoint saved."""
     config_json: Mapped[Document]
 
     steps: Mapped[list["Step"]] = relationship(
@@ -102,7 +99,7 @@ class Step(CommonColumns, EtaColumns, Base):
     step: Mapped[Number]
     """From 1."""
     superseded: Mapped[bool]
-    """A newer generation trains it again."""
+    """A newer generation repeats it."""
     batch: Mapped[Number]
     rollout_progress: Mapped[Real]
     training_progress: Mapped[Real]
@@ -113,9 +110,9 @@ class Step(CommonColumns, EtaColumns, Base):
     learning_rate: Mapped[Real]
     model_path: Mapped[OptString]
     checkpoint_path: Mapped[OptString]
-    """NULL where no checkpoint was kept."""
+    """NULL: no checkpoint was saved."""
     policy_version: Mapped[OptNumber]
-    """The version that the step made."""
+    """The version that the step produced."""
     loss: Mapped[OptReal]
     kl_divergence: Mapped[OptReal]
     policy_gradient_norm: Mapped[OptReal]

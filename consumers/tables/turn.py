@@ -1,4 +1,4 @@
-"""Turns of a rollout with their actions and observations: all of them from one TurnTaken."""
+"""Turns of a rollout with their actions and observations; each turn is one TurnTaken."""
 
 from uuid import UUID
 
@@ -20,10 +20,7 @@ from consumers.tables.base import (
 
 
 class Turn(Base):
-    """What the agent said in one turn.
-
-    Prompts are in the log, not here: they would double the database.
-    """
+    """One turn of the agent. Prompts stay in the log: they would double the database."""
 
     __tablename__ = "turn"
     __table_args__ = (UniqueConstraint("rollout_id", "turn"),)
@@ -59,7 +56,7 @@ class Turn(Base):
 
 
 class Action(Base):
-    """One action of a turn. The completion's tokens stand with the first, since they cannot be divided among several."""
+    """One action of a turn. The first has the completion's tokens, which cannot be divided."""
 
     __tablename__ = "action"
     __table_args__ = (UniqueConstraint("turn_id", "action_index"),)
@@ -69,9 +66,9 @@ class Action(Base):
     action_index: Mapped[Number]
     """From 0 within the turn."""
     action_type: Mapped[OptString]
-    """click, type ...; NULL when the call could not be understood."""
+    """click, type ...; NULL when the call could not be parsed."""
     action_json: Mapped[OptDocument]
-    """What was done to the device, in its pixels."""
+    """The action as the device executed it, in pixels."""
     tool_name: Mapped[String]
     tool_args: Mapped[Document]
     error_type: Mapped[OptString]
@@ -85,7 +82,7 @@ class Action(Base):
 
 
 class Obs(Base):
-    """One thing that a turn showed or said."""
+    """One observation of a turn."""
 
     __tablename__ = "obs"
     __table_args__ = (
@@ -103,6 +100,5 @@ class Obs(Base):
     """`blob:sha256:<hex>`."""
     text_content: Mapped[OptString]
     model_input_json: Mapped[OptDocument]
-    """With screenshot_before: sampling, images of the prompt, and which turn's prompt it extends.
-    """
+    """Only of screenshot_before: sampling, images of the prompt, and the turn that it extends."""
     created_at: Mapped[Time]

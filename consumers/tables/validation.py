@@ -1,4 +1,4 @@
-"""Verdicts on rollouts: from the rollout's own stream (rank 0) and from scorings (second opinions)."""
+"""Validators' results: from the rollout's own stream (rank 0) and from later scorings."""
 
 from uuid import UUID
 
@@ -9,14 +9,14 @@ from consumers.tables.base import Base, Document, Key, Number, OptString, Real, 
 
 
 class Validation(Base):
-    """What one validator said of one rollout. Which counts is decided by rank when reading."""
+    """One validator's result for one rollout. The highest rank counts, decided when reading."""
 
     __tablename__ = "validation"
     __table_args__ = (UniqueConstraint("stream", "validator_id"), Index(None, "rollout_id"))
 
     id: Mapped[Key]
     stream: Mapped[String]
-    """`rollout/<id>` or `scoring/<id>`: whose opinion."""
+    """`rollout/<id>` or `scoring/<id>`: who validated."""
     rollout_id: Mapped[UUID]
     """Row id of the rollout."""
     validator_id: Mapped[UUID]

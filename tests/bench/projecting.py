@@ -112,7 +112,7 @@ def measure_rebuild(
     reader = open_reader(installation)
     try:
         with Meter(bench.postmaster) as meter:
-            result = rebuild(reader, url, check=False, say=lambda _: None)
+            result = rebuild(reader, url)
     finally:
         reader.close()
     if not result.equal:

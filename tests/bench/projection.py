@@ -23,13 +23,13 @@ from consumers.database.connection import connected
 from consumers.database.migrate import migrate
 from consumers.embedded_postgres.cluster import Cluster, stop
 from consumers.embedded_postgres.supervisor import free_port
-from consumers.fold.garbage_collection import reduce_gc_frequency
+from consumers.fold.fold import reduce_gc_frequency
 from consumers.log.local import LocalLogReader
 from consumers.log.open import open_reader
 from consumers.log.reader import LogReader
-from consumers.projection.loop import ProjectionLoop
-from consumers.projection.parallel import Parallel
+from consumers.projection.loop import ParallelFill, ProjectionLoop
 from consumers.rebuild.hashing import NAMES
+from consumers.rebuild.parallel import Parallel
 from consumers.rebuild.rebuild import rebuild
 from consumers.rebuild.side_schema import drop_schema, finish_tables, make_tables
 from consumers.rebuild.verify import verify
@@ -173,7 +173,7 @@ def read_and_parse(reader: LogReader, count: int) -> None:
 
 
 def project(
-    reader: LogReader, url: str, server: int, expected: int, parallel: Parallel | None = None
+    reader: LogReader, url: str, server: int, expected: int, parallel: ParallelFill | None = None
 ) -> Cost:
     """Into empty tables."""
     migrate(url, "base")
@@ -191,7 +191,7 @@ def run(*, with_kafka: bool, large: bool) -> dict[str, Cost]:
     costs: dict[str, Cost] = {}
     with tempfile.TemporaryDirectory() as folder, database() as (url, server):
         installation = Installation(Path(folder), "cua.", None, (), folder)
-        parallel = Parallel(installation, 2) if large else None
+        parallel = Parallel(installation, 2).fill if large else None
         path = installation.local_log_path
         with closing(LocalLog(path)) as log:
             for start in range(0, len(records), 1_000):
@@ -214,18 +214,18 @@ def run(*, with_kafka: bool, large: bool) -> dict[str, Cost]:
                 copy_rows(url, texts)
             costs["read, parse, plain COPY"] = cost(rows, figures)
             with measured(server) as figures:
-                rebuild(reader, url, check=False, say=lambda _: None)
+                rebuild(reader, url)
             costs["rebuild, compare and swap"] = cost(rows, figures)
             if parallel is not None:
                 with measured(server) as figures:
-                    rebuild(reader, url, check=False, say=lambda _: None, parallel=parallel)
+                    rebuild(reader, url, parallel=parallel)
                 costs["rebuild, 2 processes"] = cost(rows, figures)
             assert verify(reader, url).equal
         with kafka_reader(records) if with_kafka else nullcontext() as kafka:
             if kafka is not None:
                 costs["live, Kafka"] = project(kafka, url, server, len(said))
                 with measured(server) as figures:
-                    rebuild(kafka, url, check=False, say=lambda _: None)
+                    rebuild(kafka, url)
                 costs["rebuild, Kafka"] = cost(rows, figures)
     return costs
 

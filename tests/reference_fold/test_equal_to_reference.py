@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from consumers.database.connection import Connection, connect
-from consumers.fold.fold import parse_record
+from consumers.fold.parse import parse_record
 from consumers.projection.schema import ProjectedSchema
 from consumers.status import count_held
 from consumers.tables import ROW_TABLES, STATE_TABLES

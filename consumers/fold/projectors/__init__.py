@@ -1,1 +1,1 @@
-"""Which rows an event is, a file per entity: one Projector each, listed in `registry`."""
+"""Events to rows: one file per entity with its Projector; `registry` lists them."""

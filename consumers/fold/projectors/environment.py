@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import assert_never
 
-from consumers.fold.projectors.projector import EventContext, Insert, Operation, Row, Update
+from consumers.fold.projectors.projector import EventContext
+from consumers.fold.rows import Insert, Operation, Row
 from schemas.base import Payload
 from schemas.environment import (
     EnvironmentCreationStarted,
@@ -13,7 +14,7 @@ from schemas.environment import (
     EnvironmentTerminated,
 )
 
-EnvironmentFact = (
+EnvironmentEvent = (
     EnvironmentRequested
     | EnvironmentCreationStarted
     | EnvironmentStarted
@@ -23,18 +24,15 @@ EnvironmentFact = (
 
 
 class EnvironmentProjector:
-    """Facts about one device. Its table has no start_time.
-
-    `creation_time` says when it first answered.
-    """
+    """Events of one device. Its table has creation_time (first answer) instead of start_time."""
 
     def project(self, payload: Payload, context: EventContext) -> Sequence[Operation]:
         """One row."""
-        assert isinstance(payload, EnvironmentFact)  # noqa: S101  # the registry names the class
+        assert isinstance(payload, EnvironmentEvent)  # noqa: S101  # the registry names the class
         if isinstance(payload, EnvironmentRequested):
             row: Row = {
                 "id": context.owner,
-                "training_id": context.training_id,
+                "training_id": context.envelope.training_id,
                 "env_type": payload.env_type,
                 "box_type": payload.box_type,
                 "config_json": payload.config,
@@ -43,13 +41,12 @@ class EnvironmentProjector:
                 "updated_at": context.time,
             }
             return [Insert("environment", row)]
-        values = _changed(payload) | {"updated_at": context.time}
-        if context.changes_status:
-            values["status"] = payload.STATUS
-        return [Update("environment", context.owner, values)]
+        update = context.change(payload, _changed(payload))
+        update.values.pop("start_time", None)
+        return [update]
 
 
-def _changed(payload: EnvironmentFact) -> Row:
+def _changed(payload: EnvironmentEvent) -> Row:
     match payload:
         case EnvironmentCreationStarted():
             return {}

@@ -1,17 +1,10 @@
-"""An evaluation's row: in `baseline` or `eval`, as every one of its facts says."""
+"""An evaluation's row, in `baseline` or `eval` by the `kind` in its events."""
 
 from collections.abc import Sequence
 from typing import assert_never
 
-from consumers.fold.projectors.projector import (
-    EventContext,
-    Insert,
-    Operation,
-    Row,
-    Update,
-    check_id,
-    progress_columns,
-)
+from consumers.fold.projectors.projector import EventContext, check_id, progress_columns
+from consumers.fold.rows import Insert, Operation, Row, Update
 from schemas.base import Payload
 from schemas.evaluation import (
     EvaluationCancelled,
@@ -24,7 +17,7 @@ from schemas.evaluation import (
 )
 from schemas.ids import baseline_id, eval_id
 
-EvaluationFact = (
+EvaluationEvent = (
     EvaluationCreated
     | EvaluationStarted
     | EvaluationProgressed
@@ -40,17 +33,17 @@ def table_of(kind: str) -> str:
 
 
 class EvaluationProjector:
-    """Facts about the evaluation itself."""
+    """Events of the evaluation itself."""
 
     def project(self, payload: Payload, context: EventContext) -> Sequence[Operation]:
-        """One row; with EvaluationSuperseded its groups' too."""
+        """One row; for EvaluationSuperseded also those of its groups."""
         if isinstance(payload, EvaluationSuperseded):
             values: Row = {"superseded": True, "updated_at": context.time}
             return [
                 Update(table_of(payload.kind), context.owner, values),
                 *(Update("group", str(group), dict(values)) for group in payload.group_ids),
             ]
-        assert isinstance(payload, EvaluationFact)  # noqa: S101  # the registry names the class
+        assert isinstance(payload, EvaluationEvent)  # noqa: S101  # the registry names the class
         if isinstance(payload, EvaluationCreated):
             return [Insert(table_of(payload.kind), _created(payload, context))]
         started_at = payload.started_at if isinstance(payload, EvaluationStarted) else None
@@ -93,7 +86,7 @@ def _check_owner(payload: EvaluationCreated, owner: str) -> None:
         )
 
 
-def _changed(payload: EvaluationFact) -> Row:
+def _changed(payload: EvaluationEvent) -> Row:
     match payload:
         case EvaluationStarted():
             return {"current_phase": "rollout"}

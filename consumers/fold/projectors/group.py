@@ -1,4 +1,4 @@
-"""A group's row: in the training's stream for a step's groups, in an evaluation's for its own."""
+"""A group's row: a step's groups come from the training's stream, an evaluation's from its own."""
 
 from collections.abc import Sequence
 from typing import assert_never
@@ -6,14 +6,11 @@ from uuid import UUID
 
 from consumers.fold.projectors.projector import (
     EventContext,
-    Insert,
-    Operation,
-    Row,
-    Update,
     check_id,
     progress_columns,
     source_columns,
 )
+from consumers.fold.rows import Insert, Operation, Row, Update
 from schemas.base import Payload
 from schemas.group import (
     GroupCreated,
@@ -25,18 +22,18 @@ from schemas.group import (
 )
 from schemas.ids import group_id
 
-GroupFact = GroupCreated | GroupStarted | GroupProgressed | GroupFinished | GroupFailed
+GroupEvent = GroupCreated | GroupStarted | GroupProgressed | GroupFinished | GroupFailed
 
 
 class GroupProjector:
-    """Facts about a group itself."""
+    """Events of a group itself."""
 
     def project(self, payload: Payload, context: EventContext) -> Sequence[Operation]:
         """One row."""
         if isinstance(payload, GroupDropped):
             values: Row = {"dropped_reason": payload.reason, "updated_at": context.time}
             return [Update("group", str(payload.group_id), values)]
-        assert isinstance(payload, GroupFact)  # noqa: S101  # the registry names the class
+        assert isinstance(payload, GroupEvent)  # noqa: S101  # the registry names the class
         if isinstance(payload, GroupCreated):
             return [Insert("group", _created(payload, context))]
         started_at = payload.started_at if isinstance(payload, GroupStarted) else None
@@ -53,7 +50,7 @@ def _created(payload: GroupCreated, context: EventContext) -> Row:
         check_id("the group's source", payload.source_id, UUID(context.owner))
     return source_columns(payload.source_type, payload.source_id) | {
         "id": payload.group_id,
-        "training_id": context.training_id,
+        "training_id": context.envelope.training_id,
         "superseded": False,
         "group_num": payload.group_num,
         "batch": payload.batch,
@@ -66,7 +63,7 @@ def _created(payload: GroupCreated, context: EventContext) -> Row:
     }
 
 
-def _changed(payload: GroupFact) -> Row:
+def _changed(payload: GroupEvent) -> Row:
     match payload:
         case GroupStarted():
             return {}

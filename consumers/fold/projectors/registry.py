@@ -1,4 +1,4 @@
-"""Which projector takes which fact, and the version of the whole."""
+"""Which projector takes which event, which streams may contain it, and the catalogue's hash."""
 
 import hashlib
 
@@ -36,7 +36,7 @@ _BY_ENTITY: dict[str, Projector] = {
     "environment": EnvironmentProjector(),
     BY_KIND: EvaluationProjector(),
 }
-_BY_FACT: dict[type[Payload], Projector] = {
+_BY_PAYLOAD: dict[type[Payload], Projector] = {
     TurnTaken: TurnProjector(),
     StepSuperseded: SupersedingProjector(),
     CheckpointSaved: CheckpointProjector(),
@@ -50,7 +50,7 @@ _BY_FACT: dict[type[Payload], Projector] = {
 
 
 def _projector_of(payload: type[Payload]) -> Projector:
-    return _BY_FACT[payload] if payload in _BY_FACT else _BY_ENTITY[str(payload.ENTITY)]
+    return _BY_PAYLOAD[payload] if payload in _BY_PAYLOAD else _BY_ENTITY[str(payload.ENTITY)]
 
 
 _HOMES: dict[str, frozenset[str]] = {
@@ -65,7 +65,7 @@ _HOMES: dict[str, frozenset[str]] = {
     "validation": frozenset({"rollout", "scoring"}),
     "environment": frozenset({"environment"}),
 }
-"""Second word of a type -> kinds of streams that may say so: every row belongs to one stream."""
+"""Second word of an event type -> kinds of streams that may contain it."""
 HOMES: dict[type[Payload], frozenset[str]] = {
     payload: _HOMES[payload.TYPE.split(".")[1]] for payload in PAYLOADS
 }
@@ -73,13 +73,13 @@ HOMES: dict[type[Payload], frozenset[str]] = {
 PROJECTORS: dict[type[Payload], Projector] = {
     payload: _projector_of(payload) for payload in PAYLOADS
 }
-"""Every fact there is; a fact without a projector fails here, at import."""
+"""Every payload's projector; a payload without one fails here, at import."""
 
 
 def catalogue_hash() -> str:
-    """Of the types and versions that this code can apply.
+    """Hash of the event types and versions that this code can apply.
 
-    Another one means that parked records are worth another try.
+    When it changes, parked records are tried again.
     """
     known = sorted(f"{payload.TYPE}:{payload.VERSION}" for payload in PAYLOADS)
     return hashlib.sha256("\n".join([str(PROJECTION_VERSION), *known]).encode()).hexdigest()

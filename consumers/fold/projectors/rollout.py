@@ -1,16 +1,10 @@
-"""A rollout's row. What it says turn by turn is `turn`'s business."""
+"""A rollout's row. Its turns are projected by `turn`."""
 
 from collections.abc import Sequence
 from typing import assert_never
 
-from consumers.fold.projectors.projector import (
-    EventContext,
-    Insert,
-    Operation,
-    Row,
-    check_id,
-    source_columns,
-)
+from consumers.fold.projectors.projector import EventContext, check_id, source_columns
+from consumers.fold.rows import Insert, Operation, Row
 from schemas.base import Payload
 from schemas.ids import rollout_id
 from schemas.rollout import (
@@ -24,7 +18,7 @@ from schemas.rollout import (
     RolloutStarted,
 )
 
-RolloutFact = (
+RolloutEvent = (
     RolloutCreated
     | RolloutEnvironmentRequested
     | RolloutAgentInitialized
@@ -37,11 +31,11 @@ RolloutFact = (
 
 
 class RolloutProjector:
-    """Facts about the rollout itself."""
+    """Events of the rollout itself."""
 
     def project(self, payload: Payload, context: EventContext) -> Sequence[Operation]:
         """One row."""
-        assert isinstance(payload, RolloutFact)  # noqa: S101  # the registry names the class
+        assert isinstance(payload, RolloutEvent)  # noqa: S101  # the registry names the class
         if isinstance(payload, RolloutCreated):
             return [Insert("rollout", _created(payload, context))]
         return [context.change(payload, _changed(payload, context))]
@@ -51,7 +45,7 @@ def _created(payload: RolloutCreated, context: EventContext) -> Row:
     check_id(f"rollout {payload.rollout_id!r}", context.owner, rollout_id(payload.rollout_id))
     return source_columns(payload.source_type, payload.source_id) | {
         "id": context.owner,
-        "training_id": context.training_id,
+        "training_id": context.envelope.training_id,
         "group_id": payload.group_id,
         "rollout_id": payload.rollout_id,
         "batch": payload.batch,
@@ -73,7 +67,7 @@ def _created(payload: RolloutCreated, context: EventContext) -> Row:
     }
 
 
-def _changed(payload: RolloutFact, context: EventContext) -> Row:  # noqa: PLR0911  # one case per fact
+def _changed(payload: RolloutEvent, context: EventContext) -> Row:  # noqa: PLR0911  # one case per event
     match payload:
         case RolloutEnvironmentRequested():
             return {"current_phase": "env_creation", "env_id": payload.env_id}

@@ -1,18 +1,11 @@
-"""A step's row and its samples: they stand in the training's stream."""
+"""A step's row and its samples, from the training's stream."""
 
 from collections.abc import Sequence
 from typing import assert_never
 from uuid import UUID
 
-from consumers.fold.projectors.projector import (
-    EventContext,
-    Insert,
-    Operation,
-    Row,
-    check_id,
-    progress_columns,
-)
-from consumers.fold.projectors.row_ids import row_id
+from consumers.fold.projectors.projector import EventContext, check_id, progress_columns
+from consumers.fold.rows import Insert, Operation, Row, row_id
 from schemas.base import Payload
 from schemas.ids import step_id
 from schemas.step import (
@@ -26,7 +19,7 @@ from schemas.step import (
     StepTrainingStarted,
 )
 
-StepFact = (
+StepEvent = (
     StepCreated
     | StepCollectionStarted
     | StepRolloutsStarted
@@ -38,11 +31,11 @@ StepFact = (
 
 
 class StepProjector:
-    """Facts about a step itself."""
+    """Events of a step itself."""
 
     def project(self, payload: Payload, context: EventContext) -> Sequence[Operation]:
         """One row."""
-        assert isinstance(payload, StepFact)  # noqa: S101  # the registry names the class
+        assert isinstance(payload, StepEvent)  # noqa: S101  # the registry names the class
         if isinstance(payload, StepCreated):
             return [Insert("step", _created(payload, context))]
         return [context.change(payload, _changed(payload))]
@@ -72,7 +65,7 @@ def _created(payload: StepCreated, context: EventContext) -> Row:
     }
 
 
-def _changed(payload: StepFact) -> Row:
+def _changed(payload: StepEvent) -> Row:
     match payload:
         case StepCollectionStarted():
             return {"current_phase": "rollout_collection"}
@@ -119,10 +112,10 @@ def _changed(payload: StepFact) -> Row:
 
 
 class SampleProjector:
-    """Which rollouts trained a step."""
+    """SamplesChosen: which rollouts trained a step."""
 
     def project(self, payload: Payload, context: EventContext) -> Sequence[Operation]:
-        """A row per sample."""
+        """One row per sample."""
         assert isinstance(payload, SamplesChosen)  # noqa: S101  # the registry names the class
         step = str(payload.step_id)
         return [

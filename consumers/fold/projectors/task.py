@@ -1,15 +1,16 @@
-"""Tasks and validators: whoever states them, the row is the same."""
+"""Tasks and validators: content-addressed rows that any training or evaluation may define."""
 
 from collections.abc import Sequence
 
-from consumers.fold.projectors.projector import EventContext, Operation, Row, Upsert, check_id
+from consumers.fold.projectors.projector import EventContext, check_id
+from consumers.fold.rows import Operation, Row, Upsert
 from schemas.base import Payload
 from schemas.ids import task_row_id
 from schemas.task import TaskStated, ValidatorStated
 
 
 class TaskProjector:
-    """A task's definition."""
+    """TaskStated."""
 
     def project(self, payload: Payload, context: EventContext) -> Sequence[Operation]:
         """One row."""
@@ -24,7 +25,7 @@ class TaskProjector:
 
 
 class ValidatorProjector:
-    """How a task is judged."""
+    """ValidatorStated."""
 
     def project(self, payload: Payload, context: EventContext) -> Sequence[Operation]:
         """One row."""

@@ -1,17 +1,10 @@
-"""A training's row, the checkpoints it keeps, and the steps and groups that a newer generation supersedes."""
+"""A training's row, its checkpoints, and steps and groups superseded by a newer generation."""
 
 from collections.abc import Sequence
 from typing import assert_never
 
-from consumers.fold.projectors.projector import (
-    EventContext,
-    Insert,
-    Operation,
-    Row,
-    Update,
-    check_id,
-    progress_columns,
-)
+from consumers.fold.projectors.projector import EventContext, check_id, progress_columns
+from consumers.fold.rows import Insert, Operation, Row, Update
 from schemas.base import Payload
 from schemas.checkpoint import CheckpointSaved
 from schemas.ids import training_id
@@ -30,7 +23,7 @@ from schemas.training import (
     TrainingStarted,
 )
 
-TrainingFact = (
+TrainingEvent = (
     TrainingCreated
     | TrainingInitializing
     | TrainingStarted
@@ -45,11 +38,11 @@ TrainingFact = (
 
 
 class TrainingProjector:
-    """Facts about the training itself."""
+    """Events of the training itself."""
 
     def project(self, payload: Payload, context: EventContext) -> Sequence[Operation]:
         """One row."""
-        assert isinstance(payload, TrainingFact)  # noqa: S101  # the registry names the class
+        assert isinstance(payload, TrainingEvent)  # noqa: S101  # the registry names the class
         if isinstance(payload, TrainingCreated):
             return [Insert("training", _created(payload, context))]
         return [context.change(payload, _changed(payload, context))]
@@ -77,7 +70,7 @@ def _created(payload: TrainingCreated, context: EventContext) -> Row:
     }
 
 
-def _changed(payload: TrainingFact, context: EventContext) -> Row:  # noqa: C901, PLR0911  # one case per fact
+def _changed(payload: TrainingEvent, context: EventContext) -> Row:  # noqa: C901, PLR0911  # one case per event
     match payload:
         case TrainingInitializing():
             return {"current_phase": "initialization", "status_message": payload.status_message}
@@ -121,10 +114,10 @@ def _changed(payload: TrainingFact, context: EventContext) -> Row:  # noqa: C901
 
 
 class SupersedingProjector:
-    """Steps of an older generation, with their groups: marked, never deleted."""
+    """StepSuperseded: a step of an older generation and its groups are marked, never deleted."""
 
     def project(self, payload: Payload, context: EventContext) -> Sequence[Operation]:
-        """The step's row and its groups'."""
+        """The rows of the step and its groups."""
         assert isinstance(payload, StepSuperseded)  # noqa: S101  # the registry names the class
         values: Row = {"superseded": True, "updated_at": context.time}
         return [
@@ -134,10 +127,10 @@ class SupersedingProjector:
 
 
 class CheckpointProjector:
-    """Where the checkpoints of a training and of its steps lie."""
+    """CheckpointSaved."""
 
     def project(self, payload: Payload, context: EventContext) -> Sequence[Operation]:
-        """The training's row, and the step's when a step made it."""
+        """The training's row, and that of the step that the checkpoint was saved after."""
         assert isinstance(payload, CheckpointSaved)  # noqa: S101  # the registry names the class
         values: Row = {"checkpoint_path": payload.path, "updated_at": context.time}
         operations: list[Operation] = [Update("training", context.owner, values)]

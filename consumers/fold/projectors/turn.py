@@ -1,9 +1,9 @@
-"""A turn's rows: the turn, its actions, its observations, and how far the rollout is after it."""
+"""A turn's rows: the turn, its actions and observations, and the rollout's progress."""
 
 from collections.abc import Sequence
 
-from consumers.fold.projectors.projector import EventContext, Insert, Operation, Row
-from consumers.fold.projectors.row_ids import row_id
+from consumers.fold.projectors.projector import EventContext
+from consumers.fold.rows import Insert, Operation, Row, row_id
 from schemas.base import Payload
 from schemas.turn import TokenRecord, TurnTaken
 
@@ -12,10 +12,10 @@ BYTES_PER_NUMBER = 4
 
 
 class TurnProjector:
-    """Everything that one turn says."""
+    """TurnTaken."""
 
     def project(self, payload: Payload, context: EventContext) -> Sequence[Operation]:
-        """One turn, its actions, two to four observations, and a change of the rollout."""
+        """One turn, its actions, two to four observations, and an update of the rollout."""
         assert isinstance(payload, TurnTaken)  # noqa: S101  # the registry names the class
         turn = row_id("turn", context.owner, str(payload.turn))
         tokens = payload.tokens
@@ -81,7 +81,7 @@ def _actions(
 
 
 def _observations(operations: list[Operation], payload: TurnTaken, turn: str, time: str) -> None:
-    def seen(obs_type: str, **columns: object) -> None:
+    def observe(obs_type: str, **columns: object) -> None:
         row = {
             "id": row_id("obs", turn, obs_type),
             "turn_id": turn,
@@ -91,16 +91,16 @@ def _observations(operations: list[Operation], payload: TurnTaken, turn: str, ti
         }
         operations.append(Insert("obs", row))
 
-    seen(
+    observe(
         "screenshot_before",
         screenshot_uri=payload.screenshot_before,
         model_input_json=_model_input(payload.tokens),
     )
     if payload.text is not None:
-        seen("text", text_content=payload.text)
-    seen("model_response", text_content=payload.model_response)
+        observe("text", text_content=payload.text)
+    observe("model_response", text_content=payload.model_response)
     if payload.screenshot_after is not None:
-        seen("screenshot_after", screenshot_uri=payload.screenshot_after)
+        observe("screenshot_after", screenshot_uri=payload.screenshot_after)
 
 
 def _model_input(tokens: TokenRecord | None) -> Row | None:

@@ -1,15 +1,15 @@
-"""Verdicts: a row each, whoever said it."""
+"""A validator's result: one row each, from the rollout's stream or from a scoring's."""
 
 from collections.abc import Sequence
 
-from consumers.fold.projectors.projector import EventContext, Insert, Operation
-from consumers.fold.projectors.row_ids import row_id
+from consumers.fold.projectors.projector import EventContext
+from consumers.fold.rows import Insert, Operation, row_id
 from schemas.base import Payload
 from schemas.validation import ValidationRecorded
 
 
 class ValidationProjector:
-    """A verdict in the rollout's stream or in a scoring's."""
+    """ValidationRecorded."""
 
     def project(self, payload: Payload, context: EventContext) -> Sequence[Operation]:
         """One row."""

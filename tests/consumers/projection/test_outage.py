@@ -1,4 +1,6 @@
-"""An outage: said once, however often it is tried, and measured from the last thing that worked."""
+"""An outage: logged once, however many retries, and measured from the last success."""
+
+import logging
 
 import pytest
 
@@ -19,39 +21,35 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def said() -> list[str]:
-    return []
+def outage(clock: Clock) -> Outage:
+    return Outage(clock)
 
 
-@pytest.fixture
-def outage(clock: Clock, said: list[str]) -> Outage:
-    return Outage(said.append, clock)
-
-
-def test_pauses_grow_to_five_seconds_and_start_again_after_what_worked(outage: Outage) -> None:
+def test_pauses_grow_to_five_seconds_and_start_again_after_a_success(outage: Outage) -> None:
     assert [outage.failed("away") for _ in range(7)] == [0.2, 0.5, 1.0, 2.0, 5.0, 5.0, 5.0]
     outage.over()
     assert outage.failed("away") == 0.2
 
 
-def test_an_outage_is_said_when_it_begins_when_it_changes_and_when_it_is_over(
-    outage: Outage, clock: Clock, said: list[str]
+def test_an_outage_is_logged_when_it_begins_when_it_changes_and_when_it_is_over(
+    outage: Outage, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO)
     outage.over()
-    assert said == []
+    assert caplog.messages == []
     for why in ("Kafka does not answer", *["Kafka refuses"] * 100):
         clock.now_s += 5
         outage.failed(why)
     outage.over()
     outage.over()
-    assert said == [
-        "Kafka does not answer; trying again until it works",
-        "Kafka refuses; trying again until it works",
-        "it works again after 505 s; going on",
+    assert [(record.levelname, record.message) for record in caplog.records] == [
+        ("WARNING", "Kafka does not answer; retrying until it works"),
+        ("WARNING", "Kafka refuses; retrying until it works"),
+        ("INFO", "works again after 505 s"),
     ]
 
 
-def test_it_counts_from_the_last_thing_that_worked_and_not_from_the_first_that_did(
+def test_it_counts_from_the_last_success_and_not_from_the_first(
     outage: Outage, clock: Clock
 ) -> None:
     clock.now_s += 3600

@@ -1,7 +1,4 @@
-"""What cannot be applied is kept, shown, tried again and given up.
-
-A rebuild decides as the operator did.
-"""
+"""Records that cannot be applied are kept, listed, tried again and given up; rebuilds honour it."""
 
 import json
 from collections.abc import Iterator
@@ -242,7 +239,7 @@ def test_a_projector_notices_what_an_operator_decided_meanwhile(
     log = memory_log(spoilt[: index + 1])
     project(log, migrated_url)
     reader = MemoryReader(log)
-    from consumers.fold.fold import parse_record
+    from consumers.fold.parse import parse_record
     from consumers.projection.positions import SupersededError
     from consumers.projection.schema import ProjectedSchema
 
@@ -263,11 +260,9 @@ def test_a_projector_notices_what_an_operator_decided_meanwhile(
 
 
 def test_what_is_not_held_cannot_be_dropped(operator: Operator) -> None:
-    with pytest.raises(
-        NotFoundError, match=r"expected a held record, found none at cua\.training/0@7"
-    ):
+    with pytest.raises(NotFoundError, match=r"no record is held at cua\.training/0@7"):
         operator.drop_record("cua.training/0@7", rest=False, **BY)
     with pytest.raises(UsageError, match="topic/partition@offset"):
         operator.drop_record("7", rest=False, **BY)
-    with pytest.raises(NotFoundError, match="waiting for nothing"):
+    with pytest.raises(NotFoundError, match="waits for no gap"):
         operator.drop_gap("training/x", **BY)

@@ -9,7 +9,7 @@ from consumers.errors import CuaProjectError
 from consumers.log.local import LocalLogReader
 from consumers.log.reader import TopicPartition
 from consumers.projection.loop import ProjectionLoop
-from consumers.projection.parallel import Parallel, divide
+from consumers.rebuild.parallel import Parallel, divide
 from consumers.rebuild.rebuild import rebuild
 from consumers.rebuild.verify import verify
 from schemas.installation import Installation, read_installation
@@ -51,7 +51,7 @@ def test_work_is_divided_by_length_and_nothing_is_left_out() -> None:
 def test_a_projector_that_is_far_behind_catches_up_with_several_processes(
     migrated_url: str, installation: Installation, said: list[Said]
 ) -> None:
-    parallel = Parallel(installation, 2, worthwhile_records=1)
+    parallel = Parallel(installation, 2, worthwhile_records=1).fill
 
     report = ProjectionLoop(
         open_log(installation.local_log_path), migrated_url, parallel=parallel
@@ -72,9 +72,7 @@ def test_a_rebuild_by_several_processes_gives_the_same_tables(
     result = rebuild(
         reader,
         migrated_url,
-        check=False,
-        say=lambda _: None,
-        parallel=Parallel(installation, 2, worthwhile_records=1),
+        parallel=Parallel(installation, 2, worthwhile_records=1).fill,
     )
 
     assert (result.equal, result.swapped, result.events) == (True, True, len(said))
@@ -82,24 +80,27 @@ def test_a_rebuild_by_several_processes_gives_the_same_tables(
 
 
 @pytest.mark.services
-def test_what_one_process_cannot_do_is_said_by_whoever_started_it(
+def test_the_failure_of_one_process_is_raised_in_the_process_that_started_it(
     migrated_url: str, installation: Installation
 ) -> None:
     reader = open_log(installation.local_log_path)
     until = reader.ends(reader.places())
 
-    with pytest.raises(CuaProjectError, match="a process that filled nowhere failed: "):
-        Parallel(installation, 2).fill(migrated_url, "nowhere", {}, until)
+    parallel = Parallel(installation, 2, worthwhile_records=1)
+
+    with pytest.raises(CuaProjectError, match="a process filling the schema nowhere failed: "):
+        parallel.fill(migrated_url, "nowhere", {}, until)
 
 
 @pytest.mark.services
-def test_processes_end_when_nobody_wants_them_any_more(
+def test_processes_end_when_they_are_told_to_stop(
     migrated_url: str, installation: Installation
 ) -> None:
     reader = open_log(installation.local_log_path)
     until = reader.ends(reader.places())
 
-    assert Parallel(installation, 2).fill(migrated_url, "cua", {}, until, go_on=lambda: False) == 0
+    parallel = Parallel(installation, 2, worthwhile_records=1)
+    assert parallel.fill(migrated_url, "cua", {}, until, keep_going=lambda: False) == 0
 
     ProjectionLoop(reader, migrated_url).run_once()
     assert verify(reader, migrated_url).equal

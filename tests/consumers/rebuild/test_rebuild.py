@@ -1,5 +1,7 @@
-"""The tables can be made again from the log at any time, and nobody who reads them notices."""
+"""The tables can be made again from the log at any time, and their readers do not notice."""
 
+import logging
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -11,18 +13,13 @@ import pytest
 
 from consumers.database.connection import connect, connected
 from consumers.database.location import libpq_url
-from consumers.database.migrate import migrate, schema_differences
+from consumers.database.migrate import SCHEMA_LOCK, migrate, schema_differences
+from consumers.database.readiness import make_ready
 from consumers.errors import CuaProjectError, NotFoundError, UsageError
 from consumers.log.reader import TopicPartition
 from consumers.projection.loop import ProjectionLoop
-from consumers.rebuild.rebuild import (
-    Rebuilt,
-    format_positions,
-    parse_until,
-    rebuild,
-    rebuild_into,
-    undo,
-)
+from consumers.rebuild.rebuild import RebuildReport, build_into, compare, rebuild, roll_back
+from consumers.rebuild.until import format_positions, parse_until
 from consumers.rebuild.verify import verify
 from schemas.ids import training_id
 from tests.reference_fold.comparison import database_tables, differences, plain_tables
@@ -33,10 +30,6 @@ from tests.support.memory_log import BEGAN, MemoryLog, MemoryReader
 
 pytestmark = pytest.mark.services
 SMALL = Shape(steps=1, groups=2, group_size=2, turns=2)
-
-
-def ignore(_text: str) -> None:
-    """What a rebuild says, to nobody."""
 
 
 def project(log: MemoryLog, url: str) -> None:
@@ -55,8 +48,8 @@ def rows(url: str, statement: str) -> list[tuple[object, ...]]:
         return found
 
 
-def run(log: MemoryLog, url: str, *, check: bool = False) -> Rebuilt:
-    return rebuild(MemoryReader(log), url, check=check, say=ignore)
+def run(log: MemoryLog, url: str) -> RebuildReport:
+    return rebuild(MemoryReader(log), url)
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +79,7 @@ def test_an_empty_database_is_filled_with_the_same_hashes(
     log = memory_log(said)
     project(log, migrated_url)
 
+    make_ready(database_url, embedded=False)
     result = run(log, database_url)
 
     assert result.swapped
@@ -124,7 +118,7 @@ def test_changed_deleted_and_added_rows_are_named_and_healed(
         ("turn", deleted, None, "(no row)", "a row"),
         ("validator", added, None, "a row", "(no row)"),
     }
-    assert run(log, migrated_url, check=True).different == ["validator", "rollout", "turn"]
+    assert compare(MemoryReader(log), migrated_url).different == ["validator", "rollout", "turn"]
     assert not verify(MemoryReader(log), migrated_url).equal
     result = run(log, migrated_url)
     assert (result.equal, result.swapped) == (False, True)
@@ -140,10 +134,10 @@ def test_a_rebuild_can_be_undone_and_the_projector_goes_on_from_there(
     run(log, migrated_url)
     memory_log(said[200:], log)
 
-    undo(migrated_url, ignore)
+    roll_back(migrated_url)
 
     assert rows(migrated_url, "SELECT DISTINCT reward FROM cua.turn") == [(9.0,)]
-    undo(migrated_url, ignore)
+    roll_back(migrated_url)
     project(log, migrated_url)
     assert verify(MemoryReader(log), migrated_url).equal
 
@@ -154,12 +148,12 @@ def test_a_migration_leaves_nothing_to_undo(migrated_url: str, said: list[Said])
     migrate(migrated_url)
 
     with pytest.raises(NotFoundError, match="nothing to go back to"):
-        undo(migrated_url, ignore)
+        roll_back(migrated_url)
 
 
 def test_there_is_nothing_to_undo_before_the_first_rebuild(migrated_url: str) -> None:
     with pytest.raises(NotFoundError, match="nothing to go back to"):
-        undo(migrated_url, ignore)
+        roll_back(migrated_url)
 
 
 @contextmanager
@@ -198,7 +192,7 @@ def reading(url: str) -> Iterator[dict[str, object]]:
         thread.join(20)
 
 
-def test_readers_and_a_running_projector_notice_nothing_of_a_rebuild(
+def test_readers_and_a_running_projector_do_not_notice_a_rebuild(
     migrated_url: str, said: list[Said]
 ) -> None:
     log = memory_log(said[:100])
@@ -240,25 +234,30 @@ def test_a_long_transaction_of_a_reader_is_waited_for_and_named(
 ) -> None:
     log = memory_log(said)
     project(log, migrated_url)
-    heard: list[str] = []
     reader = connect(migrated_url, "slow reader")
     reader.cursor().execute("SELECT count(*) FROM cua.turn")
+    waited: list[str] = []
 
-    def hear(line: str) -> None:
-        heard.append(line)
-        if "waiting to swap" in line:
+    class EndTheTransaction(logging.Handler):
+        """When the rebuild logs that it waits."""
+
+        def emit(self, record: logging.LogRecord) -> None:
+            waited.append(record.getMessage())
             reader.rollback()
 
-    result = rebuild(MemoryReader(log), migrated_url, check=False, say=hear)
+    handler = EndTheTransaction(logging.WARNING)
+    logging.getLogger("consumers.rebuild.swap").addHandler(handler)
+    try:
+        result = rebuild(MemoryReader(log), migrated_url)
+    finally:
+        logging.getLogger("consumers.rebuild.swap").removeHandler(handler)
 
     reader.close()
     assert result.swapped
-    assert any("waiting to swap" in line and "cua-project slow reader" in line for line in heard)
+    assert any("waiting to swap" in line and "cua-project slow reader" in line for line in waited)
 
 
-def test_what_readers_were_allowed_they_are_allowed_afterwards(
-    migrated_url: str, said: list[Said]
-) -> None:
+def test_a_rebuild_keeps_the_permissions_of_readers(migrated_url: str, said: list[Said]) -> None:
     role = "reader_" + migrated_url.rsplit("_", 1)[1]
     execute(
         migrated_url,
@@ -289,7 +288,7 @@ def test_a_log_without_its_beginning_is_refused_and_nothing_is_changed(
     before = database_tables(migrated_url)
     log.first_kept[TopicPartition("cua.rollouts", 0)] = 5
 
-    with pytest.raises(CuaProjectError, match=r"cua\.rollouts/0 to begin at offset 5"):
+    with pytest.raises(CuaProjectError, match=r"cua\.rollouts/0 begins at offset 5"):
         run(log, migrated_url)
     with pytest.raises(CuaProjectError, match="records were deleted"):
         verify(MemoryReader(log), migrated_url)
@@ -304,16 +303,10 @@ def test_one_training_or_a_moment_is_built_beside_the_live_tables(
     reader = MemoryReader(log)
     moment = BEGAN + timedelta(milliseconds=150)
 
-    one = rebuild_into(reader, migrated_url, "only_a", run_name="a", until=None)
-    past = rebuild_into(
-        reader, migrated_url, "past", run_name=None, until=parse_until(moment.isoformat(), reader)
-    )
-    same = rebuild_into(
-        reader,
-        migrated_url,
-        "same",
-        run_name=None,
-        until=parse_until(format_positions(past.positions), reader),
+    one = build_into(reader, migrated_url, "only_a", run_name="a")
+    past = build_into(reader, migrated_url, "past", until=parse_until(moment.isoformat(), reader))
+    same = build_into(
+        reader, migrated_url, "same", until=parse_until(format_positions(past.positions), reader)
     )
 
     of_a = [
@@ -328,8 +321,35 @@ def test_one_training_or_a_moment_is_built_beside_the_live_tables(
     expected = fold((record.key, record.value) for record in log.records[:150])
     assert differences(plain_tables(expected.tables), database_tables(migrated_url, "past")) == []
     assert database_tables(migrated_url, "same") == database_tables(migrated_url, "past")
-    with pytest.raises(UsageError, match="which exists"):
-        rebuild_into(reader, migrated_url, "past", run_name=None, until=None)
+    with pytest.raises(UsageError, match="the schema past exists"):
+        build_into(reader, migrated_url, "past")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("yesterday", "'yesterday' is neither a time"),
+        ("cua.training=3", "'cua.training=3' is not a position"),
+        ("cua.training/99=3", "the log has no partition cua.training/99"),
+        ("cua.training/{partition}=100000", "is beyond the log: that partition ends at"),
+    ],
+)
+def test_an_until_that_is_not_in_the_log_is_a_usage_error(
+    said: list[Said], text: str, problem: str
+) -> None:
+    log = memory_log(said)
+    partition = next(record.partition for record in log.records if record.topic == "cua.training")
+
+    with pytest.raises(UsageError, match=re.escape(problem)):
+        parse_until(text.format(partition=partition), MemoryReader(log))
+
+
+def test_a_rebuild_beside_another_is_refused(migrated_url: str, said: list[Said]) -> None:
+    with connected(migrated_url, "migration") as other, other.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(%s)", (SCHEMA_LOCK,))
+
+        with pytest.raises(CuaProjectError, match="another migration or rebuild is running; retry"):
+            run(memory_log(said), migrated_url)
 
 
 def test_what_a_killed_rebuild_left_is_dropped_by_the_next(

@@ -77,7 +77,7 @@ def test_a_position_beyond_the_end_is_an_error(tmp_path: Path) -> None:
     log.append([record("rollout/a", b"1")])
     reader = LocalLogReader(log.path, topic_prefix="cua.")
     place = TopicPartition("cua.rollouts", partition_of("rollout/a", 12))
-    with pytest.raises(MismatchError, match="expected an offset from 0 to 1, found 2"):
+    with pytest.raises(MismatchError, match="has offsets 0 to 1, not 2"):
         reader.seek({place: 2})
     reader.close()
     log.close()

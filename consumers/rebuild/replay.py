@@ -1,17 +1,15 @@
-"""Fills a side schema from the log, to exact positions.
-
-The live projection's own code, with larger batches and no lease.
-"""
+"""Fills a side schema from the log, to exact positions, with the live projection's own code."""
 
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
-from uuid import UUID
 
 from consumers.database.connection import connect
 from consumers.errors import CuaProjectError, UnreachableError
-from consumers.fold.fold import EVERYTHING, ReplayFilter, parse_record
+from consumers.fold.fold import EVERYTHING, ReplayFilter
+from consumers.fold.parse import parse_record
 from consumers.log.reader import LogReader, TopicPartition
+from consumers.projection.loop import ParallelFill
 from consumers.projection.pipeline import Pipeline
 from consumers.projection.positions import Positions, start_positions
 from consumers.projection.schema import ProjectedSchema
@@ -19,30 +17,33 @@ from consumers.projection.schema import ProjectedSchema
 BATCH_RECORDS = 20_000
 POLL_S = 1.0
 SILENCE_LIMIT_S = 60.0
-"""A log that gives nothing for so long although it has more is taken for unreachable."""
-
-
-def of_training(training: UUID) -> ReplayFilter:
-    """The records of one training alone."""
-    return ReplayFilter(
-        wanted=lambda parsed: (
-            parsed.envelope is not None and parsed.envelope.training_id == training
-        )
-    )
+"""A log that returns nothing for so long, although it has more, counts as unreachable."""
 
 
 class Replay:
-    """One side schema being filled. Not thread-safe; use as a context manager, or `close`."""
+    """One existing side schema being filled. Not thread-safe; a context manager.
+
+    With `parallel` a long stretch is applied by several processes.
+    """
 
     def __init__(
-        self, reader: LogReader, url: str, schema: str, replay_filter: ReplayFilter = EVERYTHING
+        self,
+        reader: LogReader,
+        url: str,
+        schema: str,
+        *,
+        replay_filter: ReplayFilter = EVERYTHING,
+        parallel: ParallelFill | None = None,
     ) -> None:
-        """The schema exists; it may be filled in part already."""
         self._reader = reader
+        self._url = url
+        self._parallel = parallel
         self._connection = connect(url, f"fill {schema}")
         self._lookups = connect(url, f"fill {schema}, lookups")
         self._lookups.autocommit = True
-        self._target = ProjectedSchema(self._connection, schema, reader.log_id, replay_filter)
+        self._target = ProjectedSchema(
+            self._connection, schema, reader.log_id, replay_filter=replay_filter
+        )
         self._target.load()
 
     def __enter__(self) -> Self:
@@ -60,45 +61,45 @@ class Replay:
 
     @property
     def positions(self) -> Positions:
-        """Up to where it is filled."""
-        return self._target.positions
+        """The next offsets to apply."""
+        return self._target.committed.positions
 
     @property
     def num_events(self) -> int:
         """Events applied so far."""
-        return self._target.num_events
-
-    def refresh(self) -> None:
-        """Somebody else has filled it further."""
-        self._target.load()
+        return self._target.committed.num_events
 
     def lag(self, until: Mapping[TopicPartition, int]) -> int:
-        """Records between here and there."""
+        """Records to apply before these positions."""
         return _lag(self.positions, until)
 
-    def advance(self, until: Mapping[TopicPartition, int]) -> None:
+    def advance(self, until: Positions) -> None:
         """Apply everything before these positions and nothing after.
 
-        CuaProjectError when the log lacks its beginning.
+        CuaProjectError when the log lacks some of it.
         """
-        starts = start_positions(self.positions, self._reader)
+        if self._parallel is not None and self.lag(until):
+            start = start_positions(self.positions, self._reader)
+            num_events = self._parallel(self._url, self._target.schema, start, until, lambda: True)
+            self._target.committed.num_events += num_events
+            self._target.load()
         behind = {
-            place: starts[place]
-            for place, end in until.items()
-            if end > self.positions.get(place, 0)
+            at: position
+            for at, position in start_positions(self.positions, self._reader).items()
+            if until.get(at, 0) > position
         }
         if not behind:
             return
         self._reader.seek(behind)
         silence_s = 0.0
         with Pipeline(self._target, self._lookups) as pipeline:
-            while (left := _lag(self._target.ahead, until)) > 0:
+            while (left := _lag(self._target.folded, until)) > 0:
                 records = self._reader.poll(BATCH_RECORDS, POLL_S)
                 silence_s = 0.0 if records else silence_s + POLL_S
                 if silence_s > SILENCE_LIMIT_S:
                     message = (
-                        f"expected {left} more records, found none for {SILENCE_LIMIT_S:.0f} s; is"
-                        " the log reachable?"
+                        f"the log returned nothing for {SILENCE_LIMIT_S:.0f} s although {left}"
+                        " records are left; is it reachable?"
                     )
                     raise UnreachableError(message)
                 wanted = [
@@ -111,25 +112,21 @@ class Replay:
             pipeline.settle()
 
     def close(self) -> None:
-        """Close its connections; twice is once."""
+        """Close its connections. Idempotent."""
         self._connection.close()
         self._lookups.close()
 
 
 def _lag(positions: Mapping[TopicPartition, int], until: Mapping[TopicPartition, int]) -> int:
-    return sum(max(0, end - positions.get(place, 0)) for place, end in until.items())
+    return sum(max(0, end - positions.get(at, 0)) for at, end in until.items())
 
 
 def check_beginning(reader: LogReader) -> None:
-    """CuaProjectError when the log's first records are gone.
-
-    Tables made of the rest would not be the tables.
-    """
-    for place, first in sorted(reader.beginnings(reader.places()).items()):
+    """CuaProjectError when the log's first records were deleted: the rest gives other tables."""
+    for at, first in sorted(reader.beginnings(reader.places()).items()):
         if first > 0:
             message = (
-                f"expected the log from its first record, found {place.topic}/{place.partition} to"
-                f" begin at offset {first}: records were deleted, and what remains gives other"
-                " tables"
+                f"{at.topic}/{at.partition} begins at offset {first}: records were deleted, and the"
+                " tables cannot be made from what remains"
             )
             raise CuaProjectError(message)

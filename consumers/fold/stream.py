@@ -1,8 +1,6 @@
-"""What the projection knows of a stream.
+"""What the projection knows of a stream: position, its entities' statuses, waiting records.
 
-How far it is applied, what its entities are, and what of it is held.
-
-In memory while it changes, a row of `stream_position` when it rests.
+A row of the table `stream_position`, loaded while the stream has records to fold.
 """
 
 from collections.abc import Mapping
@@ -12,15 +10,14 @@ from typing import cast
 from uuid import UUID
 
 from consumers.fold.held import Held
-from consumers.fold.projectors.projector import Row
+from consumers.fold.rows import Row
 from schemas.catalogue import stream_kind
-from schemas.event import Envelope
 from schemas.streams import StreamPosition
 
 
 @dataclass(slots=True)
 class Stream:
-    """One stream's state. Not thread-safe; changed by the fold alone."""
+    """One stream's state. Not thread-safe."""
 
     subject: str
     owner: str
@@ -29,37 +26,17 @@ class Stream:
     statuses: dict[str, str] = field(default_factory=dict)
     """`step/<uuid>` -> status, of the owner and of every other entity that has not ended."""
     parked_since: datetime | None = None
-    """Not None: a record could not be applied, everything later is parked behind it."""
+    """Not None: a record could not be applied; everything after it is parked too."""
     abandoned: bool = False
-    """An operator dropped the rest."""
+    """An operator dropped the rest of the stream."""
     waiting: list[Held] = field(default_factory=list)
+    """Records after a gap."""
     last_event_at: datetime | None = None
     is_stored: bool = False
-    """It has a row already."""
-
-    def copy(self) -> "Stream":
-        """A state of its own."""
-        position = self.position
-        return Stream(
-            self.subject,
-            self.owner,
-            StreamPosition(
-                position.epoch,
-                position.sequence,
-                position.source,
-                dict(position.ends),
-                set(position.refused),
-            ),
-            dict(self.statuses),
-            self.parked_since,
-            self.abandoned,
-            list(self.waiting),
-            self.last_event_at,
-            self.is_stored,
-        )
+    """`stream_position` has its row."""
 
     def row(self) -> Row:
-        """As the table stream_position has it."""
+        """The row of `stream_position`."""
         position = self.position
         return {
             "stream": self.subject,
@@ -77,17 +54,17 @@ class Stream:
 
 
 def new_stream(subject: str) -> Stream:
-    """A stream of which nothing is known; ValueError when the subject names none of ours."""
+    """A stream before its first record. ValueError unless the subject is `<kind>/<uuid>`."""
     stream_kind(subject)
     owner = subject.partition("/")[2]
     if str(UUID(owner)) != owner:
-        message = f"expected a uuid in lower case with hyphens, found {owner!r}"
+        message = f"{owner!r} in the subject {subject!r} is not a lower-case uuid with hyphens"
         raise ValueError(message)
     return Stream(subject, owner)
 
 
 def stored_stream(row: Mapping[str, object], waiting: list[Held]) -> Stream:
-    """The state that a row of stream_position keeps."""
+    """The stream that a row of `stream_position` describes."""
     stream = new_stream(cast("str", row["stream"]))
     ends = cast("dict[str, int]", row["ends"])
     refused = cast("list[tuple[int, str]]", row["refused"])
@@ -105,17 +82,3 @@ def stored_stream(row: Mapping[str, object], waiting: list[Held]) -> Stream:
     stream.waiting = waiting
     stream.is_stored = True
     return stream
-
-
-def jump_over_gap(position: StreamPosition, envelope: Envelope) -> None:
-    """Give up what is missing before this record, so that `judge` calls it NEXT."""
-    before = (
-        envelope.continues if envelope.sequence == 1 and envelope.continues is not None else None
-    )
-    epoch, sequence = before if before is not None else (envelope.epoch, envelope.sequence - 1)
-    if epoch > position.epoch:
-        if position.epoch:
-            position.ends[position.epoch] = position.sequence
-        position.source = envelope.source if epoch == envelope.epoch else ""
-        position.epoch = epoch
-    position.sequence = sequence

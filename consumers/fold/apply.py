@@ -1,0 +1,75 @@
+"""Third stage: applies an event, which is its payload, its status transition and its rows.
+
+Gets each stream's events in order from `order`; writes to `rows` or, one event at a time, to the
+database.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from consumers.fold.held import Kind
+from consumers.fold.projectors.projector import EventContext
+from consumers.fold.projectors.registry import HOMES, PROJECTORS
+from consumers.fold.rows import Operation, UnappliableError
+from consumers.fold.stream import Stream
+from consumers.fold.transition import StatusTransition, find_transition, history, remember
+from schemas.event import Envelope, Event
+from schemas.status import IllegalTransitionError
+from schemas.wire import InvalidPayloadError, UnknownSchemaError, read_payload
+
+Write = Callable[[Sequence[Operation]], None]
+"""Takes one event's operations as a whole or, raising UnappliableError, not at all."""
+
+
+class DatabaseRefusedError(UnappliableError):
+    """The database refuses an event's rows (a constraint, a number out of range)."""
+
+
+class Rejection(NamedTuple):
+    """Why an event cannot be applied."""
+
+    kind: Kind
+    reason: str
+
+
+def apply_event(stream: Stream, envelope: Envelope, write: Write) -> Rejection | None:
+    """Write the event's rows and update the stream's statuses; a rejected event changes nothing."""
+    try:
+        event = Event(envelope, read_payload(envelope))
+        check_home(event)
+        transition = find_transition(stream, event)
+        write(project(stream.owner, event, transition))
+    except UnknownSchemaError as error:
+        return Rejection("unknown_schema", str(error))
+    except DatabaseRefusedError as error:
+        return Rejection("database", str(error))
+    except (InvalidPayloadError, UnappliableError) as error:
+        return Rejection("invalid", str(error))
+    except IllegalTransitionError as error:
+        return Rejection("transition", str(error))
+    if transition is not None:
+        remember(stream, transition)
+    return None
+
+
+def check_home(event: Event) -> None:
+    """UnappliableError for an event type that this kind of stream cannot contain."""
+    subject = event.envelope.subject
+    homes = HOMES[type(event.payload)]
+    if subject.partition("/")[0] not in homes:
+        message = (
+            f"{event.envelope.type} in the stream {subject}; it belongs in a stream of"
+            f" {' or '.join(sorted(homes))}"
+        )
+        raise UnappliableError(message)
+
+
+def project(owner: str, event: Event, transition: StatusTransition | None) -> list[Operation]:
+    """One event's operations, its status_history row included."""
+    envelope, payload = event
+    time = envelope.time.isoformat(timespec="microseconds")
+    context = EventContext(envelope, owner, time, transition)
+    operations = list(PROJECTORS[type(payload)].project(payload, context))
+    if transition is not None and transition.changes_status:
+        operations.append(history(event, transition, time))
+    return operations

@@ -1,0 +1,172 @@
+"""What happens to a record: applied, ignored as a duplicate, held or dropped; nothing else can.
+
+Second stage: puts each stream's records in order. A record after a gap waits and is released when
+the gap fills; a fenced one is refused; one that cannot be applied is parked, and everything after
+it in its stream behind it. What a stream holds never touches another stream.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from consumers.fold.apply import Rejection
+from consumers.fold.held import Coordinates, Held, HeldAs, Kind
+from consumers.fold.operator_drops import Drops
+from consumers.fold.parse import ParsedRecord
+from consumers.fold.stream import Stream, new_stream
+from schemas.event import Envelope
+from schemas.streams import RecordOrder, first_released
+
+Apply = Callable[[Stream, Envelope], Rejection | None]
+
+
+@dataclass(slots=True)
+class PartitionProgress:
+    """What became of one partition's records."""
+
+    next_offset: int = 0
+    appended_at: object = None
+    num_events: int = 0
+    num_duplicates: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OrderRules:
+    """What decides about records besides their streams."""
+
+    log_id: str
+    drops: Drops
+    parked: frozenset[tuple[str, int, int]] = frozenset()
+    """(topic, partition, offset) of records that are parked even if they could be applied."""
+
+
+@dataclass(slots=True)
+class Order:
+    """The records of one batch, put in order. Not thread-safe."""
+
+    streams: dict[str, Stream]
+    """Must contain every stored stream of these records; changed in place."""
+    apply: Apply
+    """The next stage."""
+    rules: OrderRules
+    changed: dict[str, Stream] = field(default_factory=dict)
+    """Streams that got a record."""
+    held: dict[Coordinates, Held] = field(default_factory=dict)
+    """Records that are held from now on."""
+    released: set[Coordinates] = field(default_factory=set)
+    """Records that are no longer held."""
+
+    def take(self, parsed: ParsedRecord, progress: PartitionProgress) -> None:
+        """One record, and the records that waited for it."""
+        subject = parsed.stream
+        if subject is None:
+            if self.rules.drops.scope(None, parsed.record.value) is None:
+                self._hold(parsed, "parked", "unreadable", parsed.problem)
+            return
+        stream = self.streams.get(subject)
+        if stream is None:
+            stream = self.streams[subject] = new_stream(subject)
+        self.changed[subject] = stream
+        self._decide(stream, parsed, progress)
+        if stream.waiting:
+            self.release(stream, progress)
+
+    def _decide(self, stream: Stream, parsed: ParsedRecord, progress: PartitionProgress) -> None:
+        if stream.abandoned:
+            return
+        if stream.parked_since is not None:
+            self._hold(parsed, "parked", "behind", "parked behind an earlier record of its stream")
+            return
+        envelope = parsed.envelope
+        if envelope is None:
+            if not self._drop(stream, parsed):
+                self._park(stream, parsed, Rejection("unreadable", parsed.problem))
+            return
+        match stream.position.classify(envelope):
+            case RecordOrder.NEXT:
+                self._next(stream, parsed, envelope, progress)
+            case RecordOrder.DUPLICATE:
+                progress.num_duplicates += 1
+            case RecordOrder.GAP:
+                epoch, sequence = stream.position.point
+                reason = f"waits for the records after epoch {epoch}, sequence {sequence}"
+                stream.waiting.append(self._hold(parsed, "waiting", "gap", reason))
+            case RecordOrder.FENCED:
+                stream.position.refuse(envelope)
+                epoch, sequence = stream.position.point
+                reason = (
+                    f"epoch {envelope.epoch} of {envelope.source} does not continue the stream,"
+                    f" which is at epoch {epoch}, sequence {sequence}"
+                )
+                self._hold(parsed, "refused", "fenced", reason)
+
+    def _next(
+        self, stream: Stream, parsed: ParsedRecord, envelope: Envelope, progress: PartitionProgress
+    ) -> None:
+        if self._drop(stream, parsed):
+            if not stream.abandoned:
+                stream.position.advance(envelope)
+            return
+        if self.rules.parked and parsed.record[:3] in self.rules.parked:
+            rejection: Rejection | None = Rejection(
+                "unknown_schema", "parked in the tables that this is compared with"
+            )
+        else:
+            rejection = self.apply(stream, envelope)
+        if rejection is not None:
+            self._park(stream, parsed, rejection)
+            return
+        stream.position.advance(envelope)
+        stream.last_event_at = envelope.time
+        progress.num_events += 1
+
+    def release(self, stream: Stream, progress: PartitionProgress) -> None:
+        """Take the waiting records as far as the gap has filled or was given up."""
+        self.changed[stream.subject] = stream
+        while stream.waiting and stream.parked_since is None:
+            held = first_released(stream.position, stream.waiting, waiting_envelope)
+            if held is None and (held := self._after_given_up_gap(stream)) is None:
+                return
+            stream.waiting.remove(held)
+            self.unhold(held)
+            parsed = ParsedRecord(held.record, stream.subject, held.envelope, "")
+            self._decide(stream, parsed, progress)
+
+    def _after_given_up_gap(self, stream: Stream) -> Held | None:
+        """The waiting record whose gap an operator gave up; the stream's position skips the gap."""
+        for held in stream.waiting:
+            value, point = held.record.value, stream.position.point
+            if self.rules.drops.gives_up_gap(stream.subject, value, point):
+                stream.position.skip_gap(waiting_envelope(held))
+                return held
+        return None
+
+    def _drop(self, stream: Stream, parsed: ParsedRecord) -> bool:
+        """Whether an operator dropped this record, or the stream from it on."""
+        scope = self.rules.drops.scope(stream.subject, parsed.record.value)
+        if scope == "rest":
+            stream.abandoned = True
+            for held in stream.waiting:
+                self.unhold(held)
+            stream.waiting.clear()
+        return scope is not None
+
+    def _park(self, stream: Stream, parsed: ParsedRecord, rejection: Rejection) -> None:
+        held = self._hold(parsed, "parked", rejection.kind, rejection.reason)
+        stream.parked_since = held.since
+
+    def _hold(self, parsed: ParsedRecord, held_as: HeldAs, kind: Kind, reason: str) -> Held:
+        record, subject, envelope, _ = parsed
+        held = Held(self.rules.log_id, record, held_as, kind, reason, subject, envelope)
+        self.held[held.coordinates] = held
+        return held
+
+    def unhold(self, held: Held) -> None:
+        """Hold a record no longer."""
+        if self.held.pop(held.coordinates, None) is None:
+            self.released.add(held.coordinates)
+
+
+def waiting_envelope(held: Held) -> Envelope:
+    """The envelope of a waiting record."""
+    assert held.envelope is not None  # noqa: S101  # only a readable record can wait
+    return held.envelope

@@ -1,0 +1,48 @@
+"""First stage: a record's bytes to its envelope, checked against the record's key."""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from consumers.fold.stream import new_stream
+from consumers.log.reader import LogRecord
+from schemas.event import Envelope
+from schemas.wire import UnreadableError, read_envelope
+
+
+class ParsedRecord(NamedTuple):
+    """A record with its envelope."""
+
+    record: LogRecord
+    stream: str | None
+    """Subject of the envelope; of an unreadable record its key. None: neither names a stream."""
+    envelope: Envelope | None
+    problem: str
+    """Why there is no envelope."""
+
+
+def parse_record(record: LogRecord) -> ParsedRecord:
+    """The envelope of a record whose key, if it has one, is the envelope's subject."""
+    try:
+        envelope = read_envelope(record.value)
+        _check_subject(envelope.subject)
+    except (UnreadableError, ValueError) as error:
+        return ParsedRecord(record, _stream_of_key(record.key), None, str(error))
+    if record.key is not None and record.key != envelope.subject:
+        problem = f"key {record.key!r} is not the event's subject {envelope.subject!r}"
+        return ParsedRecord(record, _stream_of_key(record.key), None, problem)
+    return ParsedRecord(record, envelope.subject, envelope, "")
+
+
+@lru_cache(maxsize=50_000)
+def _check_subject(subject: str) -> None:
+    """ValueError unless it names a stream. Cached: every event of a stream repeats its subject."""
+    new_stream(subject)
+
+
+def _stream_of_key(key: str | None) -> str | None:
+    if key is None:
+        return None
+    try:
+        return new_stream(key).subject
+    except ValueError:
+        return None
