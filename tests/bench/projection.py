@@ -38,7 +38,7 @@ from producer.log.local import LocalLog
 from producer.log.writer import Record
 from schemas.catalogue import TOPIC_NAMES, topic_of
 from schemas.installation import Installation
-from tests.reference_fold.histories import Said, Shape, history, interleaved
+from tests.reference_fold.histories import LoggedEvent, Shape, history, interleaved
 from tests.support.kafka import KafkaService
 
 SHAPE = Shape(
@@ -125,7 +125,7 @@ def cost(rows: int, figures: list[float]) -> Cost:
     return Cost(rows, rows / seconds, client / rows * 1e6, server / rows * 1e6)
 
 
-def recorded_run(num_trainings: int) -> list[Said]:
+def recorded_run(num_trainings: int) -> list[LoggedEvent]:
     """Several trainings at once, 23,000 events of 1.4 kB each."""
     return list(
         interleaved(
@@ -186,8 +186,8 @@ def project(
 
 def run(*, with_kafka: bool, large: bool) -> dict[str, Cost]:
     """Every figure."""
-    said = recorded_run(NUM_TRAININGS_LARGE if large else NUM_TRAININGS)
-    records = [Record(topic_of(one.subject, "cua."), one.subject, one.value) for one in said]
+    events = recorded_run(NUM_TRAININGS_LARGE if large else NUM_TRAININGS)
+    records = [Record(topic_of(one.subject, "cua."), one.subject, one.value) for one in events]
     costs: dict[str, Cost] = {}
     with tempfile.TemporaryDirectory() as folder, database() as (url, server):
         installation = Installation(Path(folder), "cua.", None, (), folder)
@@ -198,10 +198,10 @@ def run(*, with_kafka: bool, large: bool) -> dict[str, Cost]:
                 log.append(records[start : start + 1_000])
         reduce_gc_frequency()
         with closing(LocalLogReader(path, topic_prefix="cua.")) as reader:
-            costs["live, local log"] = project(reader, url, server, len(said))
+            costs["live, local log"] = project(reader, url, server, len(events))
             if parallel is not None:
                 costs["live, local log, 2 processes"] = project(
-                    reader, url, server, len(said), parallel
+                    reader, url, server, len(events), parallel
                 )
             texts, rows = read_rows(url)
             make_plain_tables(url)
@@ -210,7 +210,7 @@ def run(*, with_kafka: bool, large: bool) -> dict[str, Cost]:
             costs["plain COPY of the same rows"] = cost(rows, figures)
             make_plain_tables(url)
             with measured(server) as figures:
-                read_and_parse(reader, len(said))
+                read_and_parse(reader, len(events))
                 copy_rows(url, texts)
             costs["read, parse, plain COPY"] = cost(rows, figures)
             with measured(server) as figures:
@@ -223,7 +223,7 @@ def run(*, with_kafka: bool, large: bool) -> dict[str, Cost]:
             assert verify(reader, url).equal
         with kafka_reader(records) if with_kafka else nullcontext() as kafka:
             if kafka is not None:
-                costs["live, Kafka"] = project(kafka, url, server, len(said))
+                costs["live, Kafka"] = project(kafka, url, server, len(events))
                 with measured(server) as figures:
                     rebuild(kafka, url)
                 costs["rebuild, Kafka"] = cost(rows, figures)

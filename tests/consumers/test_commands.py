@@ -20,9 +20,9 @@ from consumers.cli import main
 from consumers.database.connection import connected
 from schemas.installation import read_installation
 from tests.reference_fold.comparison import database_tables, differences, plain_tables
-from tests.reference_fold.histories import Said, Shape
+from tests.reference_fold.histories import LoggedEvent, Shape
 from tests.reference_fold.reference import fold
-from tests.support.logs import said_by, write_local_log
+from tests.support.logs import logged_events, write_local_log
 
 pytestmark = pytest.mark.services
 RUN = (sys.executable, "-c", "from consumers.cli import main; main()", "run")
@@ -60,21 +60,21 @@ def log_path() -> Path:
 
 
 def test_run_status_verify_and_rebuild_report_what_scripts_rely_on(call: Call) -> None:
-    said = said_by("a", shape=SMALL)
-    write_local_log(log_path(), said)
+    events = logged_events("a", shape=SMALL)
+    write_local_log(log_path(), events)
 
     code, status, _ = call("status", "--json")
     assert (code, status["log"]["kind"], status["lag_events"], status["trainings"]) == (
         0,
         "local",
-        len(said),
+        len(events),
         [],
     )
     assert all(partition["lag_seconds"] >= 0 for partition in status["log"]["partitions"])
 
     code, report, _ = call("run", "--once", "--json")
-    assert (code, report["events"]) == (0, len(said))
-    assert sum(position["position"] for position in report["positions"]) == len(said)
+    assert (code, report["events"]) == (0, len(events))
+    assert sum(position["position"] for position in report["positions"]) == len(events)
 
     code, status, _ = call("status", "--json")
     assert [status[name] for name in ("lag_events", "parked", "duplicates", "fenced", "gaps")] == [
@@ -105,7 +105,7 @@ def test_run_status_verify_and_rebuild_report_what_scripts_rely_on(call: Call) -
     assert (code, report["equal"], report["events"], report["differences"]) == (
         0,
         True,
-        len(said),
+        len(events),
         [],
     )
     assert set(report["tables"]["turn"]) == {"rows", "hash"}
@@ -129,7 +129,7 @@ def test_run_status_verify_and_rebuild_report_what_scripts_rely_on(call: Call) -
     code, report, _ = call("rebuild", "--json")
     assert (code, report["events"], report["equal"], report["swapped"]) == (
         0,
-        len(said),
+        len(events),
         False,
         True,
     )
@@ -142,15 +142,21 @@ def test_run_status_verify_and_rebuild_report_what_scripts_rely_on(call: Call) -
 
 
 def test_parked_records_are_listed_shown_dropped_and_tried_again(call: Call) -> None:
-    said = said_by("a", shape=SMALL)
-    index = next(number for number, one in enumerate(said) if b"heartbeat_sent" in one.value)
-    said[index] = Said(said[index].subject, said[index].value.replace(b"heartbeat_sent", b"dreamt"))
-    write_local_log(log_path(), said)
+    events = logged_events("a", shape=SMALL)
+    index = next(number for number, one in enumerate(events) if b"heartbeat_sent" in one.value)
+    events[index] = LoggedEvent(
+        events[index].subject, events[index].value.replace(b"heartbeat_sent", b"dreamt")
+    )
+    write_local_log(log_path(), events)
     call("run", "--once")
 
     code, held, _ = call("parked", "list", "--json")
     culprit = held[0]
-    assert (code, culprit["kind"], culprit["stream"]) == (0, "unknown_schema", said[index].subject)
+    assert (code, culprit["kind"], culprit["stream"]) == (
+        0,
+        "unknown_schema",
+        events[index].subject,
+    )
     code, shown, _ = call("parked", "show", culprit["id"], "--json")
     assert (code, json.loads(shown["value"])["type"]) == (0, "cua.training.dreamt")
     code, result, _ = call("parked", "redrive", "--json")
@@ -174,9 +180,9 @@ def test_the_database_being_away_is_exit_5_and_a_usage_error_exit_2(
 
 def test_a_projector_killed_again_and_again_applies_everything_exactly_once(call: Call) -> None:
     random = Random(5)
-    said = said_by("a", "b", "c", shape=Shape(steps=4, groups=2, group_size=4, turns=4))
+    events = logged_events("a", "b", "c", shape=Shape(steps=4, groups=2, group_size=4, turns=4))
     path = log_path()
-    write_local_log(path, said[:10])
+    write_local_log(path, events[:10])
     written = 10
     for _ in range(5):
         projector = subprocess.Popen(RUN, stderr=subprocess.DEVNULL)
@@ -184,17 +190,17 @@ def test_a_projector_killed_again_and_again_applies_everything_exactly_once(call
             deadline = time.monotonic() + random.uniform(1.0, 2.5)
             while time.monotonic() < deadline:
                 size = random.randrange(1, 20)
-                write_local_log(path, said[written : written + size])
+                write_local_log(path, events[written : written + size])
                 written += size
                 time.sleep(0.01)
         finally:
             projector.send_signal(signal.SIGKILL)
             projector.wait()
-    write_local_log(path, said[written:])
+    write_local_log(path, events[written:])
 
     assert call("run", "--once", "--json")[0] == 0
 
-    reference = fold((one.subject, one.value) for one in said)
+    reference = fold((one.subject, one.value) for one in events)
     assert (
         differences(plain_tables(reference.tables), database_tables(os.environ["DATABASE_URL"]))
         == []

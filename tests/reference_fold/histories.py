@@ -1,8 +1,6 @@
-"""Histories of trainings for tests and benchmarks.
+"""Generated histories of trainings for tests and benchmarks, as the bytes that writers would log.
 
-What writers would say, stream by stream, as the bytes of the log.
-
-A seed decides everything. Nothing here knows what a projector does with it.
+A seed decides everything. Nothing here knows how events are projected.
 """
 
 from collections.abc import Iterator
@@ -48,17 +46,17 @@ from schemas.training import (
     TrainingResumed,
     TrainingStarted,
 )
-from tests.reference_fold.rollout_telling import RolloutTelling
-from tests.reference_fold.telling import Said, Shape
+from tests.reference_fold.rollout_history import RolloutHistory
+from tests.reference_fold.writers import LoggedEvent, Shape
 
-__all__ = ["Said", "Shape", "history", "interleaved"]
+__all__ = ["LoggedEvent", "Shape", "history", "interleaved"]
 
 
-class History(RolloutTelling):
+class History(RolloutHistory):
     """A training from its creation to its end."""
 
     def run(self) -> "History":
-        """Everything."""
+        """All of it."""
         self._begin()
         self._evaluate("baseline", 0)
         step = 1
@@ -69,7 +67,7 @@ class History(RolloutTelling):
             if finished:
                 self._evaluate("scheduled", step)
             step += 1
-        self.trainer.say(
+        self.trainer.emit(
             TrainingCompleted(
                 current_step=self.shape.steps,
                 progress=self.progress(100.0),
@@ -98,9 +96,9 @@ class History(RolloutTelling):
         )
 
     def _begin(self) -> None:
-        say = self.trainer.say
+        emit = self.trainer.emit
         config = {"tasks": [{"source_type": "demo_training"}], "odd": "tab\there\\ nul\x00 ü€😀"}
-        say(
+        emit(
             TrainingCreated(
                 run_name=self.run_name,
                 recipe=self._recipe(),
@@ -108,13 +106,13 @@ class History(RolloutTelling):
                 config=config,
             )
         )
-        say(TrainingInitializing(status_message="loading"))
+        emit(TrainingInitializing(status_message="loading"))
         for number in range(2):
             name, text = f"task_{number}", f"Turn\non {number}"
             definition = ids.content_hash([name, text])
             task = ids.task_row_id(name, definition)
             self.tasks.append(task)
-            say(
+            emit(
                 TaskStated(
                     id=task,
                     task_id=name,
@@ -134,7 +132,7 @@ class History(RolloutTelling):
             content = [str(task), "shell", "wifi_enabled", "equals", {}]
             validator = ids.validator_row_id(content)
             self.validators.append(validator)
-            say(
+            emit(
                 ValidatorStated(
                     id=validator,
                     task_id=task,
@@ -144,20 +142,20 @@ class History(RolloutTelling):
                     config={},
                 )
             )
-        say(TrainingStarted(current_step=0))
-        say(HeartbeatSent())
+        emit(TrainingStarted(current_step=0))
+        emit(HeartbeatSent())
 
     def _resume(self, step: int) -> None:
         """Stopped or killed, and continued; sometimes from an older state."""
         if self.random.random() < 0.5:
-            self.trainer.say(TrainingCancelled(status_message="Ctrl-C", ended_at=self.now))
+            self.trainer.emit(TrainingCancelled(status_message="Ctrl-C", ended_at=self.now))
         elif self.ends_badly(0.5):
-            self.trainer.say(TrainingFailed(error_message="disk full", ended_at=self.now))
+            self.trainer.emit(TrainingFailed(error_message="disk full", ended_at=self.now))
         self.trainer.take_over()
         again = self.random.random() < 0.5
         old = self.generation
         self.generation += again
-        self.trainer.say(
+        self.trainer.emit(
             TrainingResumed(
                 generation=self.generation,
                 current_step=step,
@@ -169,13 +167,13 @@ class History(RolloutTelling):
         if again:
             source = ids.step_id(self.training, old, step)
             groups = tuple(ids.group_id(source, number) for number in range(self.shape.groups))
-            self.trainer.say(StepSuperseded(step_id=source, group_ids=groups))
-        self.trainer.say(TrainingStarted(current_step=step, status_message="resumed"))
+            self.trainer.emit(StepSuperseded(step_id=source, group_ids=groups))
+        self.trainer.emit(TrainingStarted(current_step=step, status_message="resumed"))
 
     def _step(self, number: int) -> bool:
-        say = self.trainer.say
+        emit = self.trainer.emit
         step = ids.step_id(self.training, self.generation, number)
-        say(
+        emit(
             StepCreated(
                 step_id=step,
                 generation=self.generation,
@@ -185,13 +183,13 @@ class History(RolloutTelling):
                 model_path=f"v{self.version}",
             )
         )
-        say(StepCollectionStarted(step_id=step))
+        emit(StepCollectionStarted(step_id=step))
         groups = [
             self.create_group(self.trainer, "step", step, group)
             for group in range(self.shape.groups)
         ]
-        say(StepRolloutsStarted(step_id=step, rollout_started_at=self.now))
-        say(
+        emit(StepRolloutsStarted(step_id=step, rollout_started_at=self.now))
+        emit(
             TrainingProgressed(
                 current_phase="rollout", current_step=number - 1, progress=self.progress(10.0)
             )
@@ -209,14 +207,14 @@ class History(RolloutTelling):
                 training_progress=0.0,
                 progress=self.progress(percent),
             )
-            say(progressed)
+            emit(progressed)
         if self.happens(0.1):
-            say(StepFailed(step_id=step, error_message="no group was left", ended_at=self.now))
+            emit(StepFailed(step_id=step, error_message="no group was left", ended_at=self.now))
             return False
         if self.happens(0.1):
-            say(TrainingPaused(status_message="waiting for disk"))
-            say(TrainingStarted(current_step=number - 1))
-        say(
+            emit(TrainingPaused(status_message="waiting for disk"))
+            emit(TrainingStarted(current_step=number - 1))
+        emit(
             StepTrainingStarted(
                 step_id=step, rollout_ended_at=self.now, training_started_at=self.now
             )
@@ -226,7 +224,7 @@ class History(RolloutTelling):
         self.version += 1
         rewards = [reward for _, rollouts in scored for _, reward in rollouts] or [0.0]
         mean = sum(rewards) / len(rewards)
-        say(
+        emit(
             StepFinished(
                 step_id=step,
                 training_ended_at=self.now,
@@ -251,7 +249,7 @@ class History(RolloutTelling):
                 policy_version=self.version,
                 adapter_sha256="a" * 64,
             )
-            say(saved)
+            emit(saved)
         return True
 
     def _choose(self, step: UUID, group: UUID, rollouts: list[tuple[UUID, float]]) -> None:
@@ -261,7 +259,7 @@ class History(RolloutTelling):
         mean = sum(rewards) / len(rewards)
         same = len(set(rewards)) == 1
         if same:
-            self.trainer.say(GroupDropped(group_id=group, reason="zero_variance"))
+            self.trainer.emit(GroupDropped(group_id=group, reason="zero_variance"))
         samples = tuple(
             Sample(
                 rollout_id=rollout,
@@ -276,7 +274,7 @@ class History(RolloutTelling):
             )
             for rollout, reward in rollouts
         )
-        self.trainer.say(SamplesChosen(step_id=step, samples=samples))
+        self.trainer.emit(SamplesChosen(step_id=step, samples=samples))
 
     def _evaluate(self, kind: Kind, step: int) -> None:
         is_baseline = kind == "baseline"
@@ -287,7 +285,7 @@ class History(RolloutTelling):
         )
         table: SourceType = "baseline" if is_baseline else "eval"
         evaluator = self.writer("evaluation", owner)
-        evaluator.say(
+        evaluator.emit(
             EvaluationCreated(
                 kind=kind,
                 training_id=self.training,
@@ -298,9 +296,9 @@ class History(RolloutTelling):
             )
         )
         group = self.create_group(evaluator, table, owner, 0)
-        evaluator.say(EvaluationStarted(kind=kind, started_at=self.now))
+        evaluator.emit(EvaluationStarted(kind=kind, started_at=self.now))
         rollouts = self.run_group(evaluator, table, owner, group, 0, f"{table}-{step}")
-        evaluator.say(
+        evaluator.emit(
             EvaluationProgressed(
                 kind=kind,
                 current_phase="rollout",
@@ -311,13 +309,13 @@ class History(RolloutTelling):
         )
         if self.ends_badly(0.05):
             failed = EvaluationFailed(kind=kind, error_message="no device", ended_at=self.now)
-            evaluator.say(failed)
+            evaluator.emit(failed)
             return
         if self.ends_badly(0.05):
             stopped = EvaluationCancelled(kind=kind, reason="Ctrl-C", ended_at=self.now)
-            evaluator.say(stopped)
+            evaluator.emit(stopped)
             return
-        evaluator.say(
+        evaluator.emit(
             EvaluationFinished(
                 kind=kind,
                 completed_tasks=len(rollouts),
@@ -332,19 +330,19 @@ class History(RolloutTelling):
             )
         )
         if self.happens(0.1):
-            evaluator.say(EvaluationSuperseded(kind=kind, group_ids=(group,)))
+            evaluator.emit(EvaluationSuperseded(kind=kind, group_ids=(group,)))
 
 
-def history(run_name: str, seed: int, shape: Shape | None = None) -> list[Said]:
-    """One training, as its writers said it, in the order of saying."""
-    return History(run_name, Random(seed), shape or Shape()).run().said
+def history(run_name: str, seed: int, shape: Shape | None = None) -> list[LoggedEvent]:
+    """One training's events, in the order in which its writers append them."""
+    return History(run_name, Random(seed), shape or Shape()).run().events
 
 
-def interleaved(histories: list[list[Said]], random: Random) -> Iterator[Said]:
+def interleaved(histories: list[list[LoggedEvent]], random: Random) -> Iterator[LoggedEvent]:
     """Several trainings at once; each stream keeps its order, streams do not."""
-    streams: dict[str, list[Said]] = {}
-    for said in histories:
-        for one in said:
+    streams: dict[str, list[LoggedEvent]] = {}
+    for events in histories:
+        for one in events:
             streams.setdefault(one.subject, []).append(one)
     queues = [list(reversed(queue)) for queue in streams.values()]
     while queues:

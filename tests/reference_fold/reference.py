@@ -234,7 +234,7 @@ HOMES = {
     "validation": "rollout scoring",
     "environment": "environment",
 }
-"""What may be said in which kind of stream."""
+"""Second word of an event type -> kinds of streams that may contain it."""
 
 
 def ids_agree(type_: str, data: dict[str, Any], owner: str, subject: str) -> bool:

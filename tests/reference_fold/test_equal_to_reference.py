@@ -89,11 +89,13 @@ def test_the_tables_equal_the_reference_fold(
 ) -> None:
     empty(connection)
     random = Random(seed)
-    said = list(interleaved([history(f"run-{number}", number, shape) for number in seeds], random))
+    events = list(
+        interleaved([history(f"run-{number}", number, shape) for number in seeds], random)
+    )
     for disturb in disturbances:
-        disturb(said, random)
+        disturb(events, random)
     log = MemoryLog(num_partitions=partitions)
-    for one in said:
+    for one in events:
         log.append(one.subject, one.value)
 
     project_in_pieces(connection, log, random)
@@ -114,16 +116,16 @@ def test_a_change_from_a_foreign_stream_before_the_row_is_there_is_lost_in_any_b
     # Found by the property above: a training's stream speaks of an evaluation's group before that
     # is created.
     random = Random(553)
-    said = list(
+    events = list(
         interleaved(
             [history("run-27006726", 27006726, Shape(steps=2, groups=1, group_size=1, turns=1))],
             random,
         )
     )
     for disturb in (repeat, contradict, contradict, repeat):
-        disturb(said, random)
+        disturb(events, random)
     log = MemoryLog(num_partitions=1)
-    for one in said:
+    for one in events:
         log.append(one.subject, one.value)
 
     project_in_pieces(connection, log, random)

@@ -6,11 +6,11 @@ from random import Random
 from producer.log.local import LocalLog
 from producer.log.writer import Record
 from schemas.catalogue import topic_of
-from tests.reference_fold.histories import Said, Shape, history, interleaved
+from tests.reference_fold.histories import LoggedEvent, Shape, history, interleaved
 from tests.support.memory_log import MemoryLog
 
 
-def said_by(*run_names: str, seed: int = 1, shape: Shape | None = None) -> list[Said]:
+def logged_events(*run_names: str, seed: int = 1, shape: Shape | None = None) -> list[LoggedEvent]:
     """Several trainings at once."""
     return list(
         interleaved(
@@ -20,19 +20,19 @@ def said_by(*run_names: str, seed: int = 1, shape: Shape | None = None) -> list[
     )
 
 
-def memory_log(said: list[Said], log: MemoryLog | None = None) -> MemoryLog:
+def memory_log(events: list[LoggedEvent], log: MemoryLog | None = None) -> MemoryLog:
     """A history in memory, in the topics where it belongs."""
     log = log or MemoryLog()
-    for one in said:
+    for one in events:
         log.append(one.subject, one.value, topic_of(one.subject, "cua."))
     return log
 
 
-def write_local_log(path: Path, said: list[Said], at_once: int = 100) -> None:
+def write_local_log(path: Path, events: list[LoggedEvent], at_once: int = 100) -> None:
     """Append a history to the local log of an installation."""
     log = LocalLog(path)
     try:
-        records = [Record(topic_of(one.subject, "cua."), one.subject, one.value) for one in said]
+        records = [Record(topic_of(one.subject, "cua."), one.subject, one.value) for one in events]
         for start in range(0, len(records), at_once):
             log.append(records[start : start + at_once])
     finally:

@@ -23,7 +23,7 @@ from schemas.event import StreamPoint
 from schemas.ids import natural_id
 from schemas.streams import RecordOrder, StreamPosition
 from schemas.wire import decode, read_envelope
-from tests.support.logs import said_by
+from tests.support.logs import logged_events
 from tests.support.paths import GOLDEN_EVENTS
 
 GOLDEN = sorted(GOLDEN_EVENTS.glob("*.json"))
@@ -143,7 +143,7 @@ def test_any_document_becomes_json_without_a_nul(document: object) -> None:
 
 
 def test_a_key_that_is_not_the_subject_parks_under_the_key() -> None:
-    one = said_by("a")[0]
+    one = logged_events("a")[0]
     other = "rollout/00000000-0000-0000-0000-000000000001"
 
     parsed = parse_record(record(one.value, other))
@@ -153,7 +153,7 @@ def test_a_key_that_is_not_the_subject_parks_under_the_key() -> None:
 
 
 def test_an_event_in_the_wrong_kind_of_stream_is_parked() -> None:
-    created = next(one for one in said_by("a") if b'"cua.training.created"' in one.value)
+    created = next(one for one in logged_events("a") if b'"cua.training.created"' in one.value)
     subject = "rollout/00000000-0000-0000-0000-000000000001"
     moved = created.value.replace(created.subject.encode(), subject.encode())
 
@@ -183,7 +183,7 @@ def test_a_drop_names_a_record_by_stream_and_value() -> None:
 
 
 def test_after_a_skipped_gap_the_first_record_behind_it_is_next() -> None:
-    values = [one.value for one in said_by("a") if one.subject.startswith("training/")]
+    values = [one.value for one in logged_events("a") if one.subject.startswith("training/")]
     envelope = read_envelope(values[5])
     position = StreamPosition(1, 2, envelope.source)
 

@@ -19,9 +19,9 @@ from consumers.projection.positions import SupersededError
 from consumers.projection.schema import ProjectedSchema
 from consumers.status import read_status
 from tests.reference_fold.comparison import database_tables, differences, plain_tables
-from tests.reference_fold.histories import Said
+from tests.reference_fold.histories import LoggedEvent
 from tests.reference_fold.reference import fold
-from tests.support.logs import memory_log, said_by
+from tests.support.logs import logged_events, memory_log
 from tests.support.memory_log import MemoryLog, MemoryReader
 
 pytestmark = pytest.mark.services
@@ -54,7 +54,7 @@ def execute(url: str, statement: str) -> None:
 
 
 def test_once_applies_everything_and_a_second_time_nothing(migrated_url: str) -> None:
-    log = memory_log(said_by("a", "b"))
+    log = memory_log(logged_events("a", "b"))
 
     first = ProjectionLoop(MemoryReader(log), migrated_url).run_once()
     second = ProjectionLoop(MemoryReader(log), migrated_url).run_once()
@@ -72,8 +72,8 @@ def test_once_on_an_empty_log_is_done_at_once(migrated_url: str) -> None:
 def test_what_is_appended_while_it_runs_is_projected_and_so_are_new_partitions(
     migrated_url: str,
 ) -> None:
-    said = said_by("a")
-    log = memory_log(said[:50])
+    events = logged_events("a")
+    log = memory_log(events[:50])
     stop = threading.Event()
     worker = threading.Thread(
         target=ProjectionLoop(MemoryReader(log), migrated_url).run_forever, args=(stop,)
@@ -81,7 +81,7 @@ def test_what_is_appended_while_it_runs_is_projected_and_so_are_new_partitions(
     worker.start()
     try:
         eventually(lambda: read_status(MemoryReader(log), migrated_url).lag_events == 0)
-        memory_log(said[50:], log)
+        memory_log(events[50:], log)
         eventually(lambda: read_status(MemoryReader(log), migrated_url).lag_events == 0)
     finally:
         stop.set()
@@ -90,7 +90,7 @@ def test_what_is_appended_while_it_runs_is_projected_and_so_are_new_partitions(
 
 
 def test_a_projector_that_was_replaced_changes_nothing(migrated_url: str) -> None:
-    log = memory_log(said_by("a"))
+    log = memory_log(logged_events("a"))
     parsed = [parse_record(record) for record in log.records]
     with (
         connected(migrated_url, "zombie") as paused,
@@ -118,8 +118,8 @@ def test_a_projector_that_was_replaced_changes_nothing(migrated_url: str) -> Non
 def test_one_projector_works_and_the_next_takes_its_place(
     migrated_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    said = said_by("a", "b")
-    log = memory_log(said[:200])
+    events = logged_events("a", "b")
+    log = memory_log(events[:200])
     stops = [threading.Event(), threading.Event()]
     workers = [
         threading.Thread(
@@ -138,7 +138,7 @@ def test_one_projector_works_and_the_next_takes_its_place(
         eventually(
             lambda: scalar(migrated_url, "SELECT holder FROM cua_ops.lease") not in {None, holder}
         )
-        memory_log(said[200:], log)
+        memory_log(events[200:], log)
         eventually(lambda: read_status(MemoryReader(log), migrated_url).lag_events == 0)
     finally:
         for stop, worker in zip(stops, workers, strict=True):
@@ -148,8 +148,8 @@ def test_one_projector_works_and_the_next_takes_its_place(
 
 
 def test_a_lost_connection_is_waited_out(migrated_url: str) -> None:
-    said = said_by("a", "b")
-    log = memory_log(said[:100])
+    events = logged_events("a", "b")
+    log = memory_log(events[:100])
     stop = threading.Event()
     worker = threading.Thread(
         target=ProjectionLoop(MemoryReader(log), migrated_url, batch_records=10).run_forever,
@@ -164,8 +164,8 @@ def test_a_lost_connection_is_waited_out(migrated_url: str) -> None:
                 " application_name = 'cua-project run'"
             )
             scalar(migrated_url, f"{terminate} AND datname = current_database()")
-            memory_log(said[100 + number * 40 : 140 + number * 40], log)
-        memory_log(said[300:], log)
+            memory_log(events[100 + number * 40 : 140 + number * 40], log)
+        memory_log(events[300:], log)
         eventually(lambda: read_status(MemoryReader(log), migrated_url).lag_events == 0)
     finally:
         stop.set()
@@ -177,14 +177,14 @@ def test_once_gives_up_on_a_database_that_stays_away() -> None:
     nowhere = "postgresql+psycopg2://nobody@127.0.0.1:1/nothing"
 
     with pytest.raises(UnreachableError, match="gave up after 0 s: "):
-        ProjectionLoop(MemoryReader(memory_log(said_by("a"))), nowhere).run_once(limit_s=0)
+        ProjectionLoop(MemoryReader(memory_log(logged_events("a"))), nowhere).run_once(limit_s=0)
 
 
 def test_once_waits_out_a_failure_after_long_work_and_logs_it_once(
     migrated_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    log = memory_log(said_by("a", "b"))
+    log = memory_log(logged_events("a", "b"))
 
     class Slow(MemoryReader):
         """Each poll takes an hour; after the second the log is away three times, a second each."""
@@ -235,7 +235,7 @@ def test_once_gives_up_on_a_database_that_takes_batches_and_refuses_every_commit
             raise psycopg2.OperationalError(message)
 
     monkeypatch.setattr(Pipeline, "send", send)
-    reader = Slow(memory_log(said_by("a", "b")))
+    reader = Slow(memory_log(logged_events("a", "b")))
 
     with pytest.raises(UnreachableError, match="gave up after 60 s: the disk is full"):
         ProjectionLoop(
@@ -244,18 +244,18 @@ def test_once_gives_up_on_a_database_that_takes_batches_and_refuses_every_commit
 
 
 def test_only_the_record_that_the_database_refuses_is_parked(migrated_url: str) -> None:
-    said = said_by("a")
-    index = next(number for number, one in enumerate(said) if b"cua.rollout.created" in one.value)
-    culprit = said[index]
+    events = logged_events("a")
+    index = next(number for number, one in enumerate(events) if b"cua.rollout.created" in one.value)
+    culprit = events[index]
     before, after = culprit.value.split(b'"seed":')
-    said[index] = Said(
+    events[index] = LoggedEvent(
         culprit.subject, before + b'"seed":' + str(2**70).encode() + after[after.index(b"}") :]
     )
-    log = memory_log(said)
+    log = memory_log(events)
 
     ProjectionLoop(MemoryReader(log), migrated_url).run_once()
 
-    of_stream = [one for one in said if one.subject == culprit.subject]
+    of_stream = [one for one in events if one.subject == culprit.subject]
     kinds = scalar(
         migrated_url,
         "SELECT json_object_agg(kind, number) FROM (SELECT kind, count(*) AS number FROM"
@@ -272,24 +272,28 @@ def test_only_the_record_that_the_database_refuses_is_parked(migrated_url: str) 
 
 
 def test_a_parked_training_is_shown_with_since_when(migrated_url: str) -> None:
-    said = said_by("a")
+    events = logged_events("a")
     index = next(
-        number for number, one in enumerate(said) if b"cua.training.heartbeat_sent" in one.value
+        number for number, one in enumerate(events) if b"cua.training.heartbeat_sent" in one.value
     )
-    said[index] = Said(said[index].subject, said[index].value.replace(b"heartbeat_sent", b"dreamt"))
-    log = memory_log(said)
+    events[index] = LoggedEvent(
+        events[index].subject, events[index].value.replace(b"heartbeat_sent", b"dreamt")
+    )
+    log = memory_log(events)
 
     ProjectionLoop(MemoryReader(log), migrated_url).run_once()
 
     (training,) = read_status(MemoryReader(log), migrated_url).trainings
     assert training.parked_since is not None
-    assert said[index].value.decode().split('"time":"')[1].startswith(training.parked_since[:19])
+    assert events[index].value.decode().split('"time":"')[1].startswith(training.parked_since[:19])
 
 
 def test_positions_of_another_log_are_refused_until_it_is_adopted(migrated_url: str) -> None:
-    said = said_by("a")
-    ProjectionLoop(MemoryReader(memory_log(said[:150], MemoryLog("old"))), migrated_url).run_once()
-    new = memory_log(said, MemoryLog("new", num_partitions=5))
+    events = logged_events("a")
+    ProjectionLoop(
+        MemoryReader(memory_log(events[:150], MemoryLog("old"))), migrated_url
+    ).run_once()
+    new = memory_log(events, MemoryLog("new", num_partitions=5))
 
     with pytest.raises(MismatchError, match="--adopt-log"):
         ProjectionLoop(MemoryReader(new), migrated_url).run_once()
@@ -300,15 +304,15 @@ def test_positions_of_another_log_are_refused_until_it_is_adopted(migrated_url: 
 
 
 def test_a_log_that_ends_before_the_position_is_refused(migrated_url: str) -> None:
-    said = said_by("a")
-    ProjectionLoop(MemoryReader(memory_log(said)), migrated_url).run_once()
+    events = logged_events("a")
+    ProjectionLoop(MemoryReader(memory_log(events)), migrated_url).run_once()
 
     with pytest.raises(MismatchError, match="this is another log, or it was truncated"):
-        ProjectionLoop(MemoryReader(memory_log(said[:100])), migrated_url).run_once()
+        ProjectionLoop(MemoryReader(memory_log(events[:100])), migrated_url).run_once()
 
 
 def test_a_log_whose_next_records_were_deleted_is_refused(migrated_url: str) -> None:
-    log = memory_log(said_by("a"))
+    log = memory_log(logged_events("a"))
     first = MemoryReader(log).places()[0]
     log.first_kept[TopicPartition(*first)] = 3
 
@@ -317,7 +321,7 @@ def test_a_log_whose_next_records_were_deleted_is_refused(migrated_url: str) -> 
 
 
 def test_tables_of_another_projection_version_must_be_rebuilt(migrated_url: str) -> None:
-    log = memory_log(said_by("a"))
+    log = memory_log(logged_events("a"))
     ProjectionLoop(MemoryReader(log), migrated_url).run_once()
     execute(migrated_url, "UPDATE cua.projection SET version = 0")
 

@@ -11,9 +11,9 @@ from consumers.projection.loop import ProjectionLoop
 from consumers.projection.redrive import Operator
 from consumers.rebuild.verify import verify
 from tests.reference_fold.comparison import database_tables, differences, plain_tables
-from tests.reference_fold.histories import Said, Shape
+from tests.reference_fold.histories import LoggedEvent, Shape
 from tests.reference_fold.reference import fold
-from tests.support.logs import memory_log, said_by
+from tests.support.logs import logged_events, memory_log
 from tests.support.memory_log import MemoryLog, MemoryReader
 
 pytestmark = pytest.mark.services
@@ -36,67 +36,67 @@ def project(log: MemoryLog, url: str) -> None:
     ProjectionLoop(MemoryReader(log), url).run_once()
 
 
-def expect(url: str, said: list[Said]) -> None:
+def expect(url: str, events: list[LoggedEvent]) -> None:
     """The tables are the reference fold of these events."""
     assert (
         differences(
-            plain_tables(fold((one.subject, one.value) for one in said).tables),
+            plain_tables(fold((one.subject, one.value) for one in events).tables),
             database_tables(url),
         )
         == []
     )
 
 
-def index_of(said: list[Said], type_: str, number: int = 0) -> int:
-    return [index for index, one in enumerate(said) if json.loads(one.value)["type"] == type_][
+def index_of(events: list[LoggedEvent], type_: str, number: int = 0) -> int:
+    return [index for index, one in enumerate(events) if json.loads(one.value)["type"] == type_][
         number
     ]
 
 
-def garbled(said: list[Said], index: int) -> list[Said]:
-    return [*said[:index], Said(said[index].subject, b"{"), *said[index + 1 :]]
+def garbled(events: list[LoggedEvent], index: int) -> list[LoggedEvent]:
+    return [*events[:index], LoggedEvent(events[index].subject, b"{"), *events[index + 1 :]]
 
 
-def unknown(said: list[Said], index: int) -> list[Said]:
-    value = said[index].value.replace(b'"dataschema":"urn:cua:', b'"dataschema":"urn:cua:later.')
+def unknown(events: list[LoggedEvent], index: int) -> list[LoggedEvent]:
+    value = events[index].value.replace(b'"dataschema":"urn:cua:', b'"dataschema":"urn:cua:later.')
     return [
-        *said[:index],
-        Said(said[index].subject, value.replace(b'"type":"cua.', b'"type":"later.', 1)),
-        *said[index + 1 :],
+        *events[:index],
+        LoggedEvent(events[index].subject, value.replace(b'"type":"cua.', b'"type":"later.', 1)),
+        *events[index + 1 :],
     ]
 
 
 def test_everything_behind_a_parked_record_is_parked_in_order_and_other_streams_go_on(
     migrated_url: str, operator: Operator
 ) -> None:
-    said = said_by("a", shape=CALM)
-    index = index_of(said, "cua.rollout.turn_taken", 1)
-    stream = [one for one in said if one.subject == said[index].subject]
+    events = logged_events("a", shape=CALM)
+    index = index_of(events, "cua.rollout.turn_taken", 1)
+    stream = [one for one in events if one.subject == events[index].subject]
 
-    project(memory_log(unknown(said, index)), migrated_url)
+    project(memory_log(unknown(events, index)), migrated_url)
 
     held = operator.list_held()
-    behind = len(stream) - stream.index(said[index]) - 1
+    behind = len(stream) - stream.index(events[index]) - 1
     assert [record.kind for record in held] == ["unknown_schema"] + ["behind"] * behind
-    assert {record.stream for record in held} == {said[index].subject}
-    before = [one for one in said[:index] if one.subject == said[index].subject]
-    expect(migrated_url, before + [one for one in said if one.subject != said[index].subject])
+    assert {record.stream for record in held} == {events[index].subject}
+    before = [one for one in events[:index] if one.subject == events[index].subject]
+    expect(migrated_url, before + [one for one in events if one.subject != events[index].subject])
 
 
 def test_a_record_whose_value_and_key_name_no_stream_is_parked_alone(
     migrated_url: str, operator: Operator
 ) -> None:
-    said = said_by("a", shape=CALM)
+    events = logged_events("a", shape=CALM)
     log = MemoryLog()
     log.append(None, b"garbage", "cua.rollouts", 0)
-    memory_log(said, log)
+    memory_log(events, log)
 
     project(log, migrated_url)
 
     (held,) = operator.list_held()
     assert (held.id, held.kind, held.stream) == ("cua.rollouts/0@0", "unreadable", None)
     assert operator.show("cua.rollouts/0@0")[1] == b"garbage"
-    expect(migrated_url, said)
+    expect(migrated_url, events)
     assert operator.drop_record("cua.rollouts/0@0", rest=False, **BY).still_parked == 0
     assert operator.list_held() == []
     assert verify(MemoryReader(log), migrated_url).equal
@@ -105,8 +105,8 @@ def test_a_record_whose_value_and_key_name_no_stream_is_parked_alone(
 def test_trying_again_with_the_same_code_parks_the_same(
     migrated_url: str, operator: Operator
 ) -> None:
-    said = said_by("a", shape=CALM)
-    project(memory_log(unknown(said, index_of(said, "cua.step.created"))), migrated_url)
+    events = logged_events("a", shape=CALM)
+    project(memory_log(unknown(events, index_of(events, "cua.step.created"))), migrated_url)
     before = operator.list_held()
 
     result = operator.redrive()
@@ -118,23 +118,23 @@ def test_trying_again_with_the_same_code_parks_the_same(
 def test_a_newer_projector_tries_again_what_an_older_one_did_not_know(
     migrated_url: str, connection: Connection
 ) -> None:
-    said = said_by("a", shape=CALM)
-    log = memory_log(said)
-    index = index_of(said, "cua.step.created")
-    project(memory_log(unknown(said, index)), migrated_url)
+    events = logged_events("a", shape=CALM)
+    log = memory_log(events)
+    index = index_of(events, "cua.step.created")
+    project(memory_log(unknown(events, index)), migrated_url)
     # As if the code that knew no StepCreated had read this very log.
     with connection, connection.cursor() as cursor:
         cursor.execute(
             "UPDATE cua.held_record SET value = %s WHERE kind = 'unknown_schema'",
-            (said[index].value,),
+            (events[index].value,),
         )
         cursor.execute("UPDATE cua.projection SET catalogue_hash = 'older'")
-    assert verify(MemoryReader(log), migrated_url).redrivable == [said[index].subject]
+    assert verify(MemoryReader(log), migrated_url).redrivable == [events[index].subject]
     assert verify(MemoryReader(log), migrated_url).equal
 
     ProjectionLoop(MemoryReader(log), migrated_url).run_once()
 
-    expect(migrated_url, said)
+    expect(migrated_url, events)
     assert verify(MemoryReader(log), migrated_url).redrivable == []
 
 
@@ -143,9 +143,9 @@ def test_a_dropped_record_is_passed_over_or_leaves_a_gap_and_a_rebuild_does_the_
     migrated_url: str, operator: Operator, spoil: object
 ) -> None:
     assert callable(spoil)
-    said = said_by("a", shape=CALM)
-    index = index_of(said, "cua.training.heartbeat_sent")
-    log = memory_log(spoil(said, index))
+    events = logged_events("a", shape=CALM)
+    index = index_of(events, "cua.training.heartbeat_sent")
+    log = memory_log(spoil(events, index))
     project(log, migrated_url)
     (culprit,) = [held for held in operator.list_held() if held.kind != "behind"]
 
@@ -155,7 +155,7 @@ def test_a_dropped_record_is_passed_over_or_leaves_a_gap_and_a_rebuild_does_the_
         # Nobody knows which place in the stream it had: what follows waits, until that is given up
         # too.
         assert {held.held_as for held in operator.list_held()} == {"waiting"}
-        operator.drop_gap(said[index].subject, **BY)
+        operator.drop_gap(events[index].subject, **BY)
     assert operator.list_held() == []
     found = database_tables(migrated_url)
     assert len(found["step"]) == 1
@@ -167,20 +167,20 @@ def test_a_dropped_record_is_passed_over_or_leaves_a_gap_and_a_rebuild_does_the_
 def test_the_rest_of_a_stream_can_be_given_up_for_good(
     migrated_url: str, operator: Operator
 ) -> None:
-    said = said_by("a", shape=CALM)
-    index = index_of(said, "cua.rollout.turn_taken", 1)
-    log = memory_log(unknown(said, index))
+    events = logged_events("a", shape=CALM)
+    index = index_of(events, "cua.rollout.turn_taken", 1)
+    log = memory_log(unknown(events, index))
     project(log, migrated_url)
 
     operator.drop_record(operator.list_held()[0].id, rest=True, **BY)
-    log.append(said[index].subject, said[index].value, "cua.rollouts")
+    log.append(events[index].subject, events[index].value, "cua.rollouts")
     project(log, migrated_url)
 
     assert operator.list_held() == []
     expect(
         migrated_url,
-        [one for one in said[:index] if one.subject == said[index].subject]
-        + [one for one in said if one.subject != said[index].subject],
+        [one for one in events[:index] if one.subject == events[index].subject]
+        + [one for one in events if one.subject != events[index].subject],
     )
     assert verify(MemoryReader(log), migrated_url).equal
 
@@ -188,21 +188,21 @@ def test_the_rest_of_a_stream_can_be_given_up_for_good(
 def test_a_gap_is_given_up_where_it_stood_even_when_it_fills_later(
     migrated_url: str, operator: Operator
 ) -> None:
-    said = said_by("a", shape=CALM)
+    events = logged_events("a", shape=CALM)
     first, second = (
-        index_of(said, "cua.training.started"),
-        index_of(said, "cua.training.heartbeat_sent"),
+        index_of(events, "cua.training.started"),
+        index_of(events, "cua.training.heartbeat_sent"),
     )
-    assert second == first + 1 or said[first].subject == said[second].subject
-    missing = [said[first], said[second]]
-    log = memory_log([one for one in said if one not in missing])
+    assert second == first + 1 or events[first].subject == events[second].subject
+    missing = [events[first], events[second]]
+    log = memory_log([one for one in events if one not in missing])
     project(log, migrated_url)
-    log.append(said[first].subject, said[first].value, "cua.training")
+    log.append(events[first].subject, events[first].value, "cua.training")
     project(log, migrated_url)
     assert {held.held_as for held in operator.list_held()} == {"waiting"}
 
-    result = operator.drop_gap(said[second].subject, **BY)
-    log.append(said[second].subject, said[second].value, "cua.training")
+    result = operator.drop_gap(events[second].subject, **BY)
+    log.append(events[second].subject, events[second].value, "cua.training")
     project(log, migrated_url)
 
     assert result.events > 0
@@ -217,25 +217,25 @@ def test_a_gap_is_given_up_where_it_stood_even_when_it_fills_later(
 
 
 def test_a_gap_that_fills_releases_what_waited(migrated_url: str, operator: Operator) -> None:
-    said = said_by("a", shape=CALM)
-    index = index_of(said, "cua.training.started")
-    log = memory_log(said[:index] + said[index + 1 :])
+    events = logged_events("a", shape=CALM)
+    index = index_of(events, "cua.training.started")
+    log = memory_log(events[:index] + events[index + 1 :])
     project(log, migrated_url)
     assert {held.held_as for held in operator.list_held()} == {"waiting"}
 
-    log.append(said[index].subject, said[index].value, "cua.training")
+    log.append(events[index].subject, events[index].value, "cua.training")
     project(log, migrated_url)
 
     assert operator.list_held() == []
-    expect(migrated_url, said)
+    expect(migrated_url, events)
 
 
 def test_a_projector_notices_what_an_operator_decided_meanwhile(
     migrated_url: str, operator: Operator
 ) -> None:
-    said = said_by("a", shape=CALM)
-    index = index_of(said, "cua.training.heartbeat_sent")
-    spoilt = unknown(said, index)
+    events = logged_events("a", shape=CALM)
+    index = index_of(events, "cua.training.heartbeat_sent")
+    spoilt = unknown(events, index)
     log = memory_log(spoilt[: index + 1])
     project(log, migrated_url)
     reader = MemoryReader(log)

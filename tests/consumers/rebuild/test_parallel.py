@@ -14,22 +14,22 @@ from consumers.rebuild.rebuild import rebuild
 from consumers.rebuild.verify import verify
 from schemas.installation import Installation, read_installation
 from tests.reference_fold.comparison import database_tables, differences, plain_tables
-from tests.reference_fold.histories import Said, Shape
+from tests.reference_fold.histories import LoggedEvent, Shape
 from tests.reference_fold.reference import fold
-from tests.support.logs import said_by, write_local_log
+from tests.support.logs import logged_events, write_local_log
 
 SHAPE = Shape(steps=2, groups=2, group_size=3, turns=3)
 
 
 @pytest.fixture
-def said() -> list[Said]:
-    return said_by("a", "b", "c", shape=SHAPE)
+def events() -> list[LoggedEvent]:
+    return logged_events("a", "b", "c", shape=SHAPE)
 
 
 @pytest.fixture
-def installation(said: list[Said]) -> Installation:
+def installation(events: list[LoggedEvent]) -> Installation:
     found = read_installation(os.environ)
-    write_local_log(found.local_log_path, said)
+    write_local_log(found.local_log_path, events)
     return found
 
 
@@ -49,7 +49,7 @@ def test_work_is_divided_by_length_and_nothing_is_left_out() -> None:
 
 @pytest.mark.services
 def test_a_projector_that_is_far_behind_catches_up_with_several_processes(
-    migrated_url: str, installation: Installation, said: list[Said]
+    migrated_url: str, installation: Installation, events: list[LoggedEvent]
 ) -> None:
     parallel = Parallel(installation, 2, worthwhile_records=1).fill
 
@@ -57,14 +57,14 @@ def test_a_projector_that_is_far_behind_catches_up_with_several_processes(
         open_log(installation.local_log_path), migrated_url, parallel=parallel
     ).run_once()
 
-    assert report.events == len(said)
-    reference = fold((one.subject, one.value) for one in said)
+    assert report.events == len(events)
+    reference = fold((one.subject, one.value) for one in events)
     assert differences(plain_tables(reference.tables), database_tables(migrated_url)) == []
 
 
 @pytest.mark.services
 def test_a_rebuild_by_several_processes_gives_the_same_tables(
-    migrated_url: str, installation: Installation, said: list[Said]
+    migrated_url: str, installation: Installation, events: list[LoggedEvent]
 ) -> None:
     reader = open_log(installation.local_log_path)
     ProjectionLoop(reader, migrated_url).run_once()
@@ -75,7 +75,7 @@ def test_a_rebuild_by_several_processes_gives_the_same_tables(
         parallel=Parallel(installation, 2, worthwhile_records=1).fill,
     )
 
-    assert (result.equal, result.swapped, result.events) == (True, True, len(said))
+    assert (result.equal, result.swapped, result.events) == (True, True, len(events))
     assert verify(reader, migrated_url).equal
 
 

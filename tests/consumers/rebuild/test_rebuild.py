@@ -23,9 +23,9 @@ from consumers.rebuild.until import format_positions, parse_until
 from consumers.rebuild.verify import verify
 from schemas.ids import training_id
 from tests.reference_fold.comparison import database_tables, differences, plain_tables
-from tests.reference_fold.histories import Said, Shape
+from tests.reference_fold.histories import LoggedEvent, Shape
 from tests.reference_fold.reference import fold
-from tests.support.logs import memory_log, said_by
+from tests.support.logs import logged_events, memory_log
 from tests.support.memory_log import BEGAN, MemoryLog, MemoryReader
 
 pytestmark = pytest.mark.services
@@ -53,20 +53,20 @@ def run(log: MemoryLog, url: str) -> RebuildReport:
 
 
 @pytest.fixture(scope="module")
-def said() -> list[Said]:
-    return said_by("a", "b", shape=SMALL)
+def events() -> list[LoggedEvent]:
+    return logged_events("a", "b", shape=SMALL)
 
 
 def test_tables_that_nobody_touched_are_equal_and_the_swap_changes_no_row(
-    migrated_url: str, said: list[Said]
+    migrated_url: str, events: list[LoggedEvent]
 ) -> None:
-    log = memory_log(said)
+    log = memory_log(events)
     project(log, migrated_url)
     before = verify(MemoryReader(log), migrated_url)
 
     result = run(log, migrated_url)
 
-    assert (result.equal, result.swapped, result.events) == (True, True, len(said))
+    assert (result.equal, result.swapped, result.events) == (True, True, len(events))
     assert verify(MemoryReader(log), migrated_url) == before
     assert before.equal
     assert result.tables == {name: table.rows for name, table in before.tables.items()}
@@ -74,9 +74,9 @@ def test_tables_that_nobody_touched_are_equal_and_the_swap_changes_no_row(
 
 
 def test_an_empty_database_is_filled_with_the_same_hashes(
-    migrated_url: str, database_url: str, said: list[Said]
+    migrated_url: str, database_url: str, events: list[LoggedEvent]
 ) -> None:
-    log = memory_log(said)
+    log = memory_log(events)
     project(log, migrated_url)
 
     make_ready(database_url, embedded=False)
@@ -91,9 +91,9 @@ def test_an_empty_database_is_filled_with_the_same_hashes(
 
 
 def test_changed_deleted_and_added_rows_are_named_and_healed(
-    migrated_url: str, said: list[Said]
+    migrated_url: str, events: list[LoggedEvent]
 ) -> None:
-    log = memory_log(said)
+    log = memory_log(events)
     project(log, migrated_url)
     ((changed, reward),) = rows(
         migrated_url,
@@ -126,13 +126,13 @@ def test_changed_deleted_and_added_rows_are_named_and_healed(
 
 
 def test_a_rebuild_can_be_undone_and_the_projector_goes_on_from_there(
-    migrated_url: str, said: list[Said]
+    migrated_url: str, events: list[LoggedEvent]
 ) -> None:
-    log = memory_log(said[:200])
+    log = memory_log(events[:200])
     project(log, migrated_url)
     execute(migrated_url, "UPDATE cua.turn SET reward = 9")
     run(log, migrated_url)
-    memory_log(said[200:], log)
+    memory_log(events[200:], log)
 
     roll_back(migrated_url)
 
@@ -142,8 +142,8 @@ def test_a_rebuild_can_be_undone_and_the_projector_goes_on_from_there(
     assert verify(MemoryReader(log), migrated_url).equal
 
 
-def test_a_migration_leaves_nothing_to_undo(migrated_url: str, said: list[Said]) -> None:
-    run(memory_log(said), migrated_url)
+def test_a_migration_leaves_nothing_to_undo(migrated_url: str, events: list[LoggedEvent]) -> None:
+    run(memory_log(events), migrated_url)
     migrate(migrated_url, "base")
     migrate(migrated_url)
 
@@ -193,9 +193,9 @@ def reading(url: str) -> Iterator[dict[str, object]]:
 
 
 def test_readers_and_a_running_projector_do_not_notice_a_rebuild(
-    migrated_url: str, said: list[Said]
+    migrated_url: str, events: list[LoggedEvent]
 ) -> None:
-    log = memory_log(said[:100])
+    log = memory_log(events[:100])
     stop = threading.Event()
     projector = threading.Thread(
         target=ProjectionLoop(MemoryReader(log), migrated_url, batch_records=20).run_forever,
@@ -206,13 +206,13 @@ def test_readers_and_a_running_projector_do_not_notice_a_rebuild(
         with reading(migrated_url) as seen:
             for number in range(4):
                 start = 100 + number * 60
-                memory_log(said[start : start + 60], log)
+                memory_log(events[start : start + 60], log)
                 assert run(log, migrated_url).equal
-            memory_log(said[340:], log)
+            memory_log(events[340:], log)
             deadline = time.monotonic() + 20
             while rows(
                 migrated_url, "SELECT coalesce(sum(next_offset), 0) FROM cua.reader_position"
-            ) != [(len(said),)]:
+            ) != [(len(events),)]:
                 assert time.monotonic() < deadline
                 time.sleep(0.02)
     finally:
@@ -230,9 +230,9 @@ def test_readers_and_a_running_projector_do_not_notice_a_rebuild(
 
 
 def test_a_long_transaction_of_a_reader_is_waited_for_and_named(
-    migrated_url: str, said: list[Said]
+    migrated_url: str, events: list[LoggedEvent]
 ) -> None:
-    log = memory_log(said)
+    log = memory_log(events)
     project(log, migrated_url)
     reader = connect(migrated_url, "slow reader")
     reader.cursor().execute("SELECT count(*) FROM cua.turn")
@@ -257,7 +257,9 @@ def test_a_long_transaction_of_a_reader_is_waited_for_and_named(
     assert any("waiting to swap" in line and "cua-project slow reader" in line for line in waited)
 
 
-def test_a_rebuild_keeps_the_permissions_of_readers(migrated_url: str, said: list[Said]) -> None:
+def test_a_rebuild_keeps_the_permissions_of_readers(
+    migrated_url: str, events: list[LoggedEvent]
+) -> None:
     role = "reader_" + migrated_url.rsplit("_", 1)[1]
     execute(
         migrated_url,
@@ -266,7 +268,7 @@ def test_a_rebuild_keeps_the_permissions_of_readers(migrated_url: str, said: lis
         " TO PUBLIC",
     )
     try:
-        run(memory_log(said), migrated_url)
+        run(memory_log(events), migrated_url)
 
         allowed = (
             f"SELECT has_schema_privilege('{role}', 'cua', 'USAGE'), has_table_privilege('{role}',"
@@ -281,9 +283,9 @@ def test_a_rebuild_keeps_the_permissions_of_readers(migrated_url: str, said: lis
 
 
 def test_a_log_without_its_beginning_is_refused_and_nothing_is_changed(
-    migrated_url: str, said: list[Said]
+    migrated_url: str, events: list[LoggedEvent]
 ) -> None:
-    log = memory_log(said)
+    log = memory_log(events)
     project(log, migrated_url)
     before = database_tables(migrated_url)
     log.first_kept[TopicPartition("cua.rollouts", 0)] = 5
@@ -297,9 +299,9 @@ def test_a_log_without_its_beginning_is_refused_and_nothing_is_changed(
 
 
 def test_one_training_or_a_moment_is_built_beside_the_live_tables(
-    migrated_url: str, said: list[Said]
+    migrated_url: str, events: list[LoggedEvent]
 ) -> None:
-    log = memory_log(said)
+    log = memory_log(events)
     reader = MemoryReader(log)
     moment = BEGAN + timedelta(milliseconds=150)
 
@@ -309,13 +311,9 @@ def test_one_training_or_a_moment_is_built_beside_the_live_tables(
         reader, migrated_url, "same", until=parse_until(format_positions(past.positions), reader)
     )
 
-    of_a = [
-        said_one
-        for said_one in said
-        if f'"trainingid":"{training_id("a")}"'.encode() in said_one.value
-    ]
-    assert 0 < one.events == len(of_a) < len(said)
-    expected = fold((said_one.subject, said_one.value) for said_one in of_a)
+    of_a = [one for one in events if f'"trainingid":"{training_id("a")}"'.encode() in one.value]
+    assert 0 < one.events == len(of_a) < len(events)
+    expected = fold((one.subject, one.value) for one in of_a)
     assert differences(plain_tables(expected.tables), database_tables(migrated_url, "only_a")) == []
     assert past.events == same.events == 150
     expected = fold((record.key, record.value) for record in log.records[:150])
@@ -335,31 +333,31 @@ def test_one_training_or_a_moment_is_built_beside_the_live_tables(
     ],
 )
 def test_an_until_that_is_not_in_the_log_is_a_usage_error(
-    said: list[Said], text: str, problem: str
+    events: list[LoggedEvent], text: str, problem: str
 ) -> None:
-    log = memory_log(said)
+    log = memory_log(events)
     partition = next(record.partition for record in log.records if record.topic == "cua.training")
 
     with pytest.raises(UsageError, match=re.escape(problem)):
         parse_until(text.format(partition=partition), MemoryReader(log))
 
 
-def test_a_rebuild_beside_another_is_refused(migrated_url: str, said: list[Said]) -> None:
+def test_a_rebuild_beside_another_is_refused(migrated_url: str, events: list[LoggedEvent]) -> None:
     with connected(migrated_url, "migration") as other, other.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_lock(%s)", (SCHEMA_LOCK,))
 
         with pytest.raises(CuaProjectError, match="another migration or rebuild is running; retry"):
-            run(memory_log(said), migrated_url)
+            run(memory_log(events), migrated_url)
 
 
 def test_what_a_killed_rebuild_left_is_dropped_by_the_next(
-    migrated_url: str, said: list[Said]
+    migrated_url: str, events: list[LoggedEvent]
 ) -> None:
     execute(
         migrated_url,
         "CREATE SCHEMA cua_rebuild_0badcafe; CREATE TABLE cua_rebuild_0badcafe.turn ()",
     )
-    log = memory_log(said)
+    log = memory_log(events)
     project(log, migrated_url)
 
     assert verify(MemoryReader(log), migrated_url).equal
@@ -370,11 +368,11 @@ def test_what_a_killed_rebuild_left_is_dropped_by_the_next(
 
 
 def test_verify_compares_one_moment_while_the_projector_goes_on(
-    migrated_url: str, said: list[Said]
+    migrated_url: str, events: list[LoggedEvent]
 ) -> None:
-    log = memory_log(said[:200])
+    log = memory_log(events[:200])
     project(log, migrated_url)
-    memory_log(said[200:], log)
+    memory_log(events[200:], log)
     stop = threading.Event()
     projector = threading.Thread(
         target=ProjectionLoop(MemoryReader(log), migrated_url, batch_records=5).run_forever,

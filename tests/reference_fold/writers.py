@@ -1,7 +1,4 @@
-"""How a test's writers speak.
-
-One clock, one seed, streams with their sequence numbers, values as the log has them.
-"""
+"""The writers of a generated training: one clock, one seed, streams with sequence numbers."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -18,8 +15,8 @@ from schemas.wire import encode
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-class Said(NamedTuple):
-    """One event as a writer hands it to the log."""
+class LoggedEvent(NamedTuple):
+    """One event as a writer appends it to the log."""
 
     subject: str
     value: bytes
@@ -29,14 +26,14 @@ class Said(NamedTuple):
 class StreamWriter:
     """One stream's sequence numbers."""
 
-    history: "Telling"
+    history: "Writers"
     subject: str
     epoch: int = 1
     sequence: int = 0
     continues: StreamPoint | None = None
 
-    def say(self, payload: Payload) -> None:
-        """The next event of the stream."""
+    def emit(self, payload: Payload) -> None:
+        """Append the stream's next event."""
         self.sequence += 1
         history = self.history
         value = encode(
@@ -51,10 +48,10 @@ class StreamWriter:
             continues=self.continues,
         )
         self.continues = None
-        history.said.append(Said(self.subject, value))
+        history.events.append(LoggedEvent(self.subject, value))
 
     def take_over(self) -> None:
-        """A new writer goes on."""
+        """Open the next epoch."""
         self.continues = StreamPoint(self.epoch, self.sequence)
         self.epoch, self.sequence = self.epoch + 1, 0
 
@@ -76,13 +73,13 @@ class Shape:
 
 
 @dataclass
-class Telling:
+class Writers:
     """One training's writers."""
 
     run_name: str
     random: Random
     shape: Shape = field(default_factory=Shape)
-    said: list[Said] = field(default_factory=list)
+    events: list[LoggedEvent] = field(default_factory=list)
     now: datetime = BEGAN
 
     def __post_init__(self) -> None:
@@ -96,7 +93,7 @@ class Telling:
         self.fates = Random(self.run_name)
 
     def tick(self) -> datetime:
-        """A little later."""
+        """Advance the clock a little."""
         self.now += timedelta(microseconds=self.random.randrange(1, 400_000))
         return self.now
 
@@ -105,7 +102,7 @@ class Telling:
         return StreamWriter(self, stream(kind, owner))
 
     def happens(self, probability: float) -> bool:
-        """Whether some trouble strikes."""
+        """Whether trouble strikes."""
         return self.shape.has_trouble and self.random.random() < probability
 
     def ends_badly(self, probability: float) -> bool:

@@ -1,4 +1,4 @@
-"""What is said about groups and rollouts: environments, turns, verdicts, ends of every kind."""
+"""Events of groups and rollouts: environments, turns, validations, ends of every kind."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -34,18 +34,18 @@ from schemas.rollout import (
 )
 from schemas.turn import Sampling, TakenAction, TokenRecord, TurnTaken
 from schemas.validation import ValidationRecorded
-from tests.reference_fold.telling import StreamWriter, Telling
+from tests.reference_fold.writers import StreamWriter, Writers
 
 
-class RolloutTelling(Telling):
+class RolloutHistory(Writers):
     """Groups with their rollouts."""
 
     def create_group(
         self, writer: StreamWriter, source_type: SourceType, source: UUID, number: int
     ) -> UUID:
-        """It is planned."""
+        """A new group."""
         group = ids.group_id(source, number)
-        writer.say(
+        writer.emit(
             GroupCreated(
                 group_id=group,
                 source_type=source_type,
@@ -67,7 +67,7 @@ class RolloutTelling(Telling):
         label: str,
     ) -> list[tuple[UUID, float]]:
         """From its first rollout to its end; the rollouts that were scored."""
-        writer.say(GroupStarted(group_id=group, started_at=self.now))
+        writer.emit(GroupStarted(group_id=group, started_at=self.now))
         done: list[tuple[UUID, float]] = []
         for index in range(self.shape.group_size):
             attempt = 0
@@ -80,7 +80,7 @@ class RolloutTelling(Telling):
                     self.run_name, self.generation, label, number, index, attempt
                 )
                 done.append((ids.rollout_id(name), reward))
-            writer.say(
+            writer.emit(
                 GroupProgressed(
                     group_id=group,
                     completed_rollouts=len(done),
@@ -88,7 +88,7 @@ class RolloutTelling(Telling):
                 )
             )
         if not done or self.ends_badly(0.05):
-            writer.say(
+            writer.emit(
                 GroupFailed(
                     group_id=group,
                     completed_rollouts=len(done),
@@ -98,7 +98,7 @@ class RolloutTelling(Telling):
             )
             return []
         rewards = [reward for _, reward in done]
-        writer.say(
+        writer.emit(
             GroupFinished(
                 group_id=group,
                 completed_rollouts=len(done),
@@ -128,7 +128,7 @@ class RolloutTelling(Telling):
         device = ids.environment_id(owner)
         writer, maker = self.writer("rollout", owner), self.writer("environment", device)
         task = number % len(self.tasks)
-        writer.say(
+        writer.emit(
             RolloutCreated(
                 rollout_id=name,
                 source_type=source_type,
@@ -147,14 +147,14 @@ class RolloutTelling(Telling):
                 seed=self.random.randrange(2**53),
             )
         )
-        maker.say(
+        maker.emit(
             EnvironmentRequested(env_type="android_sim", box_type="android", config={"seed": index})
         )
-        writer.say(RolloutEnvironmentRequested(env_id=device))
-        maker.say(EnvironmentCreationStarted())
+        writer.emit(RolloutEnvironmentRequested(env_id=device))
+        maker.emit(EnvironmentCreationStarted())
         if self.happens(0.08):
-            maker.say(EnvironmentFailed(error_message="no device", terminated_at=self.now))
-            writer.say(
+            maker.emit(EnvironmentFailed(error_message="no device", terminated_at=self.now))
+            writer.emit(
                 RolloutFailed(
                     error_type="environment",
                     error_message="no device",
@@ -163,24 +163,24 @@ class RolloutTelling(Telling):
                 )
             )
             return None
-        maker.say(EnvironmentStarted(gbox_id=f"sim-{index}", started_at=self.now))
-        writer.say(RolloutAgentInitialized(env_creation_time_s=0.125))
-        writer.say(RolloutStarted(agent_init_time_s=0.25, task_started_at=self.now))
+        maker.emit(EnvironmentStarted(gbox_id=f"sim-{index}", started_at=self.now))
+        writer.emit(RolloutAgentInitialized(env_creation_time_s=0.125))
+        writer.emit(RolloutStarted(agent_init_time_s=0.25, task_started_at=self.now))
         killed_at = self.random.randrange(self.shape.turns) if self.happens(0.08) else None
         for turn in range(1, self.shape.turns + 1):
             if killed_at == turn:
-                # Its process died; whoever resumed closes it.
+                # Its process died; the resuming one closes it.
                 for stream_writer in (writer, maker):
                     stream_writer.take_over()
-                writer.say(RolloutCancelled(reason="its process died", ended_at=self.now))
-                maker.say(
+                writer.emit(RolloutCancelled(reason="its process died", ended_at=self.now))
+                maker.emit(
                     EnvironmentTerminated(terminated_at=self.now, status_message="its process died")
                 )
                 return None
-            writer.say(self._turn(turn))
+            writer.emit(self._turn(turn))
         reward = float(self.random.random() < 0.5)
-        writer.say(RolloutPhaseEntered(current_phase="validation", progress_percent=95.0))
-        writer.say(
+        writer.emit(RolloutPhaseEntered(current_phase="validation", progress_percent=95.0))
+        writer.emit(
             ValidationRecorded(
                 rollout_id=owner,
                 validator_id=self.validators[task],
@@ -193,8 +193,8 @@ class RolloutTelling(Telling):
                 details={"shell": "settings get global wifi_on\n1"},
             )
         )
-        writer.say(self._finished(reward))
-        maker.say(EnvironmentTerminated(terminated_at=self.now))
+        writer.emit(self._finished(reward))
+        maker.emit(EnvironmentTerminated(terminated_at=self.now))
         return reward
 
     def _turn(self, number: int) -> TurnTaken:
