@@ -39,8 +39,8 @@ def _report(result: "Redriven", *, as_json: bool) -> None:
         click.echo(json.dumps(result._asdict()))
     else:
         click.echo(
-            f"{result.streams} streams tried: {result.events} events applied, {result.still_parked}"
-            " records still parked"
+            f"streams tried: {result.streams}, events applied: {result.events}, records still"
+            f" parked: {result.still_parked}"
         )
 
 
@@ -64,16 +64,20 @@ def list_command(*, held_as: str | None, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([_json(summary) for summary in summaries]))
         return
+    by_stream: dict[str, list[HeldSummary]] = {}
     for summary in summaries:
-        what = (
-            f"{summary.type} {summary.epoch}/{summary.sequence}" if summary.type else "unreadable"
-        )
-        click.echo(
-            f"{summary.id}  {summary.held_as}  {summary.stream or '(no stream)'}  {what}:"
-            f" {summary.reason}"
-        )
+        by_stream.setdefault(summary.stream or "(no stream)", []).append(summary)
+    for stream, held in by_stream.items():
+        click.echo(stream)
+        for summary in held:
+            name = (
+                f"{summary.type} {summary.epoch}/{summary.sequence}"
+                if summary.type
+                else "unreadable"
+            )
+            click.echo(f"  {summary.held_as}  {summary.id}  {name}: {summary.reason}")
     if not summaries:
-        click.echo("nothing is held", err=True)
+        click.echo("no records are held", err=True)
 
 
 @command.command()

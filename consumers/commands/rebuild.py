@@ -126,6 +126,7 @@ def _build_into(
 
 def _print(report: "RebuildReport", *, check: bool, as_json: bool) -> None:
     from consumers.rebuild.until import format_positions
+    from consumers.tables import SCHEMA
 
     positions = format_positions(report.positions)
     if as_json:
@@ -136,11 +137,14 @@ def _print(report: "RebuildReport", *, check: bool, as_json: bool) -> None:
         click.echo(json.dumps(summary))
         return
     num_rows = sum(report.tables.values())
-    lines = (
-        f"{report.events} events, {num_rows} rows in {report.seconds:.1f} s",
-        f"positions: {positions}",
-        "nothing was changed" if check else f"the tables are in the schema {report.schema}",
-    )
+    lines = [f"{report.events} events, {num_rows} rows in {report.seconds:.1f} s"]
+    if check:
+        outcome = "equal to" if report.equal else "different from"
+        lines.append(f"the tables are {outcome} what the log gives; nothing was changed")
+    else:
+        lines.append(f"the tables are in the schema {report.schema}")
+    if report.schema != SCHEMA:
+        lines.append(f"positions for --until: {positions}")
     click.echo("\n".join(lines), err=True)
 
 

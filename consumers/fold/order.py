@@ -74,7 +74,7 @@ class Order:
         if stream.abandoned:
             return
         if stream.parked_since is not None:
-            self._hold(parsed, "parked", "behind", "parked behind an earlier record of its stream")
+            self._hold(parsed, "parked", "behind", "behind a parked record of its stream")
             return
         envelope = parsed.envelope
         if envelope is None:

@@ -52,7 +52,7 @@ def _within(positions: Positions, reader: LogReader) -> Positions:
 
 
 def format_positions(positions: Positions) -> str:
-    """The text that `parse_until` reads back."""
+    """The text that `parse_until` reads back; a missing partition means 0."""
     return ",".join(
-        f"{at.topic}/{at.partition}={offset}" for at, offset in sorted(positions.items())
+        f"{at.topic}/{at.partition}={offset}" for at, offset in sorted(positions.items()) if offset
     )

@@ -22,7 +22,7 @@ from schemas.training import TrainingProgressed
 from schemas.turn import Sampling, TokenRecord, TurnTaken
 from tests.bench.meter import percentile
 from tests.reference_fold.histories import history
-from tests.reference_fold.telling import Shape
+from tests.reference_fold.writers import Shape
 
 PROMPT_TOKENS, COMPLETION_TOKENS = 2_000, 200
 
