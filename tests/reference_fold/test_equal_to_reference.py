@@ -138,17 +138,17 @@ def test_turns_of_the_first_version_have_the_rows_of_the_reference(
     migrated_url: str, connection: Connection
 ) -> None:
     random = Random(1)
-    said = history("run", 1, Shape(turns=3, has_trouble=False))
+    events = history("run", 1, Shape(turns=3, has_trouble=False))
     for _ in range(40):
-        come_from_older_code(said, random)
+        come_from_older_code(events, random)
     versions = [
         one.value.split(b"urn:cua:cua.rollout.turn_taken:")[1][:1]
-        for one in said
+        for one in events
         if b"urn:cua:cua.rollout.turn_taken:" in one.value
     ]
     assert set(versions) == {b"1", b"2"}
     log = MemoryLog()
-    for one in said:
+    for one in events:
         log.append(one.subject, one.value)
 
     project_in_pieces(connection, log, random)

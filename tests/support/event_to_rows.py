@@ -25,7 +25,7 @@ from schemas.ids import uuid7
 from schemas.installation import read_installation
 from schemas.wire import encode
 from tests.reference_fold.reference import TABLES
-from tests.reference_fold.telling import Said
+from tests.reference_fold.writers import LoggedEvent
 from tests.support.example_run import TRAINING
 from tests.support.logs import write_local_log
 
@@ -135,7 +135,7 @@ class EventToRows:
         assert (rebuilt["equal"], rebuilt["swapped"]) == (True, True)
         assert self._rows() == after, "the rebuilt tables have other rows"
 
-    def _append_and_project(self, records: list[Said]) -> None:
+    def _append_and_project(self, records: list[LoggedEvent]) -> None:
         installation = read_installation(os.environ)
         write_local_log(installation.local_log_path, records)
         reader = open_reader(installation)
@@ -165,7 +165,7 @@ class EventToRows:
         return json.loads(result.stdout)
 
 
-def _records(events: list[tuple[str, Payload]]) -> list[Said]:
+def _records(events: list[tuple[str, Payload]]) -> list[LoggedEvent]:
     """The events as the log has them: numbered per stream, a second apart, the last one at NOW."""
     end = datetime.fromisoformat(NOW).astimezone(UTC)
     sequences: Counter[str] = Counter()
@@ -183,7 +183,7 @@ def _records(events: list[tuple[str, Payload]]) -> list[Said]:
             sequence=sequences[subject],
             training_id=UUID(TRAINING),
         )
-        records.append(Said(subject, value))
+        records.append(LoggedEvent(subject, value))
     return records
 
 
