@@ -1,6 +1,4 @@
-"""Where screenshots and other large payloads go.
-
-Named by their sha256, so that writing one twice is writing it once.
+"""Stores for screenshots and other large payloads, named by their sha256: writes are idempotent.
 
 `FolderBlobs` for a folder of this machine (synced), `RemoteBlobs` for any fsspec URL. Neither knows
 which events name a blob.
@@ -33,13 +31,10 @@ class FolderBlobs:
         return self._folder
 
     def put_many(self, contents: Mapping[str, bytes]) -> None:
-        """Write what is missing, ref -> bytes; on return every one is synced.
-
-        OSError when the disk refuses.
-        """
+        """Write the missing ones of ref -> bytes; on return all are synced. OSError."""
         pending: list[tuple[Path, Path]] = []
-        # The names are synced too: the folder of each blob, and those above it, which may be new.
-        # Of a blob that is there already as well: another process may have named it a moment ago.
+        # Synced for the names: the folder of each blob and those above it, which may be new. Also
+        # for a blob that exists: another process may have renamed it into place a moment ago.
         folders: set[Path] = set()
         for ref, content in contents.items():
             path = self._folder / blob_path(ref)
@@ -59,29 +54,26 @@ class FolderBlobs:
             sync_folder(folder)
 
     def exists(self, ref: str) -> bool:
-        """Whether it is there."""
+        """Whether the store has it."""
         return (self._folder / blob_path(ref)).exists()
 
     def get(self, ref: str) -> bytes:
-        """The bytes, checked against their name; NotFoundError."""
+        """The content, checked against its hash. Raises NotFoundError."""
         try:
             content = (self._folder / blob_path(ref)).read_bytes()
         except FileNotFoundError:
             message = (
-                f"no blob {ref} in {self._folder}; was CUA_BLOBS another one when it was written?"
+                f"no blob {ref} in {self._folder}; was CUA_BLOBS different when it was written?"
             )
             raise NotFoundError(message) from None
         return _checked(ref, content)
 
 
 class RemoteBlobs:
-    """Blobs behind an fsspec URL (s3, gs, sftp, memory ...).
-
-    Thread-safe as far as the file system is.
-    """
+    """Blobs behind an fsspec URL (s3, gs, sftp, memory ...). As thread-safe as its file system."""
 
     def __init__(self, url: str) -> None:
-        """UnreachableError when fsspec knows no such file system or cannot reach it."""
+        """Raises UnreachableError when fsspec has no such file system or cannot reach it."""
         import fsspec
 
         self._url = url.rstrip("/")
@@ -89,16 +81,13 @@ class RemoteBlobs:
             self._files, self._root = fsspec.core.url_to_fs(self._url)
         except (ValueError, ImportError, OSError) as error:
             message = (
-                f"the blob store {self._url} cannot be used: {error}. CUA_BLOBS is a folder or an"
-                " fsspec URL"
+                f"the blob store {self._url} cannot be used: {error}. Set CUA_BLOBS to a folder or"
+                " an fsspec URL"
             )
             raise UnreachableError(message) from error
 
     def put_many(self, contents: Mapping[str, bytes]) -> None:
-        """Upload what is missing; on return the store has all of them.
-
-        UnreachableError: try again.
-        """
+        """Upload the missing ones of ref -> bytes. After UnreachableError try again."""
         try:
             for ref, content in contents.items():
                 path = f"{self._root}/{blob_path(ref)}"
@@ -110,23 +99,21 @@ class RemoteBlobs:
             raise UnreachableError(message) from error
 
     def exists(self, ref: str) -> bool:
-        """Whether it is there."""
+        """Whether the store has it."""
         return bool(self._files.exists(f"{self._root}/{blob_path(ref)}"))
 
     def get(self, ref: str) -> bytes:
-        """The bytes, checked against their name; NotFoundError."""
+        """The content, checked against its hash. Raises NotFoundError."""
         try:
             content = bytes(self._files.cat_file(f"{self._root}/{blob_path(ref)}"))
         except FileNotFoundError:
-            message = (
-                f"no blob {ref} in {self._url}; was CUA_BLOBS another one when it was written?"
-            )
+            message = f"no blob {ref} in {self._url}; was CUA_BLOBS different when it was written?"
             raise NotFoundError(message) from None
         return _checked(ref, content)
 
 
 def local_folder(url: str) -> Path | None:
-    """The folder that CUA_BLOBS names; None when it names a remote store."""
+    """The folder CUA_BLOBS names; None for a remote store."""
     if "://" not in url:
         return Path(url).expanduser().absolute()
     parts = urlsplit(url)
@@ -134,7 +121,7 @@ def local_folder(url: str) -> Path | None:
 
 
 def open_blobs(url: str) -> FolderBlobs | RemoteBlobs:
-    """The store that CUA_BLOBS names."""
+    """The store CUA_BLOBS names."""
     folder = local_folder(url)
     return RemoteBlobs(url) if folder is None else FolderBlobs(folder)
 
@@ -142,8 +129,8 @@ def open_blobs(url: str) -> FolderBlobs | RemoteBlobs:
 def _checked(ref: str, content: bytes) -> bytes:
     if blob_ref(content) != ref:
         message = (
-            f"the bytes stored as {ref} have another hash: the store is damaged; remove that file"
-            " and restore it"
+            f"the content of {ref} does not match its hash: the store is damaged; remove that file"
+            " and restore it from a backup"
         )
         raise NotFoundError(message)
     return content

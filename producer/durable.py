@@ -1,16 +1,16 @@
-"""Writes that survive a power cut: contents and names reach the disk before the call returns."""
+"""Writes that survive a power cut: contents and names are on disk when the call returns."""
 
 import os
 from pathlib import Path
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the folder's names durable; without this a synced file can lose its name."""
+    """Make the folder's entries durable; without this a synced file can lose its name."""
     _sync(folder)
 
 
 def sync_files(folder: Path) -> None:
-    """Make the contents of every file directly in the folder durable, then their names."""
+    """Make every file directly in the folder durable, contents and names."""
     for path in folder.iterdir():
         if path.is_file():
             _sync(path)
@@ -18,7 +18,7 @@ def sync_files(folder: Path) -> None:
 
 
 def write_durably(path: Path, text: str) -> None:
-    """Replace a file whole: readers see the old contents or the new, also after a crash."""
+    """Replace a file atomically: readers see the old text or the new, also after a crash."""
     temporary = path.with_name(path.name + ".tmp")
     temporary.write_text(text, encoding="utf-8")
     _sync(temporary)

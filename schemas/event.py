@@ -1,4 +1,7 @@
-"""The envelope: CloudEvents 1.0 in structured JSON, with our extensions trainingid, epoch, sequence and continues."""
+"""The envelope: CloudEvents 1.0 in structured JSON.
+
+Our extensions are trainingid, epoch, sequence and continues.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +14,7 @@ from schemas.base import Payload
 
 
 class StreamPoint(NamedTuple):
-    """A place in a stream; ordered as the stream is."""
+    """A point in a stream; sorts in stream order."""
 
     epoch: int
     """From 1; a new writer opens the next."""
@@ -19,7 +22,7 @@ class StreamPoint(NamedTuple):
     """From 1 within the epoch, without gaps."""
 
     def __str__(self) -> str:
-        """As the `continues` extension has it: `2/17`."""
+        """As in the `continues` extension: `2/17`."""
         return f"{self.epoch}/{self.sequence}"
 
 
@@ -31,15 +34,12 @@ def parse_stream_point(text: str) -> StreamPoint:
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """Everything of an event but its payload's meaning.
-
-    Enough to keep a stream's order, whatever the payload is.
-    """
+    """An event with its payload not yet parsed: enough to keep a stream's order."""
 
     id: UUID
-    """UUIDv7, unique for ever."""
+    """UUIDv7."""
     source: str
-    """The writer: `//host/pid/start`; one per process start."""
+    """The writer: `//host/pid/start`; unique per emitter."""
     type: str
     version: int
     """Of the payload's schema."""
@@ -50,18 +50,18 @@ class Envelope:
     sequence: int
     training_id: UUID | None
     continues: StreamPoint | None
-    """On the first event of an epoch above 1: the stream's last point that its writer has read."""
+    """On the first event of an epoch above 1: the last point its writer has read."""
     data: dict[str, JsonValue]
-    """The payload as JSON, not yet checked."""
+    """The payload as JSON, not yet validated."""
 
     @property
     def point(self) -> StreamPoint:
-        """Where in its stream this stands."""
+        """Its point in the stream."""
         return StreamPoint(self.epoch, self.sequence)
 
 
 class Event(NamedTuple):
-    """An envelope and its payload, checked."""
+    """An envelope and its validated payload."""
 
     envelope: Envelope
     payload: Payload

@@ -1,6 +1,6 @@
-"""The rules of a stream, for every reader and writer: what comes next, what is a duplicate, a gap or fenced.
+"""The rules of a stream: which record is next, a duplicate, beyond a gap, or fenced.
 
-Pure state. The projector keeps it beside the rows; a resuming trainer computes it from the log. Both
+Pure state. The projector stores it with the rows; a resuming trainer computes it from the log. Both
 therefore agree on which records count.
 """
 
@@ -13,24 +13,24 @@ from schemas.event import Envelope, StreamPoint
 
 
 class RecordOrder(Enum):
-    """Where a record stands relative to what was read of its stream before."""
+    """A record's order relative to what was read of its stream before."""
 
     NEXT = "next"
     """Apply it."""
     DUPLICATE = "duplicate"
     """Already applied: ignore and count it."""
     GAP = "gap"
-    """A record before it is missing: it waits."""
+    """A record before it is missing: keep it until that arrives."""
     FENCED = "fenced"
-    """An older epoch, a foreign source or an invalid claim: refuse, keep and count it."""
+    """From an older epoch, another source or an invalid claim: refuse, keep and count it."""
 
 
 class Epoch(NamedTuple):
-    """What a new writer stamps its events with."""
+    """The epoch that a writer stamps on its events."""
 
     number: int
     continues: StreamPoint | None
-    """The last point before it, named by its first event; None in epoch 1."""
+    """The stream's last point before it, named by its first event; None in epoch 1."""
 
 
 @dataclass(slots=True)
@@ -53,7 +53,7 @@ class StreamPosition:
         return StreamPoint(self.epoch, self.sequence)
 
     def classify(self, envelope: Envelope) -> RecordOrder:
-        """Order of this record. Changes nothing."""
+        """This record's order. Changes nothing."""
         epoch, sequence = envelope.epoch, envelope.sequence
         if (epoch, envelope.source) in self.refused:
             return RecordOrder.FENCED
@@ -89,12 +89,12 @@ class StreamPosition:
         self.sequence = envelope.sequence
 
     def refuse(self, envelope: Envelope) -> None:
-        """Remember a fenced claim, so that its writer's later records are fenced and do not wait."""
+        """Remember a fenced claim: its writer's later records are then fenced, not a gap."""
         if envelope.sequence == 1 and envelope.epoch > self.epoch:
             self.refused.add((envelope.epoch, envelope.source))
 
     def skip_gap(self, envelope: Envelope) -> None:
-        """Give up the records missing before this one; `classify` then calls it NEXT."""
+        """Give up the records missing before a GAP record; `classify` then calls it NEXT."""
         is_claim = envelope.sequence == 1 and envelope.continues is not None
         before = envelope.continues if is_claim else None
         epoch, sequence = before or (envelope.epoch, envelope.sequence - 1)
@@ -116,7 +116,7 @@ Waiting = TypeVar("Waiting")
 def first_released(
     position: StreamPosition, waiting: Iterable[Waiting], envelope_of: Callable[[Waiting], Envelope]
 ) -> Waiting | None:
-    """The first waiting record, in the stream's order, that no longer waits; None: all still do."""
+    """The first record in stream order that is no longer beyond a gap; None when all are."""
     envelopes = ((record, envelope_of(record)) for record in waiting)
     for record, envelope in sorted(envelopes, key=lambda pair: (pair[1].epoch, pair[1].sequence)):
         if position.classify(envelope) is not RecordOrder.GAP:

@@ -1,10 +1,11 @@
 """`Emitter`: opens streams and hands their events to the log.
 
-Knows no partition, no socket and no file; those are the log's.
+Knows no partition, no socket and no file; those belong to the log.
 """
 
 import contextlib
 import os
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from types import TracebackType
@@ -19,7 +20,7 @@ from producer.errors import CuaTrainError
 from producer.log.event_log import EventLog, staging_blobs
 from producer.log.stream_history import StreamHistory
 from schemas.blobs import blob_ref
-from schemas.catalogue import topic_of
+from schemas.event import StreamPoint
 from schemas.installation import Installation, read_installation
 
 BUFFER_BYTES = 32 << 20
@@ -43,23 +44,21 @@ class Emitter:
         log: EventLog,
         blobs: FolderBlobs,
         *,
-        topic_prefix: str = "cua.",
         clock: Callable[[], datetime] = now_utc,
         buffer_bytes: int = BUFFER_BYTES,
     ) -> None:
         """Prefer `Emitter.open`."""
         self.log = log
         """For reading streams back and for waiting until events are where others read them."""
-        self._clock = clock
         self._source = new_source(clock())
         self._streams: dict[str, StreamWriter] = {}
-        self._closed_streams: set[int] = set()
+        self._closed_streams: dict[int, StreamPoint] = {}
         self._is_closed = False
         self._buffer = GroupCommitBuffer(
             log.local.append, blobs.put_many, buffer_bytes=buffer_bytes, on_commit=log.notify
         )
         self._context = EmitContext(
-            self._buffer, clock, self._source, topic_prefix, os.getpid(), self._on_stream_closed
+            self._buffer, clock, self._source, log.topic_prefix, self._on_stream_closed
         )
 
     @classmethod
@@ -72,16 +71,11 @@ class Emitter:
     ) -> Self:
         """An emitter into an installation's log; None: the one the environment describes.
 
-        LogBrokenError, UnreachableError.
+        Raises LogBrokenError, and UnreachableError for a blob store that cannot be used.
         """
         installation = installation or read_installation(os.environ)
-        return cls(
-            EventLog.open(installation),
-            staging_blobs(installation),
-            topic_prefix=installation.topic_prefix,
-            clock=clock,
-            buffer_bytes=buffer_bytes,
-        )
+        log = EventLog.open(installation)
+        return cls(log, staging_blobs(installation), clock=clock, buffer_bytes=buffer_bytes)
 
     @property
     def source(self) -> str:
@@ -98,26 +92,41 @@ class Emitter:
         """The writer of a stream; the same one at every call while it is open.
 
         `history`: the stream as another writer left it; the next event opens the epoch after it.
-        `training_id`: stamped on the events; a training's own stream needs none. ValueError for a
-        stream that was closed, or with `history` one that this emitter has already written.
+        `training_id`: stamped on the events; a training's own stream needs none. Raises ValueError
+        for another `training_id` than the open writer's, for a closed stream without `history`, and
+        for a `history` that lacks events of this emitter.
         """
         with self._buffer.lock:
             known = self._streams.get(subject)
-            if history is None and known is not None:
+            if known is not None:
+                self._check_same(known, history, training_id)
                 return known
-            if history is None and hash(subject) in self._closed_streams:
-                message = f"{subject} was closed; an event after that would count as a duplicate"
-                raise ValueError(message)
-            if known is not None and known.num_emitted:
-                message = f"{subject} is already being written by this emitter"
-                raise ValueError(message)
-            topic = topic_of(subject, self._context.topic_prefix)
-            writer = StreamWriter(
-                self._context, subject, topic, training_id=training_id, history=history
-            )
-            self._closed_streams.discard(hash(subject))
+            self._check_reopening(subject, history)
+            writer = StreamWriter(self._context, subject, training_id=training_id, history=history)
             self._streams[subject] = writer
             return writer
+
+    @staticmethod
+    def _check_same(
+        known: StreamWriter, history: StreamHistory | None, training_id: UUID | None
+    ) -> None:
+        if history is not None:
+            message = f"{known.subject} is already being written by this emitter; close it first"
+            raise ValueError(message)
+        if training_id not in {None, known.training_id}:
+            message = f"{known.subject} is open for training {known.training_id}, not {training_id}"
+            raise ValueError(message)
+
+    def _check_reopening(self, subject: str, history: StreamHistory | None) -> None:
+        last = self._closed_streams.get(hash(subject))
+        if last is None:
+            return
+        if history is None:
+            message = f"{subject} was closed; an event after that would count as a duplicate"
+            raise ValueError(message)
+        if history.position.point < last:
+            message = f"{subject} was read back before this emitter appended {last}; read it again"
+            raise ValueError(message)
 
     def put_blob(self, content: bytes, ref: str | None = None) -> str:
         """Store a payload under its hash, durable before any event emitted after this; its ref.
@@ -126,6 +135,7 @@ class Emitter:
         """
         ref = ref or blob_ref(content)
         buffer = self._buffer
+        buffer.check_process()
         with buffer.lock:
             buffer.wait_for_room()
             if not buffer.knows_blob(ref):
@@ -140,22 +150,24 @@ class Emitter:
         """Write and ship what is buffered, stop the threads; how many records are not shipped.
 
         Waits up to `timeout_s` for the disk and as long again for shipping. Unshipped records stay
-        in the local log for the next process. LogBrokenError when something could not be written;
-        the emitter is closed all the same.
+        in the local log for the next process. Raises LogBrokenError or TimeoutError when something
+        could not be written; the emitter is closed all the same.
         """
         if self._is_closed:
             return 0
         self._is_closed = True
+        deadline = time.monotonic() + timeout_s
+        is_written = False
         try:
             self._buffer.flush(timeout_s)
         finally:
-            num_left = self._close_log(timeout_s)
+            try:
+                is_written = self._buffer.stop(max(0.0, deadline - time.monotonic()))
+            finally:
+                # A write that hangs keeps its file; closing that would wait for it.
+                ship_s = timeout_s if is_written else 0.0
+                num_left = self.log.close(ship_s, keep_file=not is_written)
         return num_left
-
-    def _close_log(self, timeout_s: float) -> int:
-        is_written = self._buffer.stop(timeout_s)
-        # A thread that still writes keeps its file.
-        return self.log.close(timeout_s) if is_written else 0
 
     def __enter__(self) -> Self:
         return self
@@ -172,6 +184,5 @@ class Emitter:
 
     def _on_stream_closed(self, writer: StreamWriter) -> None:
         """With the buffer's lock held."""
-        if self._streams.get(writer.subject) is writer:
-            del self._streams[writer.subject]
-            self._closed_streams.add(hash(writer.subject))
+        del self._streams[writer.subject]
+        self._closed_streams[hash(writer.subject)] = writer.point

@@ -1,9 +1,10 @@
-"""The emitter's background thread: makes buffered records durable, blobs first, one commit per batch.
+"""Group commit: a background thread makes buffered records durable, blobs first.
 
 Owns the bounded buffer between the caller's thread and the disk. Knows no streams and no payloads.
 """
 
 import logging
+import os
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
@@ -15,28 +16,29 @@ from producer.log.writer import Record
 logger = logging.getLogger(__name__)
 
 BATCH_BYTES = 8 << 20
-"""Of one commit at most, so that acknowledgements keep coming while a full buffer is worked off."""
+"""Limit of one commit, so that acknowledgements keep coming while a full buffer drains."""
 LINGER_S = 0.010
-"""How long the first record of a batch waits for company: at 1,000 events a second ten share one
-sync. Nobody who waits for an acknowledgement waits for this; asking ends it."""
+"""How long a batch waits for more records after its first: at 1,000 events/s ten share one sync.
+`wait` and `flush` cut it short."""
 KNOWN_BLOBS = 65536
-"""Refs remembered as written, about 10 MB; beyond that a look at the store decides."""
-CLOSED = "the emitter was closed; nothing more is recorded through it"
+"""Refs remembered as written, about 10 MB; older ones are looked up in the store again."""
+CLOSED = "the emitter was closed; open another one to record more"
 
 
 class Blob(NamedTuple):
-    """A payload to be stored before any record that follows it."""
+    """A payload, stored before any record queued after it."""
 
     ref: str
     content: bytes
 
 
 class GroupCommitBuffer:
-    """Bounded buffer and the thread that empties it. Thread-safe.
+    """Bounded buffer and the thread that drains it. Thread-safe; not usable in a forked child.
 
-    `put` waits for no I/O. `wait_for_room` blocks while the buffer is full, with one warning. After
-    a failure nothing more is written: `wait_for_room`, `wait` and `flush` raise the same
-    LogBrokenError for everything that was not acknowledged before. `stop` is idempotent.
+    `put` waits for no I/O. `wait_for_room` blocks while the buffer is full and logs one warning.
+    After a failure nothing more is written: `wait_for_room`, `wait` and `flush` raise the same
+    LogBrokenError for everything not yet acknowledged. What was put before `stop` is written;
+    nothing can be put after it. `stop` is idempotent.
     """
 
     def __init__(
@@ -48,15 +50,16 @@ class GroupCommitBuffer:
         on_commit: Callable[[], None],
         linger_s: float = LINGER_S,
     ) -> None:
-        """`append` and `put_blobs` return once everything is durable. `on_commit`: after each."""
+        """`append` and `put_blobs` are durable on return; `on_commit` runs after each commit."""
         self._append = append
         self._put_blobs = put_blobs
         self._limit = buffer_bytes
         self._on_commit = on_commit
         self._linger_s = linger_s
         self.lock = threading.Lock()
-        """Guards everything here. A StreamWriter holds it while it stamps an event, so that sequence
-        numbers and queue order agree."""
+        """Guards everything here. A StreamWriter holds it while it stamps an event, so that
+        sequence numbers and queue order agree."""
+        self._pid = os.getpid()
         self._work = threading.Condition(self.lock)
         self._progress = threading.Condition(self.lock)
         self._urgent = threading.Event()
@@ -72,30 +75,41 @@ class GroupCommitBuffer:
         self._thread = threading.Thread(target=self._run, name="cua-emitter", daemon=True)
         self._thread.start()
 
+    def check_process(self) -> None:
+        """Call before taking the lock. RuntimeError in a forked child, where no thread drains."""
+        if os.getpid() != self._pid:
+            message = "this emitter belongs to the parent process; open another one after the fork"
+            raise RuntimeError(message)
+
     def wait_for_room(self) -> None:
         """With the lock held: return once the buffer has room.
 
-        LogBrokenError after a failure or `stop`.
+        Raises LogBrokenError after a failure or `stop`.
         """
-        if self._failure is not None:
-            raise self._failure
-        if self._is_stopping:
-            raise LogBrokenError(CLOSED)
+        self._check_open()
         if self._buffered < self._limit:
             return
         if not self._has_warned:
             self._has_warned = True
             logger.warning(
-                "the disk is slower than the events come: %d MiB are waiting; emit now waits too",
+                "the disk cannot keep up: %d MiB of events are buffered; emit waits for room now",
                 self._buffered >> 20,
             )
         self._urgent.set()
-        self._progress.wait_for(lambda: self._buffered < self._limit or self._failure is not None)
+        self._progress.wait_for(
+            lambda: self._buffered < self._limit or self._failure is not None or self._is_stopping
+        )
+        # Once stopping, the thread may have seen an empty queue and ended.
+        self._check_open()
+
+    def _check_open(self) -> None:
         if self._failure is not None:
             raise self._failure
+        if self._is_stopping:
+            raise LogBrokenError(CLOSED)
 
     def put(self, item: Record | Blob, size: int) -> int:
-        """With the lock held and room there: hand over; its number, for `wait`."""
+        """With the lock held, after `wait_for_room`: enqueue; returns the number to `wait` for."""
         self._queue.append((item, size))
         self._buffered += size
         self._accepted += 1
@@ -105,7 +119,7 @@ class GroupCommitBuffer:
         return self._accepted
 
     def knows_blob(self, ref: str) -> bool:
-        """With the lock held: whether this blob was put before (it is stored, or before us in the queue); remembers it."""
+        """With the lock held: whether this blob is stored or queued; remembers it."""
         if ref in self._known_blobs:
             self._known_blobs.move_to_end(ref)
             return True
@@ -115,13 +129,13 @@ class GroupCommitBuffer:
         return False
 
     def is_done(self, number: int) -> bool:
-        """Whether that item is durable."""
+        """Whether item `number` is durable."""
         return self._committed >= number
 
     def wait(self, number: int, timeout_s: float | None) -> None:
-        """Return once that item is durable.
+        """Return once item `number` is durable.
 
-        LogBrokenError when it will never be, TimeoutError after `timeout_s`.
+        Raises LogBrokenError when it never will be, TimeoutError after `timeout_s`.
         """
         if self._committed >= number:
             return
@@ -134,11 +148,11 @@ class GroupCommitBuffer:
                 return
             if self._failure is not None:
                 raise self._failure
-        message = f"the log did not acknowledge within {timeout_s} s; it is still trying"
+        message = f"the local log did not acknowledge within {timeout_s:g} s; it is still trying"
         raise TimeoutError(message)
 
     def flush(self, timeout_s: float | None) -> None:
-        """Return once everything that was put before is durable; raises as `wait`."""
+        """Return once everything put before is durable. Raises as `wait`."""
         with self.lock:
             number = self._accepted
             if self._failure is not None:
@@ -146,28 +160,31 @@ class GroupCommitBuffer:
         self.wait(number, timeout_s)
 
     def stop(self, timeout_s: float | None) -> bool:
-        """Write what is there and end the thread; whether it ended in time. Further puts raise."""
+        """Write what is buffered and end the thread; whether it ended within `timeout_s`."""
         with self.lock:
             self._is_stopping = True
             self._urgent.set()
             self._work.notify()
+            # Threads waiting for room raise now; what they would put could miss the last batch.
+            self._progress.notify_all()
         self._thread.join(timeout_s)
         with self.lock:
             if self._failure is None:
                 self._failure = LogBrokenError(CLOSED)
+            # A thread that hangs in a write never acknowledges.
+            self._progress.notify_all()
         return not self._thread.is_alive()
 
     def _run(self) -> None:
         while (batch := self._next_batch()) is not None:
             try:
                 self._commit([item for item, _ in batch])
-            except Exception as error:  # noqa: BLE001  # the thread's boundary: whatever went wrong, acknowledgements must raise it
-                failure = (
-                    error
-                    if isinstance(error, CuaTrainError)
-                    else LogBrokenError(f"the log broke: {type(error).__name__}: {error}")
-                )
-                self._end_with(failure)
+            except CuaTrainError as error:
+                self._end_with(error)
+                return
+            except Exception as error:  # noqa: BLE001  # the thread's boundary
+                # Whatever went wrong, acknowledgements must raise it.
+                self._end_with(LogBrokenError(f"the log broke: {type(error).__name__}: {error}"))
                 return
             with self.lock:
                 self._committed += len(batch)
@@ -176,7 +193,7 @@ class GroupCommitBuffer:
             self._on_commit()
 
     def _next_batch(self) -> list[tuple[Record | Blob, int]] | None:
-        """Wait for something to write; None once stopping and empty."""
+        """Wait for items; None once stopping and drained."""
         with self.lock:
             while not self._queue:
                 if self._is_stopping:
@@ -203,8 +220,8 @@ class GroupCommitBuffer:
                 self._put_blobs(blobs)
             except OSError as error:
                 message = (
-                    f"a screenshot or other payload cannot be stored: {error}. Make room there and"
-                    " run the same command again"
+                    f"a screenshot or other payload cannot be stored: {error}. Make room on that"
+                    " disk and run the same command again"
                 )
                 raise LogBrokenError(message) from error
         self._append([item for item in items if isinstance(item, Record)])

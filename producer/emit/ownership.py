@@ -1,4 +1,4 @@
-"""One writer per stream, proven by the log and not by clocks: claiming a stream, and noticing its loss.
+"""One writer per stream, proven by the log, not by clocks: claiming one, and noticing its loss.
 
 A claim is the first event of an epoch. It is valid only if it continues the stream's last record
 before it in the log and was appended first; so a claimant reads the stream back and checks whose
@@ -38,7 +38,7 @@ def check_owner(emitter: Emitter, history: StreamHistory) -> None:
 
 
 class OwnershipMonitor:
-    """Checks now and then whether a claimed stream is still ours, reading only what was added.
+    """Checks whether a claimed stream is still ours, reading only what was added since.
 
     For one thread at a time.
     """
@@ -46,14 +46,14 @@ class OwnershipMonitor:
     def __init__(
         self, emitter: Emitter, history: StreamHistory, ends: Mapping[TopicPartition, int]
     ) -> None:
-        """`history`: read back after the claim; `ends`: the log's, from before that reading."""
+        """`history`: read back after the claim; `ends`: the log's ends before that."""
         self._emitter = emitter
         self._history = history
         self._since = dict(ends)
 
     def check(self) -> None:
-        """ClaimLostError after another writer's valid claim. UnreachableError: unknown for now."""
-        # Read before the stream, so that nothing unread lies before them.
+        """Raises ClaimLostError after another writer's claim, UnreachableError when unknown."""
+        # The ends first: a record appended between the two calls is then read twice, not never.
         ends = self._emitter.log.ends()
         self._emitter.log.read_on(self._history, self._since)
         self._since = ends
@@ -80,9 +80,9 @@ def claim(
     """Open the next epoch of a stream with `first`; returns once the log confirms that it is ours.
 
     `history`: the stream as just read back (empty for a new one); `since`: offsets at or before its
-    first record. ClaimLostError when another writer was first or still writes: everything this
-    emitter appends to the stream is fenced from then on. UnreachableError when the log did not take
-    the claim within `timeout_s`.
+    first record. Raises ClaimLostError when another writer was first or still writes; this
+    emitter's source may stay refused, so try again with another emitter and a history read anew.
+    Raises UnreachableError when the log did not confirm the claim within `timeout_s`.
     """
     ends = emitter.log.lower_bounds()
     stream = emitter.stream(history.subject, history, training_id=training_id)
@@ -90,5 +90,9 @@ def claim(
     emitter.flush(timeout_s)
     emitter.log.wait_shipped(timeout_s)
     after = emitter.log.read_back(history.subject, since, timeout_s=timeout_s)
-    check_owner(emitter, after)
+    try:
+        check_owner(emitter, after)
+    except ClaimLostError:
+        stream.close()  # what is emitted on it from now on would be fenced
+        raise
     return Claim(stream, OwnershipMonitor(emitter, after, ends))

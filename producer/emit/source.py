@@ -1,4 +1,4 @@
-"""The name of a writer, `//host/pid/start`: one per process start, never the same twice."""
+"""The name of a writer, `//host/pid/start`: unique per emitter."""
 
 import os
 import re
@@ -8,11 +8,9 @@ from datetime import datetime
 
 
 def new_source(now: datetime) -> str:
-    """A new name. Host and pid are for people.
+    """A new name, of letters, digits and `/._-` only: it needs no escaping in JSON.
 
-    The time and 32 random bits make it unique (containers share hosts and pids).
-
-    Only letters, digits and `/._-` occur, so that it needs no escaping in JSON.
+    Host and pid are for people; containers share them, so time and 32 random bits make it unique.
     """
     host = re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname()) or "host"
     return f"//{host}/{os.getpid()}/{now:%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"

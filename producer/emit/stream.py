@@ -1,10 +1,9 @@
-"""One stream as its writer sees it: epoch, next sequence number, and the status of its entities.
+"""One stream as its writer sees it: epoch, next sequence number, status of its entities.
 
 The only place that keeps an entity's status on the producing side.
 """
 
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -13,7 +12,8 @@ from producer.emit.group_commit import GroupCommitBuffer
 from producer.log.stream_history import StreamHistory
 from producer.log.writer import Record
 from schemas.base import Payload
-from schemas.catalogue import entity_of, stream_kind, stream_owner
+from schemas.catalogue import entity_of, stream_kind, stream_owner, topic_of
+from schemas.event import StreamPoint
 from schemas.ids import uuid7_text
 from schemas.status import IllegalTransitionError, has_reached, next_status
 from schemas.streams import Epoch
@@ -21,7 +21,7 @@ from schemas.training import TrainingResumed
 from schemas.wire import encode
 
 RECORD_OVERHEAD_BYTES = 500
-"""Of a buffered record beside its value (tuples, key, list slots); counts towards the bound."""
+"""What a buffered record costs besides its value; counts towards the buffer's limit."""
 
 Entity = tuple[str, UUID]
 """(table, id)."""
@@ -54,15 +54,15 @@ class EmitContext(NamedTuple):
     source: str
     """The writer: `//host/pid/start`."""
     topic_prefix: str
-    pid: int
     on_close: Callable[["StreamWriter"], None]
+    """Called with the buffer's lock held."""
 
 
 class StreamWriter:
     """The one writer of one stream; made by `Emitter.stream`. Thread-safe.
 
-    `emit` waits for no I/O, except for room while the emitter's bounded buffer is full. `close` is
-    idempotent.
+    `emit` and `ensure` wait for no I/O, except for room while the emitter's buffer is full. An
+    event that raises is not appended and uses up no sequence number. `close` is idempotent.
     """
 
     __slots__ = (
@@ -80,7 +80,6 @@ class StreamWriter:
         self,
         context: EmitContext,
         subject: str,
-        topic: str,
         *,
         training_id: UUID | None,
         history: StreamHistory | None,
@@ -92,21 +91,18 @@ class StreamWriter:
         self.training_id = stream_owner(subject) if is_training else training_id
         """The training the events belong to; None for an evaluation of no training."""
         self._context = context
-        self._topic = topic
+        self._topic = topic_of(subject, context.topic_prefix)
         self._epoch = Epoch(1, None) if history is None else history.position.next_epoch()
         self._sequence = 0
         self._statuses: dict[Entity, str] = {} if history is None else dict(history.statuses)
         self._is_closed = False
 
     @property
-    def num_emitted(self) -> int:
-        """Events emitted through this writer."""
-        return self._sequence
-
-    @property
-    def statuses(self) -> Mapping[Entity, str]:
-        """(table, id) -> status of every entity of this stream."""
-        return self._statuses
+    def point(self) -> StreamPoint:
+        """Of the last event emitted; before the first, what that one continues."""
+        if self._sequence == 0:
+            return self._epoch.continues or StreamPoint(0, 0)
+        return StreamPoint(self._epoch.number, self._sequence)
 
     def status(self, entity: Entity) -> str | None:
         """Current status of an entity of this stream; None when it was never created."""
@@ -115,49 +111,28 @@ class StreamWriter:
     def emit(self, payload: Payload) -> Acknowledgement:
         """Append an event.
 
-        Raises IllegalTransitionError (nothing is appended), LogBrokenError after the log failed or
-        the emitter was closed, and ValueError on a closed stream.
+        Raises IllegalTransitionError, LogBrokenError after the log failed or the emitter was
+        closed, and ValueError on a closed stream.
         """
-        buffer, clock, source, _, pid, _ = self._context
+        buffer = self._context.buffer
+        buffer.check_process()
         with buffer.lock:
             buffer.wait_for_room()
-            self._check_usable(pid)
-            transition = self._transition(payload)
-            sequence = self._sequence + 1
-            now = clock()
-            value = encode(
-                payload,
-                id=uuid7_text(now),
-                source=source,
-                time=now,
-                subject=self.subject,
-                epoch=self._epoch.number,
-                sequence=sequence,
-                training_id=self.training_id,
-                continues=self._epoch.continues if sequence == 1 else None,
-            )
-            self._sequence = sequence
-            if transition is not None:
-                entity, status = transition
-                self._statuses[entity] = status
-            record = Record(self._topic, self.subject, value)
-            number = buffer.put(record, len(value) + RECORD_OVERHEAD_BYTES)
-        return Acknowledgement(buffer, number)
+            return self._append(payload)
 
     def ensure(self, payload: Payload) -> None:
         """Emit, unless the entity has reached that status already. For continuing a stream.
 
-        An event that creates an existing entity or restates a passed status is skipped; one that
-        changes no status is emitted. IllegalTransitionError for a status that cannot be reached.
+        Skips an event that creates an existing entity or restates a status already passed; emits
+        one that changes no status. Raises as `emit`; a status that can no longer be reached is an
+        IllegalTransitionError.
         """
-        entity = entity_of(self.subject, payload)
-        if entity is not None and payload.STATUS is not None:
-            current = self._statuses.get(entity)
-            if current is not None and (
-                payload.CREATES or has_reached(entity[0], current, payload.STATUS)
-            ):
-                return
-        self.emit(payload)
+        buffer = self._context.buffer
+        buffer.check_process()
+        with buffer.lock:
+            buffer.wait_for_room()
+            if not self._has_reached(payload):
+                self._append(payload)
 
     def close(self) -> None:
         """Free the memory of a stream that has ended. `emit` raises ValueError from then on."""
@@ -167,29 +142,61 @@ class StreamWriter:
                 self._statuses = {}
                 self._context.on_close(self)
 
-    def _check_usable(self, pid: int) -> None:
+    def _append(self, payload: Payload) -> Acknowledgement:
+        """With the buffer's lock held and room in it."""
         if self._is_closed:
             message = f"{self.subject} was closed; an event after that would count as a duplicate"
             raise ValueError(message)
-        if os.getpid() != pid:
-            message = "this emitter belongs to the parent process; open one after the fork"
-            raise RuntimeError(message)
+        buffer, clock, source, _, _ = self._context
+        transition = self._transition(payload)
+        sequence = self._sequence + 1
+        now = clock()
+        value = encode(
+            payload,
+            id=uuid7_text(now),
+            source=source,
+            time=now,
+            subject=self.subject,
+            epoch=self._epoch.number,
+            sequence=sequence,
+            training_id=self.training_id,
+            continues=self._epoch.continues if sequence == 1 else None,
+        )
+        self._sequence = sequence
+        if transition is not None:
+            entity, status = transition
+            self._statuses[entity] = status
+        record = Record(self._topic, self.subject, value)
+        return Acknowledgement(buffer, buffer.put(record, len(value) + RECORD_OVERHEAD_BYTES))
+
+    def _has_reached(self, payload: Payload) -> bool:
+        entity = entity_of(self.subject, payload)
+        if entity is None or payload.STATUS is None:
+            return False
+        current = self._statuses.get(entity)
+        if current is None:
+            return False
+        return payload.CREATES or has_reached(entity[0], current, payload.STATUS)
 
     def _transition(self, payload: Payload) -> tuple[Entity, str] | None:
-        """(entity, new status); None when the status does not change. IllegalTransitionError."""
+        """(entity, new status), None when the status does not change. IllegalTransitionError."""
         entity = entity_of(self.subject, payload)
         if entity is None:
             return None
+        table, entity_id = entity
         current, status = self._statuses.get(entity), payload.STATUS
         if status is None:
             if current is None:
-                message = f"{payload.TYPE} on {self.subject}: {entity[0]} {entity[1]} was not created in this stream"
+                message = (
+                    f"{payload.TYPE} on {self.subject}: {table} {entity_id} was not created in this"
+                    " stream"
+                )
                 raise IllegalTransitionError(message)
             return None
         is_resume = isinstance(payload, TrainingResumed)
         try:
             changes = next_status(
-                entity[0], current, status, creates=payload.CREATES, resumes=is_resume
+                table, current, status, creates=payload.CREATES, resumes=is_resume
             )
         except IllegalTransitionError as error:
             message = f"{payload.TYPE} on {self.subject}: {error}"

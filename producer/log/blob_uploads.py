@@ -1,7 +1,4 @@
-"""Brings blobs into a remote store before the events that name them are shipped.
-
-Knows where blobs wait, not what is in them.
-"""
+"""Uploads blobs to a remote store before the events that name them are shipped."""
 
 import logging
 import re
@@ -18,16 +15,14 @@ logger = logging.getLogger(__name__)
 REF = re.compile(rb"blob:sha256:[0-9a-f]{64}")
 KNOWN_REFS = 65536
 BYTES_AT_ONCE = 16 << 20
-"""Read into memory before they are uploaded."""
+"""In memory at a time, about."""
 
 
 class BlobUploads:
-    """Callable with records about to be shipped: returns once every blob they name is in the store.
+    """Called with records about to be shipped; returns once the store has every blob they name.
 
-    For one thread.
-
-    UnreachableError: try again. A blob that waits nowhere is said and passed over: it was stored by
-    another installation, or is lost.
+    For one thread. Raises UnreachableError; then try again. A blob in neither place is lost: one
+    warning, and shipping goes on.
     """
 
     def __init__(self, staging: FolderBlobs, store: RemoteBlobs) -> None:
@@ -36,7 +31,7 @@ class BlobUploads:
         self._known: OrderedDict[str, None] = OrderedDict()
 
     def __call__(self, records: Sequence[Record]) -> None:
-        """Upload what these records name."""
+        """Upload the blobs that these records name."""
         waiting: dict[str, bytes] = {}
         size = 0
         for ref in self._refs(records):
@@ -44,7 +39,7 @@ class BlobUploads:
                 content = self._staging.get(ref)
             except NotFoundError as error:
                 if not self._store.exists(ref):
-                    logger.warning("an event names a blob that is missing: %s", error)
+                    logger.warning("an event names a missing blob: %s", error)
                 self._remember([ref])
                 continue
             waiting[ref] = content
@@ -75,22 +70,19 @@ class BlobUploads:
 
 
 class NoLog:
-    """The Target of an installation whose log is local but whose blobs are remote.
-
-    The records are where they belong already.
-    """
+    """What the shipper ships to when the log is local and only the blobs are remote."""
 
     def __init__(self, blobs_url: str) -> None:
         self._log_id = f"blobs-{sha256(blobs_url.encode()).hexdigest()[:16]}"
 
     @property
     def log_id(self) -> str:
-        """What the cursor is kept under: one per store."""
+        """Name of the shipping cursor: one per store."""
         return self._log_id
 
-    def append(self, records: Sequence[Record]) -> list[Coordinates]:  # noqa: ARG002  # nothing is left to do
-        """Nothing: their blobs are uploaded."""
+    def append(self, records: Sequence[Record]) -> list[Coordinates]:  # noqa: ARG002  # see below
+        """Does nothing: the records stay in the local log, their blobs are uploaded already."""
         return []
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing."""

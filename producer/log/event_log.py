@@ -1,4 +1,4 @@
-"""The log as a producer uses it: what other readers can see, wherever it is, and how local records get there.
+"""The log as a producer uses it: reading what others can see, and shipping what they cannot yet.
 
 Without Kafka the local log is the log. With Kafka the local log is the spool in front of it, and a
 shipper sends its records on. With a remote blob store the shipper uploads blobs first.
@@ -8,7 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Self
 
 from producer.blobs import FolderBlobs, RemoteBlobs, local_folder
@@ -29,7 +29,10 @@ logger = logging.getLogger(__name__)
 
 POLL_S = 0.02
 """Between reads of the shipping cursor, which another process may move."""
+STOP_S = 1.0
+"""For a request in flight when closing; then its connection is closed."""
 RETRY_S = 1.0
+"""Between attempts to reach Kafka."""
 
 
 def staging_blobs(installation: Installation) -> FolderBlobs:
@@ -38,22 +41,24 @@ def staging_blobs(installation: Installation) -> FolderBlobs:
 
 
 class EventLog:
-    """One installation's log. Thread-safe.
+    """The log of one installation. Thread-safe.
 
-    Opening starts the shipper where one is needed and waits for nothing. Methods that take
-    `timeout_s` may wait for the network; the others wait for the disk at most, but raise
-    UnreachableError when a remote log was not connected before. `close` is idempotent.
+    Opening starts the shipper where one is needed and waits for no network; nor do `lower_bounds`,
+    `notify` and `num_unshipped`. With Kafka everything else may wait for it, and raises
+    UnreachableError when it does not answer. `close` is idempotent.
     """
 
     def __init__(self, local: LocalLog, installation: Installation) -> None:
         self.local = local
         """Where appended records become durable."""
+        self.topic_prefix = installation.topic_prefix
+        """`cua.` by default."""
         self._installation = installation
-        self._topic_prefix = installation.topic_prefix
         self._has_kafka = installation.kafka_bootstrap_servers is not None
         self._lock = threading.Lock()
         self._kafka: KafkaLog | None = None
         self._ends_at_contact: dict[TopicPartition, int] = {}
+        self._is_closed = False
         self._shipper: Shipper | None = None
         has_remote_blobs = local_folder(installation.blobs_url) is None
         if self._has_kafka or has_remote_blobs:
@@ -61,27 +66,32 @@ class EventLog:
 
     @classmethod
     def open(cls, installation: Installation) -> Self:
-        """Open or create the local log and start shipping. LogBrokenError, UnreachableError."""
+        """Open or create the local log and start shipping.
+
+        Raises LogBrokenError, and UnreachableError for a blob store that cannot be used.
+        """
         topics = [installation.topic_prefix + name for name in TOPIC_NAMES]
-        return cls(LocalLog(installation.local_log_path, topics=topics), installation)
+        local = LocalLog(installation.local_log_path, topics=topics)
+        try:
+            return cls(local, installation)
+        except BaseException:
+            local.close()
+            raise
 
     def _start_shipper(self, *, has_remote_blobs: bool) -> Shipper:
-        url = self._installation.blobs_url
+        url, path = self._installation.blobs_url, self.local.path
         uploads = None
         if has_remote_blobs:
             uploads = BlobUploads(staging_blobs(self._installation), RemoteBlobs(url))
-        return Shipper(
-            self.local.path,
-            self._open_kafka if self._has_kafka else lambda: NoLog(url),
-            before=uploads,
-            keep=KEEP if self._has_kafka else None,
-        )
+        if self._has_kafka:
+            return Shipper(path, self._open_kafka, before=uploads, keep=KEEP)
+        return Shipper(path, lambda: NoLog(url), before=uploads, keep=None)
 
     def _open_kafka(self) -> "KafkaLog":
         # Importing kafka takes a tenth of a second, and most installations have none.
         from producer.log.kafka import KafkaLog
 
-        topics = [self._topic_prefix + name for name in TOPIC_NAMES]
+        topics = [self.topic_prefix + name for name in TOPIC_NAMES]
         return KafkaLog(self._installation, topics)
 
     def connect(self, timeout_s: float = 0.0) -> LogWriter:
@@ -92,20 +102,28 @@ class EventLog:
         if not self._has_kafka:
             return self.local
         deadline = time.monotonic() + timeout_s
+        has_warned = False
+        while True:
+            try:
+                return self._connect_once()
+            except UnreachableError as error:
+                if self._is_closed or time.monotonic() + RETRY_S > deadline:
+                    raise
+                if not has_warned:
+                    logger.warning("%s Waiting up to %.0f s for it.", error, timeout_s)
+                    has_warned = True
+            # Without the lock: `close` and callers with a shorter timeout must not wait for this.
+            time.sleep(RETRY_S)
+
+    def _connect_once(self) -> "KafkaLog":
         with self._lock:
-            has_warned = False
-            while self._kafka is None:
-                try:
-                    kafka = self._open_kafka()
-                    self._ends_at_contact = kafka.ends()
-                    self._kafka = kafka
-                except UnreachableError as error:
-                    if time.monotonic() + RETRY_S > deadline:
-                        raise
-                    if not has_warned:
-                        logger.warning("%s Waiting up to %.0f s for it.", error, timeout_s)
-                        has_warned = True
-                    time.sleep(RETRY_S)
+            if self._is_closed:
+                message = "the connection to Kafka was closed with its emitter; open another one"
+                raise UnreachableError(message)
+            if self._kafka is None:
+                kafka = self._open_kafka()
+                self._ends_at_contact = kafka.ends()
+                self._kafka = kafka
             return self._kafka
 
     def log_id(self, timeout_s: float = 0.0) -> str:
@@ -119,7 +137,7 @@ class EventLog:
     def lower_bounds(self) -> dict[TopicPartition, int]:
         """Offsets at or before every event emitted from now on; a missing partition means 0.
 
-        Never waits for a network: with Kafka these are its ends at the first contact.
+        With Kafka these are its ends when it was first reached.
         """
         return dict(self._ends_at_contact) if self._has_kafka else self.local.ends()
 
@@ -142,29 +160,31 @@ class EventLog:
         """Several streams in one pass; an empty history for a stream without records."""
         histories = {subject: StreamHistory(subject) for subject in subjects}
         log = self.connect(timeout_s)
-        read_streams_into(histories, log, since, topic_prefix=self._topic_prefix)
+        read_streams_into(histories, log, since, topic_prefix=self.topic_prefix)
         return histories
 
     def read_on(self, history: StreamHistory, since: Mapping[TopicPartition, int]) -> None:
-        """Append to `history` what was added since. UnreachableError, MismatchError."""
+        """Extend `history` from the offsets `since` on. UnreachableError, MismatchError."""
         log = self.connect()
-        read_streams_into({history.subject: history}, log, since, topic_prefix=self._topic_prefix)
+        read_streams_into({history.subject: history}, log, since, topic_prefix=self.topic_prefix)
 
     def read_topic(
         self, name: str, since: Mapping[TopicPartition, int]
     ) -> Iterator[tuple[str, bytes]]:
         """(key, value) of every record of a topic (`training`), each partition in order."""
-        return self.connect().read_topic(self._topic_prefix + name, since)
+        return self.connect().read_topic(self.topic_prefix + name, since)
 
     def notify(self) -> None:
-        """The local log has new records."""
-        if self._shipper is not None:
-            self._shipper.notify()
+        """Wake the shipper: the local log has new records."""
+        if (shipper := self._shipper) is not None:
+            shipper.notify()
 
     def wait_shipped(self, timeout_s: float) -> None:
         """Return once every record now in the local log is where others read it.
 
-        UnreachableError: not within `timeout_s`; the records stay in the local log.
+        Flush the emitter first: what it still buffers is not in the local log. Raises
+        UnreachableError after `timeout_s`, or at once when shipping has ended; the records stay in
+        the local log.
         """
         if not self._has_kafka:
             return
@@ -173,8 +193,10 @@ class EventLog:
         with closing(Spool(self.local.path)) as spool:
             end = spool.end()
             while (position := spool.cursor(target)) < end:
-                if time.monotonic() > deadline:
-                    problem = self._shipper.problem if self._shipper else None
+                shipper = self._shipper
+                is_shipping = shipper is not None and shipper.is_alive
+                if not is_shipping or time.monotonic() > deadline:
+                    problem = shipper.problem if shipper is not None else "sending has ended"
                     message = (
                         f"{end - position} events could not be sent to Kafka within {timeout_s:g} s"
                         f"{f' ({problem})' if problem else ''}. They are kept in {self.local.path}"
@@ -183,39 +205,47 @@ class EventLog:
                 time.sleep(POLL_S)
 
     def num_unshipped(self) -> int:
-        """Records that the log behind this one has not acknowledged yet."""
-        if self._shipper is None:
+        """Records of the local log that are not shipped yet; 0 where nothing is shipped."""
+        shipper, kafka = self._shipper, self._kafka
+        if shipper is None:
             return 0
         with closing(Spool(self.local.path)) as spool:
-            known = self._kafka.log_id if self._kafka is not None else self._shipper.target_id
-            return spool.end() - (spool.furthest() if known is None else spool.cursor(known))
+            target = kafka.log_id if kafka is not None else shipper.target_id
+            return spool.end() - (spool.furthest() if target is None else spool.cursor(target))
 
-    def close(self, timeout_s: float) -> int:
-        """Ship for up to `timeout_s`, then close; how many records remain unshipped."""
-        num_left = self._stop_shipping(timeout_s)
+    def close(self, timeout_s: float, *, keep_file: bool = False) -> int:
+        """Ship for up to `timeout_s`, then close; how many records remain unshipped.
+
+        `keep_file`: leave the local log's file open, because another thread is writing to it.
+        Everything else is closed even when the spool can no longer be read (LogBrokenError).
+        """
+        with ExitStack() as closers:
+            if not keep_file:
+                closers.callback(self.local.close)
+            closers.callback(self._disconnect)
+            if (shipper := self._shipper) is None:
+                return 0
+            closers.callback(self._stop_shipper, shipper)
+            return self._ship_remaining(shipper, timeout_s)
+
+    def _ship_remaining(self, shipper: Shipper, timeout_s: float) -> int:
+        deadline = time.monotonic() + timeout_s
+        shipper.notify()
+        while num_left := self.num_unshipped():
+            if time.monotonic() > deadline or not shipper.is_alive:
+                kept = "%d events are not sent yet; %s keeps them and the next process sends them"
+                logger.warning(kept, num_left, self.local.path)
+                break
+            time.sleep(POLL_S)
+        return num_left
+
+    def _stop_shipper(self, shipper: Shipper) -> None:
+        shipper.stop(STOP_S)
+        self._shipper = None
+
+    def _disconnect(self) -> None:
         with self._lock:
+            self._is_closed = True
             kafka, self._kafka = self._kafka, None
         if kafka is not None:
             kafka.close()
-        self.local.close()
-        return num_left
-
-    def _stop_shipping(self, timeout_s: float) -> int:
-        shipper = self._shipper
-        if shipper is None:
-            return 0
-        deadline = time.monotonic() + timeout_s
-        shipper.notify()
-        while (
-            (num_left := self.num_unshipped()) and time.monotonic() < deadline and shipper.is_alive
-        ):
-            time.sleep(POLL_S)
-        if num_left:
-            logger.warning(
-                "%d events are not sent yet; they are kept in %s and the next process sends them",
-                num_left,
-                self.local.path,
-            )
-        shipper.stop(1.0)
-        self._shipper = None
-        return num_left

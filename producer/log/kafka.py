@@ -1,7 +1,7 @@
 """The log on many machines: Apache Kafka. The only module of the producer that imports kafka.
 
-Owns topics, an idempotent producer and reading streams back. Does not know the spool in front of it
-(`producer.log.shipper`).
+Owns creating topics, an idempotent producer, and reading streams back. Does not know the spool and
+the shipper in front of it.
 """
 
 import contextlib
@@ -32,31 +32,29 @@ from schemas.wire import CONTENT_TYPE
 
 CONNECT_TIMEOUT_S = 10.0
 DELIVERY_TIMEOUT_S = 30.0
-"""After which an unacknowledged record counts as not delivered; it is then sent again from the
-spool, by a fresh producer."""
+"""After it, an unacknowledged record is sent again from the spool by a new producer."""
 LINGER_MS = 20
 BATCH_BYTES = 256 << 10
 READ_TIMEOUT_S = 30.0
-"""Without a single record, while the end is further on: Kafka does not answer."""
+"""Without any record before the end is reached: Kafka does not answer."""
 
-# More headers cost a third of the throughput in kafka-python; CloudEvents needs only this one in
-# structured mode.
+# CloudEvents needs only this header in structured mode; each further one costs kafka-python a third
+# of its throughput.
 HEADERS = [("content-type", CONTENT_TYPE.encode())]
 
 KNOCK_TIMEOUT_S = 3.0
 
-# A broker that is away is our caller's to report, once; kafka-python would print a line for every
-# attempt.
+# The caller reports an outage once; kafka-python would print a line for every attempt.
 logging.getLogger("kafka").addHandler(logging.NullHandler())
 
 
 class KafkaLog:
-    """LogWriter on Kafka. Connects when it is made, and makes the topics that are absent.
+    """LogWriter on Kafka. Connects and creates missing topics when constructed.
 
-    `append` returns once every record has its own acknowledgement from all in-sync replicas;
-    UnreachableError: some may be in the log, send all of them again, in order (readers know a
-    stream's duplicates by their sequence). `append` is for one thread at a time; the reading
-    methods may run beside it. Memory: what one `append` is given. `close` twice is once.
+    `append` returns once all in-sync replicas have acknowledged every record. After
+    UnreachableError some may be in the log: send all of them again, in order (readers detect
+    duplicates by their sequence). `append` is for one thread at a time; the reading methods may run
+    beside it. Memory: the records of one `append`. `close` is idempotent.
     """
 
     def __init__(
@@ -66,7 +64,7 @@ class KafkaLog:
         *,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
     ) -> None:
-        """UnreachableError when no broker answers, UsageError for a setting that is not known."""
+        """Raises UnreachableError when no broker answers, UsageError for an unknown setting."""
         assert installation.kafka_bootstrap_servers is not None  # noqa: S101  # the caller's decision
         self._servers = installation.kafka_bootstrap_servers
         try:
@@ -91,13 +89,13 @@ class KafkaLog:
         return self._log_id
 
     def _prepare(self) -> str:
-        """Make the topics that are absent, learn how many partitions each has; the log's id."""
+        """Create missing topics, learn how many partitions each has; returns the log's id."""
         admin = self._client(KafkaAdminClient)
         try:
             described = {topic["name"]: topic for topic in admin.describe_topics(self._topics)}
             absent = [topic for topic in self._topics if described[topic]["error_code"]]
             if absent:
-                self._make(admin, absent)
+                self._create_topics(admin, absent)
                 described = {topic["name"]: topic for topic in admin.describe_topics(self._topics)}
             self._num_partitions = {
                 name: len(topic["partitions"]) for name, topic in described.items()
@@ -110,8 +108,8 @@ class KafkaLog:
         missing = [topic for topic, count in self._num_partitions.items() if not count]
         if missing:
             message = (
-                f"Kafka at {self._servers} has no partitions for {', '.join(missing)}; may this"
-                " user create topics and describe them?"
+                f"Kafka at {self._servers} has no partitions for {', '.join(missing)}. Is this user"
+                " allowed to create and describe topics?"
             )
             raise UnreachableError(message)
         return kafka_log_id(
@@ -119,20 +117,20 @@ class KafkaLog:
         )
 
     @staticmethod
-    def _make(admin: Any, topics: Sequence[str]) -> None:  # kafka-python has no types
+    def _create_topics(admin: Any, topics: Sequence[str]) -> None:
         wanted = {
             "num_partitions": NUM_PARTITIONS,
             "replication_factor": -1,
             "configs": TOPIC_SETTINGS,
         }
         for topic in topics:
-            # Another host may be making it at this moment.
+            # Another host may be creating it, too.
             with contextlib.suppress(TopicAlreadyExistsError):
                 admin.create_topics({topic: wanted})
         admin.wait_for_topics(list(topics))
 
     def append(self, records: Sequence[Record]) -> list[Coordinates]:
-        """Send in order and wait for every acknowledgement. UnreachableError: send all again."""
+        """Send in order and wait for all acknowledgements. UnreachableError: send all again."""
         try:
             producer = self._open_producer()
             futures = [
@@ -146,12 +144,10 @@ class KafkaLog:
                 for record in records
             ]
             producer.flush(DELIVERY_TIMEOUT_S)
-            # flush returns normally although deliveries failed: only a record's own future says
-            # that it is in the log.
+            # flush returns normally although deliveries failed: only the futures tell.
             delivered = [future.get(timeout=DELIVERY_TIMEOUT_S) for future in futures]
         except KafkaError as error:
-            # What this producer still holds would come late; a fresh one begins a new idempotent
-            # session.
+            # It may still hold records that would arrive out of order; a new producer does not.
             self._drop_producer()
             raise self._unreachable(error, "did not take records") from error
         return [Coordinates(done.topic, done.partition, done.offset) for done in delivered]
@@ -172,7 +168,7 @@ class KafkaLog:
     ) -> Iterator[tuple[str, bytes]]:
         """(key, value) of several streams, each in order, from `since` to the end at call.
 
-        One pass over their partitions.
+        One pass over their partitions. Raises UnreachableError, MismatchError.
         """
         numbers = sorted({partition_of(key, self._num_partitions[topic]) for key in keys})
         partitions = [kafka.TopicPartition(topic, number) for number in numbers]
@@ -181,7 +177,10 @@ class KafkaLog:
     def read_topic(
         self, topic: str, since: Mapping[TopicPartition, int]
     ) -> Iterator[tuple[str, bytes]]:
-        """(key, value) of every record of a topic, each partition in order, from `since` to the end at call. UnreachableError."""
+        """(key, value) of a topic's records, each partition in order, from `since` to the end.
+
+        Raises UnreachableError, MismatchError.
+        """
         partitions = [
             kafka.TopicPartition(topic, number) for number in range(self._num_partitions[topic])
         ]
@@ -193,7 +192,7 @@ class KafkaLog:
         wanted: Collection[bytes] | None,
         since: Mapping[TopicPartition, int],
     ) -> Iterator[tuple[str, bytes]]:
-        """Records with these keys (None: all), a fetch at a time in memory."""
+        """Records with these keys (None: all); one fetch at a time is in memory."""
         with self._consumer() as consumer:
             left = self._spans(consumer, partitions, since)
             consumer.assign(list(left))
@@ -212,17 +211,17 @@ class KafkaLog:
                         consumer.pause(at)
                 if time.monotonic() > deadline:
                     message = (
-                        f"Kafka at {self._servers} sent nothing for {READ_TIMEOUT_S} s although its"
-                        " log goes on; is it overloaded?"
+                        f"Kafka at {self._servers} sent nothing for {READ_TIMEOUT_S:g} s although"
+                        " its log has more records. Is it overloaded?"
                     )
                     raise UnreachableError(message)
 
     def _spans(
         self, consumer: Any, partitions: Sequence[Any], since: Mapping[TopicPartition, int]
-    ) -> dict[Any, range]:  # kafka-python has no types
+    ) -> dict[Any, range]:
         """Offsets to read of each partition that has any, up to its end now.
 
-        MismatchError for a bound that this log cannot have.
+        Raises MismatchError for an offset outside of this log.
         """
         timeout_ms = int(CONNECT_TIMEOUT_S * 1000)
         ends = consumer.end_offsets(list(partitions), timeout_ms=timeout_ms)
@@ -232,9 +231,9 @@ class KafkaLog:
             start = since.get(TopicPartition(at.topic, at.partition), beginnings[at])
             if not beginnings[at] <= start <= ends[at]:
                 message = (
-                    f"{at.topic}/{at.partition}: expected an offset from {beginnings[at]} to"
-                    f" {ends[at]}, found {start}; it is of another log, or the topic's retention"
-                    " has deleted records"
+                    f"offset {start} is outside of {at.topic}/{at.partition}, which has"
+                    f" {beginnings[at]} to {ends[at]}: it belongs to another log, or the topic's"
+                    " retention has deleted records"
                 )
                 raise MismatchError(message)
             if start < ends[at]:
@@ -243,10 +242,7 @@ class KafkaLog:
 
     @contextlib.contextmanager
     def _consumer(self) -> Iterator[Any]:
-        """A consumer for one question.
-
-        One that is kept would try to reconnect all through an outage.
-        """
+        """A consumer for one call; one kept open would keep reconnecting through an outage."""
         consumer = self._client(
             KafkaConsumer,
             group_id=None,
@@ -263,7 +259,7 @@ class KafkaLog:
         finally:
             consumer.close(autocommit=False, timeout_ms=0)
 
-    def _open_producer(self) -> Any:  # kafka-python has no types
+    def _open_producer(self) -> Any:
         if self._closed:
             message = f"the connection to Kafka at {self._servers} was closed"
             raise UnreachableError(message)
@@ -290,29 +286,29 @@ class KafkaLog:
             with contextlib.suppress(KafkaError):
                 producer.close(timeout=0)
 
-    def _client(
-        self, make: Callable[..., Any], **settings: object
-    ) -> Any:  # kafka-python has no types
-        """A client of kafka-python; when it cannot connect, what it has started is stopped (it leaves a thread and a socket behind)."""
+    def _client(self, make: Callable[..., Any], **settings: object) -> Any:
+        """A client of kafka-python. UnreachableError."""
         self._knock()
         started: list[KafkaNetClient] = []
 
-        def remember(**configs: object) -> Any:  # kafka-python has no types
+        def remember(**configs: object) -> Any:
             started.append(KafkaNetClient(**configs))
             return started[-1]
 
         try:
             return make(**self._settings, **settings, kafka_client=remember)
         except (KafkaError, OSError, ValueError) as error:
+            # A client that could not connect leaves a thread and a socket behind, and its close()
+            # does nothing.
             for client in started:
                 client.close()
-                client._net.stop()  # close() of the half-made client does nothing
+                client._net.stop()
             raise self._unreachable(error, "cannot be reached") from error
 
     def _knock(self) -> None:
-        """UnreachableError at once when no server takes a connection.
+        """Raise UnreachableError at once when no server takes a connection.
 
-        Kafka-python would try for ten seconds, and leave sockets open.
+        kafka-python would try for ten seconds and leave sockets open.
         """
         failure: OSError | None = None
         for address in self._addresses:
@@ -332,6 +328,6 @@ class KafkaLog:
         return UnreachableError(message)
 
     def close(self) -> None:
-        """Give sockets and threads back; an `append` under way fails. Twice is once."""
+        """Release sockets and threads; an `append` in progress fails."""
         self._closed = True
         self._drop_producer()

@@ -1,7 +1,6 @@
-"""The local log's writer: the log itself on one machine, the spool in front of Kafka on many.
+"""The local log: the log itself on one machine, the spool in front of Kafka on many.
 
-Owns appending to the SQLite file and reading streams back from it. Does not know what the values
-mean.
+Owns appending to the SQLite file and reading streams back. Does not know what the values mean.
 """
 
 import json
@@ -9,6 +8,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from producer.errors import LogBrokenError
@@ -18,15 +18,15 @@ from schemas.catalogue import NUM_PARTITIONS
 from schemas.local_log import partition_of
 
 READ_CHUNK = 2000
-"""Offsets per query when a stream is read: short statements, so that no old snapshot keeps the WAL
-from being checkpointed."""
+"""Offsets per query when reading: a long-lived snapshot would keep the WAL from checkpointing."""
 
 INSERT = (
     'INSERT INTO records (position, partition_id, "offset", appended_at, key, value) VALUES (?, ?,'
     " ?, ?, ?, ?)"
 )
-# The + keeps SQLite on the index of offsets, which gives their order.
-SCAN = """SELECT key, value FROM records WHERE partition_id = ?1 AND "offset" >= ?2 AND "offset" < ?3
+# The + makes SQLite use the index of offsets, which gives their order.
+SCAN = """SELECT key, value FROM records
+          WHERE partition_id = ?1 AND "offset" >= ?2 AND "offset" < ?3
           AND (?4 IS NULL OR +key IN (SELECT value FROM json_each(?4))) ORDER BY "offset\""""
 
 
@@ -35,12 +35,11 @@ def _wall_clock_us() -> int:
 
 
 class LocalLog:
-    """LogWriter on a SQLite file. Any number of processes may have the same file open and append.
+    """LogWriter on a SQLite file. Any number of processes may append to the same file.
 
-    `append` blocks for a sync of the disk and for other processes' commits; it may be called from
-    any thread, one at a time (a lock sees to it). The reading methods open their own connection and
-    may run beside it. After a failure every `append` raises the same LogBrokenError; what was
-    acknowledged before stays readable. `close` twice is once.
+    Thread-safe. `append` blocks for a disk sync and for other processes' commits; the reading
+    methods have their own connections and do not wait for it. After a failure every `append` raises
+    the same LogBrokenError; what was acknowledged before stays readable. `close` is idempotent.
     """
 
     def __init__(
@@ -50,10 +49,7 @@ class LocalLog:
         topics: Collection[str] = (),
         clock_us: Callable[[], int] = _wall_clock_us,
     ) -> None:
-        """Open or make the file. `topics`.
-
-        Made with their partitions, so that a reader sees them at once. LogBrokenError.
-        """
+        """Open or create the file, with all partitions of `topics`. Raises LogBrokenError."""
         self._path = path
         self._clock_us = clock_us
         self._lock = threading.Lock()
@@ -73,7 +69,7 @@ class LocalLog:
 
     @property
     def log_id(self) -> str:
-        """The file's identity, made with it."""
+        """The file's identity, given at its creation."""
         return self._log_id
 
     @property
@@ -82,10 +78,7 @@ class LocalLog:
         return self._path
 
     def append(self, records: Sequence[Record]) -> list[Coordinates]:
-        """Append in order, in one transaction; on return it is synced.
-
-        LogBrokenError: none of them is promised.
-        """
+        """Append in order, in one transaction, synced on return. LogBrokenError: none is."""
         if not records:
             return []
         with self._lock:
@@ -133,7 +126,7 @@ class LocalLog:
         return coordinates
 
     def _locate(self, record: Record) -> tuple[int, TopicPartition]:
-        """Partition row and place of a record; topics that nobody has named before are made."""
+        """Partition row and partition of a record; creates an unknown topic."""
         place = TopicPartition(record.topic, partition_of(record.key, NUM_PARTITIONS))
         if place not in self._places:
             self._make_topics([record.topic])
@@ -142,8 +135,7 @@ class LocalLog:
     def _make_topics(self, topics: Collection[str]) -> None:
         rows = [(topic, partition) for topic in topics for partition in range(NUM_PARTITIONS)]
         if rows:
-            # All or none: a reader that looks in between would take the first few for all there
-            # are, and never read the others.
+            # One transaction: a reader that saw some partitions would never read the others.
             self._connection.execute("BEGIN IMMEDIATE")
             self._connection.executemany(
                 "INSERT OR IGNORE INTO partitions (topic, partition) VALUES (?, ?)", rows
@@ -156,12 +148,9 @@ class LocalLog:
         }
 
     def _check_file(self) -> None:
-        """OSError when the file was removed or replaced under us.
-
-        SQLite would go on writing to what nobody can open again.
-        """
+        """OSError when the file was removed or replaced: SQLite would go on writing to it."""
         if self._path.stat().st_ino != self._inode:
-            message = "another file has taken its place"
+            message = "it was replaced by another file"
             raise OSError(message)
 
     def _roll_back(self) -> None:
@@ -169,33 +158,24 @@ class LocalLog:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
         except sqlite3.Error:
-            # The transaction is undone by whoever opens the file next; the failure that brought us
-            # here is the one to report.
+            # The next to open the file undoes it; the first failure is the one to report.
             return
 
     def ends(self) -> dict[TopicPartition, int]:
         """Offset after the last record of every partition."""
-        connection = open_for_reading(self._path)
-        try:
-            return {
-                TopicPartition(topic, partition): end
-                for topic, partition, end in connection.execute(
-                    "SELECT topic, partition, next_offset FROM partitions"
-                )
-            }
-        finally:
-            connection.close()
+        with self._reading() as connection:
+            found = connection.execute("SELECT topic, partition, next_offset FROM partitions")
+            return {TopicPartition(topic, partition): end for topic, partition, end in found}
 
     def read_streams(
         self, topic: str, keys: Collection[str], since: Mapping[TopicPartition, int]
     ) -> Iterator[tuple[str, bytes]]:
         """(key, value) of several streams, each in order, from `since` to the end at call.
 
-        One scan of each partition they lie in.
+        One scan of each partition that holds any of them.
         """
         wanted = json.dumps(sorted(keys))
-        connection = open_for_reading(self._path)
-        try:
+        with self._reading() as connection:
             for partition in sorted({partition_of(key, NUM_PARTITIONS) for key in keys}):
                 place = TopicPartition(topic, partition)
                 row = connection.execute(
@@ -204,37 +184,31 @@ class LocalLog:
                 ).fetchone()
                 if row is not None:
                     yield from _scan(connection, row[0], since.get(place, 0), row[1], wanted)
-        except sqlite3.Error as error:
-            raise broken(self._path, "cannot be read", error) from error
-        finally:
-            connection.close()
 
     def read_topic(
         self, topic: str, since: Mapping[TopicPartition, int]
     ) -> Iterator[tuple[str, bytes]]:
-        """(key, value) of every record of a topic, each partition in order, from `since` to the end at call."""
-        connection = open_for_reading(self._path)
-        try:
+        """(key, value) of a topic's records, each partition in order, from `since` to the end."""
+        with self._reading() as connection:
             partitions = connection.execute(
                 "SELECT id, partition, next_offset FROM partitions WHERE topic = ? ORDER BY"
                 " partition",
                 (topic,),
             ).fetchall()
             for partition_id, partition, end in partitions:
-                yield from _scan(
-                    connection,
-                    partition_id,
-                    since.get(TopicPartition(topic, partition), 0),
-                    end,
-                    None,
-                )
+                start = since.get(TopicPartition(topic, partition), 0)
+                yield from _scan(connection, partition_id, start, end, None)
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        try:
+            with closing(open_for_reading(self._path)) as connection:
+                yield connection
         except sqlite3.Error as error:
             raise broken(self._path, "cannot be read", error) from error
-        finally:
-            connection.close()
 
     def close(self) -> None:
-        """Close the file; twice is once."""
+        """Close the file; `append` raises from then on."""
         with self._lock:
             if not self._closed:
                 self._closed = True
@@ -248,7 +222,7 @@ def _scan(
     connection: sqlite3.Connection, partition_id: int, start: int, end: int, keys: str | None
 ) -> Iterator[tuple[str, bytes]]:
     for low in range(start, end, READ_CHUNK):
-        # Read to the end before handing out: a consumer that dawdles must not hold a snapshot open.
+        # Fetch a chunk whole: a slow consumer must not keep a snapshot open.
         yield from connection.execute(
             SCAN, (partition_id, low, min(low + READ_CHUNK, end), keys)
         ).fetchall()

@@ -1,7 +1,4 @@
-"""Opens the local log's SQLite file, making it when there is none.
-
-Knows its layout (`schemas.local_log`), not what is written.
-"""
+"""Opens the local log's SQLite file, and creates it. Knows its layout, not what is written."""
 
 import sqlite3
 from pathlib import Path
@@ -14,36 +11,33 @@ from producer.errors import LogBrokenError
 from schemas.local_log import DDL, FORMAT
 
 BUSY_TIMEOUT_S = 60.0
-"""How long a writer waits for another process's commit; a commit takes milliseconds, so this is a
-disk that hangs."""
+"""For another process's commit. A commit takes milliseconds; beyond this the disk hangs."""
 CHECKPOINT_PAGES = 4000
-"""WAL pages before SQLite copies them into the file: 16 MiB, so that a burst is not slowed by a
-copy every few commits."""
+"""WAL pages (16 MiB) before SQLite copies them into the file: not every few commits in a burst."""
 
 
 def broken(path: Path, what: str, error: BaseException) -> LogBrokenError:
-    """The error for a log that cannot be used any more, with what to do."""
+    """The error for a log that can no longer be used, with what to do."""
     message = (
-        f"the local log {path} {what}: {error}. Nothing more is recorded. Make room on its disk (or"
-        " repair it), then run the same command again: everything that was acknowledged is there,"
-        " and it continues"
+        f"the local log {path} {what}: {error}. Nothing more is recorded. Make room on its disk or"
+        " repair it, then run the same command again: it continues from everything acknowledged"
     )
     return LogBrokenError(message)
 
 
 def open_for_writing(path: Path) -> sqlite3.Connection:
-    """A connection in autocommit mode, every commit synced.
+    """A connection in autocommit mode; every commit is synced.
 
-    Makes folder, file and tables when absent. LogBrokenError.
+    Creates folder, file and tables when absent. Raises LogBrokenError.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Two processes that switch a new file to WAL at once fail with "locked" whatever the
-        # timeout; so one at a time.
+        # One at a time: of two processes that switch a new file to WAL at once, one fails with
+        # "locked" whatever the timeout.
         with FileLock(path.with_name("create.lock")):
             connection = _connect(path)
-            # Not the file's size: whoever was killed between the switch to WAL and the tables left
-            # a file without them.
+            # Not the file's size: a process killed between the switch to WAL and the tables leaves
+            # a file without tables.
             if not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
                 _create(connection)
                 sync_folder(path.parent)
@@ -54,7 +48,7 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
         connection.close()
         message = (
             f"the local log {path} has format {found and found[0]}, this cua-train writes {FORMAT};"
-            " use the version that made it"
+            " use the cua-train version that created it"
         )
         raise LogBrokenError(message)
     return connection
@@ -81,10 +75,7 @@ def _create(connection: sqlite3.Connection) -> None:
 
 
 def open_for_reading(path: Path) -> sqlite3.Connection:
-    """A connection of its own that never blocks the writer as long as its statements are short.
-
-    LogBrokenError.
-    """
+    """A separate connection; short statements on it never block the writer. LogBrokenError."""
     try:
         connection = sqlite3.connect(
             path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 READ_BYTES = 4 << 20
 READ_RECORDS = 5000
-"""Bounds of what is in memory and in flight, however long the target was away."""
+"""Limits of one request, so that memory stays bounded after an outage of any length."""
 IDLE_S = 0.05
 """Between polls for records of other processes; our own are announced."""
 LOCK_S = 0.2
@@ -39,9 +39,10 @@ class Shipper:
     """A thread that ships while it holds the lock. Thread-safe.
 
     An unreachable target is retried for ever, in order, from the first unacknowledged record; one
-    warning when it goes away, one message when it is back. At least once: a record may reach the
-    target twice, but never out of order within its stream. `stop` is idempotent; what is left
-    stays in the file for the next process.
+    warning when the outage begins and one when it ends. At least once: a record may reach the
+    target twice, but never out of order within its stream. A local log that can no longer be read
+    ends the thread; `problem` then says why. `stop` is idempotent; what is left stays in the file
+    for the next process.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class Shipper:
 
     @property
     def problem(self) -> CuaTrainError | None:
-        """Why nothing is shipped now; None: all is well, or another process ships."""
+        """Why nothing is shipped now; None when all is well, or another process ships."""
         return self._problem
 
     @property
@@ -87,7 +88,7 @@ class Shipper:
         return self._thread.is_alive()
 
     def notify(self) -> None:
-        """The local log has new records."""
+        """Wake the thread: the local log has new records."""
         self._news.set()
 
     def stop(self, timeout_s: float) -> bool:
@@ -95,20 +96,21 @@ class Shipper:
         self._stopping.set()
         self._news.set()
         self._thread.join(timeout_s)
-        if self._thread.is_alive() and self._target is not None:
+        target = self._target
+        if self._thread.is_alive() and target is not None:
             # It is waiting for acknowledgements.
-            self._target.close()
+            target.close()
             self._thread.join(1.0)
         return not self._thread.is_alive()
 
     def _run(self) -> None:
         try:
             while not self._stopping.is_set():
-                if not self._acquire():
-                    # Another process of this home ships our records too.
-                    self._stopping.wait(LOCK_S)
-                    continue
                 try:
+                    if not self._acquire():
+                        # Another process of this home ships our records too.
+                        self._stopping.wait(LOCK_S)
+                        continue
                     self._ship()
                 except LogBrokenError:
                     raise
@@ -118,8 +120,8 @@ class Shipper:
                     # Not cut short by notify(), which comes a hundred times a second.
                     self._stopping.wait(self._retry_s)
                     self._retry_s = min(self._retry_s * 2, LAST_RETRY_S)
-        except CuaTrainError as error:
-            # The spool itself is broken; the emitter finds out by its own commits.
+        except LogBrokenError as error:
+            # The emitter finds out by its own commits.
             self._report(error)
         finally:
             self._drop_target()
@@ -169,7 +171,8 @@ class Shipper:
     def _report(self, error: CuaTrainError) -> None:
         is_new = self._problem is None
         self._problem = error
-        if is_new:
+        # `stop` closes the target under a request in flight.
+        if is_new and not self._stopping.is_set():
             is_broken = isinstance(error, LogBrokenError)
             kept = "" if is_broken else " Events are kept on this disk and sent when it is back."
             logger.warning("%s%s", error, kept)

@@ -1,9 +1,7 @@
-"""The local log seen as a spool: what of it lies in another log already, and what is left.
+"""The local log as a spool: which of its records another log has, and which are left to ship.
 
-Knows no Kafka and starts no thread.
-
-A cursor per target log names the next position to ship; it moves only after the target's
-acknowledgement.
+A cursor per target log is the next position to ship; it moves only after the target's
+acknowledgement. Knows no Kafka and starts no thread.
 """
 
 import sqlite3
@@ -16,11 +14,11 @@ from producer.log.writer import Record
 from schemas.local_log import to_microseconds
 
 PRUNE_ROWS = 2000
-"""Deleted in one transaction: milliseconds, so that the emitter's commits hardly wait."""
+"""Deleted in one transaction, a few milliseconds: the emitter's commits hardly wait."""
 
 
 class SpooledRecords(NamedTuple):
-    """Some records in the order of appending."""
+    """Consecutive records, in the order of appending."""
 
     records: list[Record]
     next_position: int
@@ -28,18 +26,16 @@ class SpooledRecords(NamedTuple):
 
 
 class Spool:
-    """One connection to a local log, for reading what is to be shipped and moving cursors.
+    """A connection to a local log, for reading what is to be shipped and moving cursors.
 
-    For one thread at a time.
-
-    LogBrokenError from everything when the file cannot be used. `close` twice is once.
+    For one thread at a time. Every method raises LogBrokenError when the file cannot be used.
+    `close` is idempotent.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._connection = open_for_writing(path)
-        # A cursor that a power cut forgets means records shipped twice, which readers know by their
-        # sequence: no sync for it.
+        # No sync: a cursor lost in a power cut means records shipped twice, which readers detect.
         self._connection.execute("PRAGMA synchronous = NORMAL")
 
     def end(self) -> int:
@@ -47,15 +43,15 @@ class Spool:
         return self._number("SELECT next_position FROM head")
 
     def cursor(self, target: str) -> int:
-        """Position of the next record to ship to this log; 1 when none was."""
+        """Position of the next record to ship to `target`; 1 before the first."""
         return self._number("SELECT max(next_position) FROM cursors WHERE target = ?", target) or 1
 
     def furthest(self) -> int:
-        """The furthest cursor of any target; 1 when nothing was ever shipped."""
+        """The furthest cursor of any target; 1 before the first."""
         return self._number("SELECT max(next_position) FROM cursors") or 1
 
     def read(self, position: int, max_bytes: int, max_records: int) -> SpooledRecords:
-        """Records from `position` on, up to a bound (one at least when there is one)."""
+        """Records from `position` on, within the limits but at least one if there is any."""
         records: list[Record] = []
         size = 0
         try:
@@ -76,7 +72,7 @@ class Spool:
         return SpooledRecords(records, position)
 
     def move(self, target: str, next_position: int) -> None:
-        """Everything before `next_position` lies in the target."""
+        """Set the cursor: `target` has everything before `next_position`."""
         self._change(
             "INSERT INTO cursors VALUES (?, ?) ON CONFLICT DO UPDATE SET next_position ="
             " excluded.next_position",
@@ -85,9 +81,9 @@ class Spool:
         )
 
     def prune(self, target: str, older_than: timedelta, now: datetime) -> int:
-        """Delete what the target has and is older than that, the oldest first.
+        """Delete shipped records older than that, oldest first; returns how many.
 
-        How many rows (call again while it is PRUNE_ROWS).
+        Call again while that is PRUNE_ROWS.
         """
         return self._change(
             "DELETE FROM records WHERE position IN (SELECT position FROM records WHERE position < ?"
@@ -98,7 +94,7 @@ class Spool:
         )
 
     def close(self) -> None:
-        """Close the file; twice is once."""
+        """Close the file."""
         self._connection.close()
 
     def _number(self, statement: str, *values: object) -> int:

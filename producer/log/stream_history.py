@@ -24,27 +24,31 @@ from schemas.wire import (
 
 @dataclass(slots=True)
 class StreamHistory:
-    """The records of one stream that count, in order. Duplicates and fenced records are counted."""
+    """The records of one stream that count, in order; not duplicates and fenced ones."""
 
     subject: str
     position: StreamPosition = field(default_factory=StreamPosition)
     statuses: dict[tuple[str, UUID], str] = field(default_factory=dict)
     """(table, id) -> status."""
     events: list[Event] = field(default_factory=list)
-    num_duplicates: int = 0
-    num_fenced: int = 0
     waiting: list[Envelope] = field(default_factory=list)
     """Records beyond a gap."""
 
     @property
     def exists(self) -> bool:
-        """Whether the log holds any record of it."""
+        """Whether the log has any record of it that counts."""
         return self.position.epoch > 0
 
     def read(self, envelope: Envelope) -> None:
-        """Take the stream's next record in log order. InvalidPayloadError, UnknownSchemaError."""
+        """Take the stream's next record in log order.
+
+        Raises InvalidPayloadError, UnknownSchemaError.
+        """
         self._read(envelope)
-        while released := first_released(self.position, self.waiting, lambda one: one):
+        while self.waiting:
+            released = first_released(self.position, self.waiting, lambda waiting: waiting)
+            if released is None:
+                return
             self.waiting.remove(released)
             self._read(released)
 
@@ -55,10 +59,9 @@ class StreamHistory:
             case RecordOrder.GAP:
                 self.waiting.append(envelope)
             case RecordOrder.DUPLICATE:
-                self.num_duplicates += 1
+                pass
             case RecordOrder.FENCED:
                 self.position.refuse(envelope)
-                self.num_fenced += 1
 
     def _apply(self, envelope: Envelope) -> None:
         payload = read_payload(envelope)
@@ -76,10 +79,10 @@ def read_streams_into(
     *,
     topic_prefix: str,
 ) -> None:
-    """Continue reading these streams from `since`, in one pass over each topic.
+    """Read these streams on from `since`, in one pass over each topic.
 
     `since`: offsets at or before the first record not read yet; a missing partition means 0.
-    Records read before count as duplicates. MismatchError when a record cannot be read: this code
+    Records read before are duplicates. Raises MismatchError when a record cannot be read: this code
     cannot continue that stream.
     """
     for topic in sorted({topic_of(subject, topic_prefix) for subject in histories}):

@@ -1,6 +1,7 @@
-"""The interface LogWriter: where the emitter's background thread puts records, and where a resuming writer reads its streams back.
+"""The interface LogWriter: appending records, and reading streams back to continue them.
 
-Two implementations: `local.LocalLog` (the log itself on one machine, and the spool in front of Kafka) and `kafka.KafkaLog`.
+Two implementations: `local.LocalLog` (the log itself on one machine, the spool in front of Kafka)
+and `kafka.KafkaLog`.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -8,12 +9,12 @@ from typing import NamedTuple, Protocol
 
 
 class Record(NamedTuple):
-    """What is appended."""
+    """A serialised event and where it goes."""
 
     topic: str
     """Full name, prefix included."""
     key: str
-    """The stream (`rollout/<uuid>`): one stream lies in one partition, in order."""
+    """The stream (`rollout/<uuid>`); all of a stream is in one partition, in order."""
     value: bytes
 
 
@@ -25,7 +26,7 @@ class TopicPartition(NamedTuple):
 
 
 class Coordinates(NamedTuple):
-    """Where a record came to lie."""
+    """Where a record was appended."""
 
     topic: str
     partition: int
@@ -41,31 +42,31 @@ class LogWriter(Protocol):
         ...
 
     def append(self, records: Sequence[Record]) -> list[Coordinates]:
-        """Append in the order given; returns once all are durable (fsync, or acks=all).
+        """Append in order; returns once all are durable (fsync, or acks=all).
 
-        LogBrokenError: none is promised.
+        After LogBrokenError or UnreachableError any of them may be missing.
         """
         ...
 
     def ends(self) -> dict[TopicPartition, int]:
-        """Offset after the last record of every partition; a lower bound to keep in a manifest."""
+        """Offset after the last record of every partition."""
         ...
 
     def read_streams(
         self, topic: str, keys: Collection[str], since: Mapping[TopicPartition, int]
     ) -> Iterator[tuple[str, bytes]]:
-        """(key, value) of several streams of one topic, each in order.
+        """(key, value) of several streams of one topic, each in order, from `since` to the end.
 
-        One pass over each partition that they lie in.
+        The end as of the call. One pass over each partition that holds any of them.
         """
         ...
 
     def read_topic(
         self, topic: str, since: Mapping[TopicPartition, int]
     ) -> Iterator[tuple[str, bytes]]:
-        """(key, value) of every record of a topic, each partition in order, from `since` to the end at call."""
+        """(key, value) of every record of a topic, each partition in order; bounds as above."""
         ...
 
     def close(self) -> None:
-        """Release files and sockets; twice is once."""
+        """Release files and sockets. Idempotent."""
         ...

@@ -2,7 +2,7 @@
 
 import pytest
 
-from schemas.status import MACHINES, IllegalTransitionError, next_status
+from schemas.status import MACHINES, IllegalTransitionError, has_reached, next_status
 from tests.reference_fold import reference_states
 
 LEGAL = [
@@ -97,3 +97,52 @@ def test_an_entity_is_created_once_and_as_pending() -> None:
         next_status("rollout", None, "running", creates=True)
     with pytest.raises(IllegalTransitionError):
         next_status("rollout", None, "running", creates=False)
+
+
+@pytest.mark.parametrize(
+    ("entity", "current", "status"),
+    [
+        ("step", "pending", "pending"),
+        ("step", "training", "rollout_collecting"),
+        ("step", "completed", "pending"),
+        ("rollout", "running", "env_creation"),
+        ("training", "running", "initializing"),
+        ("training", "paused", "paused"),
+        ("environment", "terminated", "running"),
+        ("group", "failed", "failed"),
+    ],
+)
+def test_a_status_at_or_before_the_current_one_is_reached(
+    entity: str, current: str, status: str
+) -> None:
+    assert has_reached(entity, current, status)
+
+
+@pytest.mark.parametrize(
+    ("entity", "current", "status"),
+    [
+        ("step", "pending", "training"),
+        ("step", "training", "completed"),
+        ("step", "training", "failed"),
+        ("step", "failed", "training"),
+        ("step", "failed", "pending"),
+        ("training", "paused", "running"),
+        ("training", "running", "paused"),
+        ("rollout", "completed", "failed"),
+        ("rollout", "cancelled", "completed"),
+        ("environment", "error", "creating"),
+    ],
+)
+def test_a_later_status_or_one_beside_the_path_is_not_reached(
+    entity: str, current: str, status: str
+) -> None:
+    assert not has_reached(entity, current, status)
+
+
+@pytest.mark.parametrize("entity", list(MACHINES))
+def test_what_was_reached_is_never_a_transition_of_the_path(entity: str) -> None:
+    machine = MACHINES[entity]
+    for current in machine.states:
+        for status in machine.states:
+            if has_reached(entity, current, status) and (current, status) not in machine.extra:
+                assert not machine.allows(current, status)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.event import Envelope, StreamPoint
-from schemas.streams import RecordOrder, StreamPosition
+from schemas.streams import Epoch, RecordOrder, StreamPosition, first_released
 from tests.schemas.test_wire import EVENT_ID, NOW, SUBJECT
 
 
@@ -29,14 +29,14 @@ def read(position: StreamPosition, *records: Envelope) -> list[str]:
     return verdicts
 
 
-def test_records_in_order_are_applied_and_repetitions_ignored() -> None:
+def test_records_in_order_are_applied_and_duplicates_ignored() -> None:
     verdicts = read(
         StreamPosition(), record(1, 1), record(1, 2), record(1, 1), record(1, 2), record(1, 3)
     )
     assert verdicts == ["next", "next", "duplicate", "duplicate", "next"]
 
 
-def test_a_record_that_skips_waits() -> None:
+def test_a_record_beyond_a_gap_waits() -> None:
     assert read(StreamPosition(), record(1, 1), record(1, 3), record(1, 2), record(1, 3)) == [
         "next",
         "gap",
@@ -90,9 +90,7 @@ def test_only_the_first_claim_of_an_epoch_counts() -> None:
     assert verdicts == ["next", "next", "fenced", "fenced", "next"]
 
 
-def test_what_a_replaced_writer_still_says_is_fenced_and_what_it_said_before_is_a_repetition() -> (
-    None
-):
+def test_a_replaced_writers_later_records_are_fenced_and_its_earlier_ones_duplicates() -> None:
     position = StreamPosition()
     assert read(
         position, record(1, 1), record(2, 1, "b", StreamPoint(1, 1)), record(1, 2), record(1, 1)
@@ -104,11 +102,9 @@ def test_what_a_replaced_writer_still_says_is_fenced_and_what_it_said_before_is_
     ]
 
 
-@given(st.integers(1, 4), st.integers(1, 6), st.randoms(use_true_random=False))
-def test_any_redelivery_applies_every_record_once_and_in_order(
-    epochs: int, length: int, rng: random.Random
-) -> None:
-    history = [
+def history_of(epochs: int, length: int) -> list[Envelope]:
+    """Every record of a stream, each epoch by its own writer."""
+    return [
         record(
             epoch,
             sequence,
@@ -118,6 +114,13 @@ def test_any_redelivery_applies_every_record_once_and_in_order(
         for epoch in range(1, epochs + 1)
         for sequence in range(1, length + 1)
     ]
+
+
+@given(st.integers(1, 4), st.integers(1, 6), st.randoms(use_true_random=False))
+def test_any_redelivery_applies_every_record_once_and_in_order(
+    epochs: int, length: int, rng: random.Random
+) -> None:
+    history = history_of(epochs, length)
     delivered: list[Envelope] = []
     for index in range(len(history)):
         delivered.append(history[index])
@@ -131,3 +134,114 @@ def test_any_redelivery_applies_every_record_once_and_in_order(
             position.advance(one)
             applied.append(one.point)
     assert applied == [one.point for one in history]
+
+
+def apply_released(position: StreamPosition, waiting: list[Envelope]) -> list[StreamPoint]:
+    applied = []
+    while (
+        one := first_released(position, waiting, lambda waiting_record: waiting_record)
+    ) is not None:
+        waiting.remove(one)
+        if position.classify(one) is RecordOrder.NEXT:
+            position.advance(one)
+            applied.append(one.point)
+    return applied
+
+
+@given(st.integers(1, 4), st.integers(1, 5), st.data())
+def test_for_any_order_of_waiting_records_all_are_released_in_stream_order(
+    epochs: int, length: int, data: st.DataObject
+) -> None:
+    history = history_of(epochs, length)
+    waiting = list(data.draw(st.permutations(history)))
+    assert apply_released(StreamPosition(), waiting) == [one.point for one in history]
+    assert waiting == []
+
+
+@given(st.integers(1, 4), st.integers(1, 5), st.data())
+def test_for_any_order_a_missing_record_holds_back_exactly_what_follows_it(
+    epochs: int, length: int, data: st.DataObject
+) -> None:
+    history = history_of(epochs, length)
+    missing = data.draw(st.integers(0, len(history) - 1))
+    waiting = list(data.draw(st.permutations(history[:missing] + history[missing + 1 :])))
+    position = StreamPosition()
+    assert apply_released(position, waiting) == [one.point for one in history[:missing]]
+    assert {one.point for one in waiting} == {one.point for one in history[missing + 1 :]}
+    assert {position.classify(one) for one in waiting} <= {RecordOrder.GAP}
+
+
+@given(st.integers(1, 4), st.integers(1, 5), st.data())
+def test_for_any_order_and_any_missing_records_skipping_gaps_applies_all_others_in_order(
+    epochs: int, length: int, data: st.DataObject
+) -> None:
+    history = history_of(epochs, length)
+    is_kept = data.draw(st.lists(st.booleans(), min_size=len(history), max_size=len(history)))
+    kept = [one for one, keep in zip(history, is_kept, strict=True) if keep]
+    waiting = list(data.draw(st.permutations(kept)))
+    position = StreamPosition()
+    applied = apply_released(position, waiting)
+    while waiting:
+        first = min(waiting, key=lambda one: one.point)
+        assert position.classify(first) is RecordOrder.GAP
+        position.skip_gap(first)
+        assert position.classify(first) is RecordOrder.NEXT
+        applied += apply_released(position, waiting)
+    assert applied == [one.point for one in kept]
+
+
+def test_what_a_skipped_gap_gave_up_is_not_applied_when_it_arrives_late() -> None:
+    position = StreamPosition()
+    position.advance(record(1, 1))
+    position.skip_gap(record(1, 4))
+    assert position.point == StreamPoint(1, 3)
+    assert read(position, record(1, 4), record(1, 2), record(1, 3)) == [
+        "next",
+        "duplicate",
+        "duplicate",
+    ]
+
+
+def test_a_claim_beyond_a_gap_is_applied_after_skipping_it_and_its_predecessor_stays_fenced() -> (
+    None
+):
+    position = StreamPosition()
+    position.advance(record(1, 1))
+    claim = record(3, 1, "c", StreamPoint(2, 5))
+    assert position.classify(claim) is RecordOrder.GAP
+    position.skip_gap(claim)
+    assert position.point == StreamPoint(2, 5)
+    assert read(position, claim, record(2, 6, "b"), record(1, 2)) == ["next", "fenced", "fenced"]
+
+
+def test_nothing_is_released_where_all_records_wait() -> None:
+    waiting = [record(1, 3), record(1, 2)]
+    assert first_released(StreamPosition(), waiting, lambda one: one) is None
+    assert first_released(StreamPosition(), [], lambda one: one) is None
+
+
+def test_a_waiting_record_is_released_when_it_turns_out_to_be_fenced() -> None:
+    position = StreamPosition()
+    stranger = record(1, 3, "b")
+    assert first_released(position, [stranger], lambda one: one) is None
+    position.advance(record(1, 1))
+    assert first_released(position, [stranger], lambda one: one) is stranger
+
+
+def test_the_next_epoch_continues_the_last_record_read() -> None:
+    position = StreamPosition()
+    assert position.next_epoch() == Epoch(1, None)
+    position.advance(record(1, 1))
+    position.advance(record(1, 2))
+    assert position.next_epoch() == Epoch(2, StreamPoint(1, 2))
+
+
+@given(st.integers(0, 4), st.integers(1, 5))
+def test_a_claim_by_the_next_epoch_is_next_wherever_the_stream_ends(
+    epochs: int, length: int
+) -> None:
+    position = StreamPosition()
+    for one in history_of(epochs, length):
+        position.advance(one)
+    number, continues = position.next_epoch()
+    assert position.classify(record(number, 1, "new", continues)) is RecordOrder.NEXT

@@ -20,6 +20,7 @@ from consumers.tail.session import Tail, TailSession
 from consumers.tail.text import decoders, plain
 from producer.emit import Emitter
 from producer.log.local import LocalLog
+from producer.log.stream_history import StreamHistory
 from producer.log.writer import Record
 from schemas.arrays import encode_float32, encode_int32
 from schemas.environment import EnvironmentRequested
@@ -71,12 +72,10 @@ def emitter(installation: Installation) -> Iterator[Emitter]:
 
 
 def request_environments(emitter: Emitter, names: list[str], training: str | None = None) -> None:
+    owner = None if training is None else training_id(training)
     for name in names:
-        payload = EnvironmentRequested(env_type=name, box_type="android", config={})
-        emitter.stream(
-            f"environment/{uuid4()}",
-            training_id=None if training is None else training_id(training),
-        ).emit(payload)
+        stream = emitter.stream(f"environment/{uuid4()}", training_id=owner)
+        stream.emit(EnvironmentRequested(env_type=name, box_type="android", config={}))
     emitter.flush(10)
 
 
@@ -188,8 +187,8 @@ def test_format_strings_say_what_they_are_told(
     (record,) = read_all(installation)
     done = tail("--format", r"%t|%p|%o|%k|%T|%s|%e/%q|%i|%%|\x41\t\\\n")
     assert (
-        done.stdout
-        == f"cua.rollouts|{record.partition}|0|{record.key}|cua.environment.requested|{record.key}|1/1|1|%|A\t\\\n"
+        done.stdout == f"cua.rollouts|{record.partition}|0|{record.key}|cua.environment.requested"
+        f"|{record.key}|1/1|1|%|A\t\\\n"
     )
     assert tail("--format", "%v").stdout.encode() == record.value
 
@@ -294,12 +293,9 @@ def test_the_human_view_decodes_arrays_shortens_them_and_never_dumps_what_is_lar
         progress_percent=10.0,
     )
     owner = uuid4()
-    emitter.resume_stream(
-        f"rollout/{owner}",
-        position=emitter.log.read_back(f"rollout/{owner}", {}).position,
-        statuses={("rollout", owner): "running"},
-    )
-    emitter.stream(f"rollout/{owner}").emit(turn).wait(10)
+    subject = f"rollout/{owner}"
+    running = StreamHistory(subject, statuses={("rollout", owner): "running"})
+    emitter.stream(subject, running).emit(turn).wait(10)
     line = tail().stdout
     assert "prompt_tokens: [2000: 0 1 2 3 4 5 …]" in line
     assert "completion_logprobs: [2: -0.5 -inf]" in line

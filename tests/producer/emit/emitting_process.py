@@ -1,12 +1,11 @@
-"""A process that emits for ever and prints the number of every fact that was acknowledged.
+"""A process for tests to kill: emits for ever and prints every acknowledged event.
 
-What the tests kill.
-
-Called as `python -m tests.producer.emit.emitting_process NUM_STREAMS`; its installation is the
-environment's.
+Called as `python -m tests.producer.emit.emitting_process NUM_STREAMS`; the environment
+describes its installation.
 """
 
 import sys
+from itertools import count
 from uuid import uuid4
 
 from producer.emit import Emitter
@@ -14,34 +13,22 @@ from schemas.environment import EnvironmentCreationStarted, EnvironmentRequested
 
 
 def main() -> None:
-    """Facts on some streams in turn, a blob now and then.
+    """Emit on some streams in turn, with a blob now and then.
 
-    Each line on stdout is `subject sequence ref` of an acknowledged fact.
+    Each line on stdout is `subject sequence ref` of an acknowledged event.
     """
     subjects = [f"environment/{uuid4()}" for _ in range(int(sys.argv[1]))]
     with Emitter.open() as emitter:
-        number = 0
-        while True:
-            number += 1
+        for number in count(1):
             waiting = []
             for subject in subjects:
-                ref = (
-                    emitter.put_blob(f"{subject} {number}".encode() * 50)
-                    if number % 5 == 0
-                    else "-"
-                )
+                content = f"{subject} {number}".encode() * 50
+                ref = emitter.put_blob(content) if number % 5 == 0 else "-"
                 created = EnvironmentRequested(
                     env_type="android_sim", box_type="android", config={"ref": ref}
                 )
-                waiting.append(
-                    (
-                        subject,
-                        ref,
-                        emitter.stream(subject).emit(
-                            created if number == 1 else EnvironmentCreationStarted()
-                        ),
-                    )
-                )
+                payload = created if number == 1 else EnvironmentCreationStarted()
+                waiting.append((subject, ref, emitter.stream(subject).emit(payload)))
             for subject, ref, acknowledgement in waiting:
                 acknowledgement.wait(30)
                 sys.stdout.write(f"{subject} {number} {ref}\n")

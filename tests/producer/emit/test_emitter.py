@@ -1,7 +1,8 @@
+import contextlib
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import RFC_4122, UUID, uuid4
@@ -11,21 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from producer.blobs import FolderBlobs
-from producer.emit import Emitter
+from producer.emit import Acknowledgement, Emitter
+from producer.emit.group_commit import CLOSED
 from producer.errors import LogBrokenError
+from producer.log.event_log import EventLog
 from producer.log.local import LocalLog
 from producer.log.writer import Coordinates, Record
 from schemas.environment import (
     EnvironmentCreationStarted,
     EnvironmentRequested,
-    EnvironmentStarted,
-    EnvironmentTerminated,
 )
-from schemas.event import Event, Fact, StreamPoint
+from schemas.event import Event, StreamPoint
 from schemas.ids import EPOCH_START, uuid7, uuid7_text
 from schemas.installation import Installation
-from schemas.status import IllegalTransitionError
-from schemas.streams import StreamPosition
 from schemas.wire import decode
 from tests.producer.emit.reading import installation_at, read_all
 
@@ -37,87 +36,49 @@ def installation(tmp_path: Path) -> Installation:
     return installation_at(tmp_path)
 
 
-def requested(subject: str) -> Fact:
-    return Fact(
-        subject, EnvironmentRequested(env_type="android_sim", box_type="android", config={})
-    )
+REQUESTED = EnvironmentRequested(env_type="android_sim", box_type="android", config={})
+
+
+def new_subject() -> str:
+    return f"environment/{uuid4()}"
 
 
 def events(installation: Installation) -> list[Event]:
     return [decode(record.value) for record in read_all(installation)]
 
 
-def test_a_fact_gets_its_place_in_the_stream_and_is_acknowledged_once_it_is_on_disk(
+def test_an_event_is_stamped_and_acknowledged_once_it_is_on_disk(
     installation: Installation,
 ) -> None:
-    subject, training = f"environment/{uuid4()}", uuid4()
+    subject, training = new_subject(), uuid4()
     with Emitter.open(installation, clock=lambda: AT) as emitter:
         source = emitter.source
-        emitter.stream(subject, training_id=training).emit(requested(subject).data)
-        emitter.stream(subject).emit(EnvironmentCreationStarted()).wait(10)
-        first, second = events(installation)
-    assert first.payload == EnvironmentRequested(
-        env_type="android_sim", box_type="android", config={}
-    )
+        stream = emitter.stream(subject, training_id=training)
+        stream.emit(REQUESTED)
+        stream.emit(EnvironmentCreationStarted()).wait(10)
+        emitter.stream(new_subject()).emit(REQUESTED).wait(10)
+        first, second, other = events(installation)
+    assert first.payload == REQUESTED
     assert first.envelope.point == StreamPoint(1, 1)
     assert second.envelope.point == StreamPoint(1, 2)
-    assert (first.envelope.training_id, second.envelope.training_id) == (training, None)
-    assert {event.envelope.source for event in (first, second)} == {source}
+    assert other.envelope.point == StreamPoint(1, 1)
+    assert [event.envelope.training_id for event in (first, second, other)] == [
+        training,
+        training,
+        None,
+    ]
+    assert {event.envelope.source for event in (first, second, other)} == {source}
     assert first.envelope.time == AT
     assert first.envelope.continues is None
 
 
-def test_an_illegal_transition_is_refused_and_nothing_of_it_is_appended(
-    installation: Installation,
-) -> None:
-    subject = f"environment/{uuid4()}"
-    with Emitter.open(installation) as emitter:
-        with pytest.raises(IllegalTransitionError, match="never created"):
-            emitter.stream(subject).emit(EnvironmentStarted(gbox_id="x", started_at=AT))
-        emitter.emit(requested(subject))
-        with pytest.raises(IllegalTransitionError, match="created twice"):
-            emitter.emit(requested(subject))
-        emitter.stream(subject).emit(EnvironmentTerminated(terminated_at=AT))
-        with pytest.raises(IllegalTransitionError, match="cannot go from terminated to running"):
-            emitter.stream(subject).emit(EnvironmentStarted(gbox_id="x", started_at=AT))
-    assert [event.envelope.point for event in events(installation)] == [
-        StreamPoint(1, 1),
-        StreamPoint(1, 2),
-    ]
-
-
-def test_a_resumed_stream_opens_the_next_epoch_and_names_what_it_continues(
-    installation: Installation,
-) -> None:
-    owner = uuid4()
-    subject = f"environment/{owner}"
-    with Emitter.open(installation) as emitter:
-        position = StreamPosition(epoch=2, sequence=5, source="//other/1/x")
-        emitter.resume_stream(
-            subject, position=position, statuses={("environment", owner): "running"}
-        )
-        emitter.stream(subject).emit(EnvironmentTerminated(terminated_at=AT))
-    (event,) = events(installation)
-    assert event.envelope.point == StreamPoint(3, 1)
-    assert event.envelope.continues == StreamPoint(2, 5)
-
-
-def test_a_forgotten_stream_takes_no_more_facts(installation: Installation) -> None:
-    subject = f"environment/{uuid4()}"
-    with Emitter.open(installation) as emitter:
-        emitter.emit(requested(subject))
-        emitter.stream(subject).close()
-        with pytest.raises(ValueError, match="forgotten"):
-            emitter.emit(requested(subject))
-
-
-def test_a_blob_is_stored_before_the_fact_that_follows_it_and_once_only(
+def test_a_blob_is_stored_once_and_before_the_event_emitted_after_it(
     installation: Installation,
 ) -> None:
     with Emitter.open(installation) as emitter:
         ref = emitter.put_blob(b"pixels")
         assert emitter.put_blob(b"pixels") == ref
-        emitter.emit(requested(f"environment/{uuid4()}")).wait(10)
+        emitter.stream(new_subject()).emit(REQUESTED).wait(10)
         files = [path for path in (installation.home / "blobs").rglob("*") if path.is_file()]
     assert [path.read_bytes() for path in files] == [b"pixels"]
     assert ref == "blob:sha256:" + "".join(
@@ -125,72 +86,59 @@ def test_a_blob_is_stored_before_the_fact_that_follows_it_and_once_only(
     )
 
 
-def test_a_closed_emitter_refuses_facts_and_closing_twice_is_once(
+def test_a_closed_emitter_refuses_events_and_close_is_idempotent(
     installation: Installation,
 ) -> None:
     emitter = Emitter.open(installation)
     emitter.close()
     emitter.close()
     with pytest.raises(LogBrokenError, match="closed"):
-        emitter.emit(requested(f"environment/{UUID(int=1)}"))
-
-
-def test_threads_share_a_stream_without_gap_or_repetition(installation: Installation) -> None:
-    subject = f"environment/{uuid4()}"
-    with Emitter.open(installation) as emitter:
-        emitter.emit(requested(subject))
-        threads = [
-            threading.Thread(
-                target=lambda: [
-                    emitter.stream(subject).emit(EnvironmentCreationStarted()) for _ in range(300)
-                ]
-            )
-            for _ in range(4)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert [event.envelope.point.sequence for event in events(installation)] == list(range(1, 1202))
+        emitter.stream(new_subject()).emit(REQUESTED)
 
 
 class HeldLog(LocalLog):
-    """Appends only while it is let."""
+    """Appends only while it may."""
 
-    may_append = threading.Event()
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.may_append = threading.Event()
 
     def append(self, records: Sequence[Record]) -> list[Coordinates]:
         assert self.may_append.wait(20)
         return super().append(records)
 
 
-def test_a_full_buffer_makes_emit_wait_and_says_so_once_and_memory_stays_bounded(
-    installation: Installation,
+def emitter_on(
+    log: LocalLog, installation: Installation, *, buffer_bytes: int = 100_000
+) -> Emitter:
+    blobs = FolderBlobs(installation.home / "blobs")
+    return Emitter(EventLog(log, installation), blobs, buffer_bytes=buffer_bytes)
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    assert condition()
+
+
+def test_a_full_buffer_makes_emit_wait_with_one_warning_and_memory_stays_bounded(
+    installation: Installation, caplog: pytest.LogCaptureFixture
 ) -> None:
-    said: list[str] = []
     log = HeldLog(installation.local_log_path)
-    log.may_append.clear()
-    emitter = Emitter(
-        log,
-        FolderBlobs(installation.home / "blobs"),
-        topic_prefix="cua.",
-        buffer_bytes=100_000,
-        say=said.append,
-    )
+    emitter = emitter_on(log, installation)
     num_emitted = 0
 
     def emit_for_ever() -> None:
         nonlocal num_emitted
         for number in range(60):
             emitter.put_blob(b"%d" % number * 5000)
-            emitter.emit(requested(f"environment/{uuid4()}"))
+            emitter.stream(new_subject()).emit(REQUESTED)
             num_emitted += 1
 
     thread = threading.Thread(target=emit_for_ever)
     thread.start()
-    deadline = time.monotonic() + 10
-    while not said and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_until(lambda: caplog.messages)
     # Some 5,600 or 10,600 bytes a round into 100,000: the first batch, then what the buffer holds.
     assert 5 <= num_emitted <= 45
     assert thread.is_alive()
@@ -198,28 +146,99 @@ def test_a_full_buffer_makes_emit_wait_and_says_so_once_and_memory_stays_bounded
     thread.join(20)
     emitter.close()
     assert num_emitted == 60
-    assert len(said) == 1
-    assert "emit waits" in said[0]
+    (message,) = caplog.messages
+    assert "emit waits" in message
     assert len(events(installation)) == 60
+
+
+def start_filling(emitter: Emitter) -> tuple[threading.Thread, list[Acknowledgement]]:
+    """A thread that emits until LogBrokenError, and its acknowledgements so far."""
+    accepted: list[Acknowledgement] = []
+
+    def fill() -> None:
+        with contextlib.suppress(LogBrokenError):
+            while True:
+                accepted.append(emitter.stream(new_subject()).emit(REQUESTED))
+
+    thread = threading.Thread(target=fill, daemon=True)
+    thread.start()
+    return thread, accepted
+
+
+@pytest.mark.parametrize("is_full", [True, False])
+def test_what_emit_accepted_while_another_thread_closes_is_recorded_and_the_rest_raises(
+    installation: Installation, caplog: pytest.LogCaptureFixture, is_full: bool
+) -> None:
+    log = HeldLog(installation.local_log_path)
+    emitter = emitter_on(log, installation, buffer_bytes=50_000 if is_full else 50_000_000)
+    thread, accepted = start_filling(emitter)
+    wait_until(lambda: caplog.messages if is_full else len(accepted) > 100)
+    closing = threading.Thread(target=emitter.close)
+    closing.start()
+    log.may_append.set()
+    closing.join(20)
+    thread.join(20)
+    assert not thread.is_alive()
+    assert all(acknowledgement.done for acknowledgement in accepted)
+    assert len(events(installation)) == len(accepted)
+
+
+def test_a_write_that_hangs_does_not_hang_close_nor_those_who_wait(
+    installation: Installation, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = HeldLog(installation.local_log_path)
+    emitter = emitter_on(log, installation)
+    thread, accepted = start_filling(emitter)
+    wait_until(lambda: caplog.messages)
+    raised: list[BaseException] = []
+
+    def wait_for_ever() -> None:
+        try:
+            accepted[0].wait()
+        except LogBrokenError as error:
+            raised.append(error)
+
+    waiting = threading.Thread(target=wait_for_ever, daemon=True)
+    waiting.start()
+    began = time.monotonic()
+    with pytest.raises(TimeoutError):
+        emitter.close(timeout_s=0.3)
+    assert time.monotonic() - began < 5
+    for each in (thread, waiting):
+        each.join(5)
+        assert not each.is_alive()
+    assert [str(error) for error in raised] == [CLOSED]
+    log.may_append.set()
+    wait_until(lambda: accepted[0].done)
+    log.close()
+
+
+def refuses_to_work(emitter: Emitter) -> None:
+    with pytest.raises(RuntimeError, match="after the fork"):
+        emitter.stream(new_subject()).emit(REQUESTED)
+    with pytest.raises(RuntimeError, match="after the fork"):
+        emitter.stream(new_subject()).ensure(REQUESTED)
+    with pytest.raises(RuntimeError, match="after the fork"):
+        emitter.put_blob(b"pixels")
+    os._exit(7)
 
 
 def test_a_forked_child_may_not_use_its_parents_emitter(installation: Installation) -> None:
     with Emitter.open(installation) as emitter:
-        emitter.emit(requested(f"environment/{uuid4()}")).wait(10)
+        emitter.stream(new_subject()).emit(REQUESTED).wait(10)
         child = os.fork()
         if child == 0:
             try:
-                emitter.emit(requested(f"environment/{uuid4()}"))
-            except RuntimeError:
-                os._exit(7)
-            os._exit(0)
+                refuses_to_work(emitter)
+            finally:
+                os._exit(1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     assert len(events(installation)) == 1
 
 
 def fail_inside_a_broken_log(installation: Installation) -> None:
     with Emitter.open(installation) as emitter:
-        emitter._local._connection.execute("PRAGMA max_page_count = 1")
+        emitter.log.local._connection.execute("PRAGMA max_page_count = 1")
         emitter.stream(f"environment/{uuid4()}").emit(
             EnvironmentRequested(env_type="a", box_type="b", config={"x": "x" * 500_000})
         )
@@ -237,7 +256,7 @@ def test_event_ids_are_unique_and_ordered_by_time(installation: Installation) ->
     ticks = iter(AT + timedelta(milliseconds=number) for number in range(10))
     emitter = Emitter.open(installation, clock=lambda: next(ticks))
     for _ in range(9):
-        emitter.emit(requested(f"environment/{uuid4()}"))
+        emitter.stream(new_subject()).emit(REQUESTED)
     emitter.close()
     ids = [event.envelope.id for event in events(installation)]
     assert ids == sorted(set(ids))

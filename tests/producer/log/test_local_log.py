@@ -6,6 +6,7 @@ import pytest
 from consumers.errors import MismatchError
 from consumers.log.local import LocalLogReader
 from consumers.log.reader import TopicPartition
+from producer.errors import LogBrokenError
 from producer.log.local import LocalLog
 from producer.log.writer import Record
 from schemas.local_log import partition_of
@@ -33,7 +34,11 @@ def test_offsets_count_from_zero_in_every_partition_and_a_stream_stays_in_its_ow
         ("cua.rollouts", place_a, 1),
         ("cua.rollouts", place_a, 2),
     ]
-    assert list(log.read_stream("cua.rollouts", "rollout/a", {})) == [b"1", b"3", b"4"]
+    assert list(log.read_streams("cua.rollouts", ["rollout/a"], {})) == [
+        ("rollout/a", b"1"),
+        ("rollout/a", b"3"),
+        ("rollout/a", b"4"),
+    ]
     log.close()
 
 
@@ -118,3 +123,13 @@ def test_a_topic_that_the_log_gets_later_is_not_read_until_it_is_asked_for(tmp_p
     assert [read.value for read in reader.poll(10, 0)] == [b"1"]
     for each in (reader, first, both):
         each.close()
+
+
+def test_a_log_whose_file_was_removed_cannot_be_read_either(tmp_path: Path) -> None:
+    log = LocalLog(tmp_path / "log.sqlite3", topics=TOPICS)
+    (tmp_path / "log.sqlite3").unlink()
+    with pytest.raises(LogBrokenError, match="cannot be read"):
+        log.ends()
+    with pytest.raises(LogBrokenError, match="cannot be read"):
+        list(log.read_topic("cua.rollouts", {}))
+    log.close()

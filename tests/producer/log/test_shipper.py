@@ -1,36 +1,39 @@
 """The shipper against a scripted target: every failure at every place, without a broker."""
 
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
-from producer.errors import UnreachableError
+from producer.errors import LogBrokenError, UnreachableError
+from producer.log.blob_uploads import NoLog
 from producer.log.local import LocalLog
-from producer.log.lock import FileLock
-from producer.log.shipper import CHUNK_RECORDS, Shipper
+from producer.log.shipper import READ_RECORDS, Shipper
 from producer.log.spool import Spool
 from producer.log.writer import Coordinates, Record
 
 GONE = UnreachableError("gone")
 
 
-class ScriptedTarget:
-    """Takes what it is given, or fails as told.
-
-    Each call of `append` uses up one entry of the script.
-    """
+class ScriptedTarget(NoLog):
+    """Takes what it is given, or fails; each `append` uses up one entry of the script."""
 
     def __init__(self) -> None:
+        super().__init__("scripted")
         self.script: list[str] = []
         self.taken: list[bytes] = []
         self.calls: list[int] = []
         self.connections = 0
 
-    log_id = "scripted"
+    @property
+    def log_id(self) -> str:
+        return "scripted"
 
     def connect(self) -> "ScriptedTarget":
         self.connections += 1
@@ -66,7 +69,7 @@ def record(number: int) -> Record:
     return Record("cua.rollouts", f"rollout/{number % 3}", str(number).encode())
 
 
-def until(condition: Callable[[], bool]) -> None:
+def until(condition: Callable[[], object]) -> None:
     deadline = time.monotonic() + 15
     while not condition():
         assert time.monotonic() < deadline
@@ -84,7 +87,7 @@ def shipped(log: LocalLog) -> Callable[[], bool]:
     return is_shipped
 
 
-def without_repetitions(values: list[bytes]) -> list[bytes]:
+def without_duplicates(values: list[bytes]) -> list[bytes]:
     return list(dict.fromkeys(values))
 
 
@@ -98,40 +101,40 @@ def without_repetitions(values: list[bytes]) -> list[bytes]:
         ["take half", "refuse", "lose the acknowledgement", "take half"],
     ],
 )
-def test_whatever_fails_each_stream_arrives_whole_and_in_order_and_the_trouble_is_said_once(
-    log: LocalLog, script: list[str]
+def test_whatever_fails_each_stream_arrives_whole_and_in_order_with_one_warning_per_outage(
+    log: LocalLog, script: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    target, said = ScriptedTarget(), list[str]()
+    target = ScriptedTarget()
     target.script = list(script)
     log.append([record(number) for number in range(30)])
-    shipper = Shipper(log.path, target.connect, say=said.append)
+    shipper = Shipper(log.path, target.connect)
     until(shipped(log))
     assert shipper.stop(5)
-    assert without_repetitions(target.taken) == [str(number).encode() for number in range(30)]
-    # After a repetition comes everything that followed it: no stream ever steps over a record.
+    assert without_duplicates(target.taken) == [str(number).encode() for number in range(30)]
+    # After a duplicate comes everything that followed it: no stream ever skips a record.
     for before, after in zip(target.taken, target.taken[1:], strict=False):
         assert int(after) <= int(before) + 1
-    assert len(said) == (2 if script else 0)
+    assert len(caplog.messages) == (2 if script else 0)
     if script:
-        assert "Nothing is lost" in said[0]
-        assert "back" in said[1]
+        assert "kept on this disk" in caplog.messages[0]
+        assert "reachable again" in caplog.messages[1]
 
 
-def test_a_long_outage_is_made_up_for_in_bounded_chunks(log: LocalLog) -> None:
+def test_after_a_long_outage_records_are_sent_in_bounded_requests(log: LocalLog) -> None:
     target = ScriptedTarget()
-    log.append([record(number) for number in range(2 * CHUNK_RECORDS + 10)])
-    shipper = Shipper(log.path, target.connect, say=lambda _: None)
+    log.append([record(number) for number in range(2 * READ_RECORDS + 10)])
+    shipper = Shipper(log.path, target.connect)
     until(shipped(log))
     shipper.stop(5)
-    assert target.calls == [CHUNK_RECORDS, CHUNK_RECORDS, 10]
+    assert target.calls == [READ_RECORDS, READ_RECORDS, 10]
 
 
 def test_a_second_shipper_waits_until_the_first_is_gone(log: LocalLog) -> None:
     target = ScriptedTarget()
     with FileLock(log.path.with_name("shipper.lock")):
-        shipper = Shipper(log.path, target.connect, say=lambda _: None)
+        shipper = Shipper(log.path, target.connect)
         log.append([record(0)])
-        shipper.poke()
+        shipper.notify()
         time.sleep(0.3)
         assert target.connections == 0
     until(shipped(log))
@@ -143,7 +146,7 @@ def test_what_one_shipper_shipped_the_next_does_not_send_again(log: LocalLog) ->
     target = ScriptedTarget()
     for number in range(2):
         log.append([record(number)])
-        shipper = Shipper(log.path, target.connect, say=lambda _: None)
+        shipper = Shipper(log.path, target.connect)
         until(shipped(log))
         shipper.stop(5)
     assert target.taken == [b"0", b"1"]
@@ -152,8 +155,8 @@ def test_what_one_shipper_shipped_the_next_does_not_send_again(log: LocalLog) ->
 def test_shipped_records_are_pruned_after_their_time_and_offsets_go_on(log: LocalLog) -> None:
     target = ScriptedTarget()
     log.append([record(0), record(3)])
-    shipper = Shipper(log.path, target.connect, say=lambda _: None, keep=timedelta(0))
-    until(lambda: list(log.read_stream("cua.rollouts", "rollout/0", {})) == [])
+    shipper = Shipper(log.path, target.connect, keep=timedelta(0))
+    until(lambda: list(log.read_streams("cua.rollouts", ["rollout/0"], {})) == [])
     shipper.stop(5)
     assert target.taken == [b"0", b"3"]
     assert [at.offset for at in log.append([record(6)])] == [2]
@@ -173,8 +176,10 @@ def spool_now() -> datetime:
     return datetime.now(UTC) + timedelta(seconds=1)
 
 
-def test_an_error_that_nobody_foresaw_is_tried_again_too(log: LocalLog) -> None:
-    target, said = ScriptedTarget(), list[str]()
+def test_an_unexpected_error_is_retried_too(
+    log: LocalLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    target = ScriptedTarget()
     failures = [ValueError("a bug of the client's")]
 
     def connect() -> ScriptedTarget:
@@ -183,15 +188,71 @@ def test_an_error_that_nobody_foresaw_is_tried_again_too(log: LocalLog) -> None:
         return target.connect()
 
     log.append([record(0)])
-    shipper = Shipper(log.path, connect, say=said.append)
+    shipper = Shipper(log.path, connect)
     until(shipped(log))
     shipper.stop(5)
     assert target.taken == [b"0"]
-    assert "ValueError" in said[0]
+    assert "ValueError" in caplog.messages[0]
 
 
 def test_stopping_leaves_no_thread(log: LocalLog) -> None:
     before = threading.active_count()
-    shipper = Shipper(log.path, ScriptedTarget().connect, say=lambda _: None)
+    shipper = Shipper(log.path, ScriptedTarget().connect)
     assert shipper.stop(5)
     assert threading.active_count() == before
+
+
+def test_a_lock_that_cannot_be_opened_is_reported_and_retried(
+    log: LocalLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = log.path.with_name("shipper.lock")
+    path.mkdir()
+    log.append([record(0)])
+    target = ScriptedTarget()
+    shipper = Shipper(log.path, target.connect)
+    until(lambda: caplog.messages)
+    assert shipper.is_alive
+    path.rmdir()
+    until(shipped(log))
+    assert shipper.stop(5)
+    assert shipper.problem is None
+
+
+def test_a_log_that_can_no_longer_be_read_ends_the_thread_and_is_the_problem(
+    log: LocalLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    shipper = Shipper(log.path, ScriptedTarget().connect)
+    with closing(sqlite3.connect(log.path)) as other:
+        other.execute("DROP TABLE records")
+    until(lambda: not shipper.is_alive)
+    assert isinstance(shipper.problem, LogBrokenError)
+    assert len(caplog.messages) == 1
+    assert shipper.stop(5)
+
+
+class HangingTarget(ScriptedTarget):
+    """Acknowledges nothing until it is closed, as a KafkaLog whose broker hangs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_asked, self.is_closed = threading.Event(), threading.Event()
+
+    def append(self, records: Sequence[Record]) -> list[Coordinates]:  # noqa: ARG002
+        self.is_asked.set()
+        assert self.is_closed.wait(20)
+        raise GONE
+
+    def close(self) -> None:
+        self.is_closed.set()
+
+
+def test_stopping_ends_a_request_without_acknowledgement_and_warns_of_no_outage(
+    log: LocalLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    target = HangingTarget()
+    log.append([record(0)])
+    shipper = Shipper(log.path, target.connect)
+    assert target.is_asked.wait(10)
+    assert shipper.stop(0.1)
+    assert caplog.messages == []
+    assert not shipped(log)()

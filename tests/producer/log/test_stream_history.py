@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from producer.errors import MismatchError
 from producer.log.local import LocalLog
-from producer.log.stream_history import StreamHistory, read_back
+from producer.log.stream_history import StreamHistory, read_streams_into
 from producer.log.writer import Record
 from schemas.environment import EnvironmentCreationStarted, EnvironmentRequested
 from schemas.event import Envelope, StreamPoint
@@ -45,7 +45,7 @@ STREAM: list[Envelope] = [
 def fold(envelopes: list[Envelope]) -> StreamHistory:
     history = StreamHistory(SUBJECT)
     for envelope in envelopes:
-        history.take(envelope)
+        history.read(envelope)
     return history
 
 
@@ -59,11 +59,11 @@ def test_any_order_and_any_repetitions_give_the_same_stream(
     assert history.position.source == "//b/2/y"
     assert history.statuses == {("environment", OWNER): "creating"}
     assert history.waiting == []
-    assert history.num_fenced == 0
+    assert history.position.refused == set()
 
 
 @given(st.lists(st.integers(0, len(STREAM)), max_size=10))
-def test_sending_again_from_any_earlier_place_changes_nothing_but_the_count(
+def test_sending_again_from_any_earlier_record_changes_nothing(
     restarts: list[int],
 ) -> None:
     log = list(STREAM)
@@ -71,7 +71,8 @@ def test_sending_again_from_any_earlier_place_changes_nothing_but_the_count(
         log = [*log[: start + 1], *log[max(0, start - 3) :]]
     history = fold(log)
     assert [event.envelope for event in history.events] == STREAM
-    assert history.num_duplicates == len(log) - len(STREAM)
+    assert history.waiting == []
+    assert history.position.refused == set()
 
 
 def test_a_record_that_cannot_be_read_stops_whoever_would_continue_the_stream(
@@ -82,7 +83,8 @@ def test_a_record_that_cannot_be_read_stops_whoever_would_continue_the_stream(
         [Record("cua.rollouts", SUBJECT, value(1)), Record("cua.rollouts", SUBJECT, b"not json")]
     )
     with pytest.raises(MismatchError, match="cannot be continued"):
-        read_back(log, SUBJECT, {})
-    other = f"environment/{uuid4()}"
-    assert not read_back(log, other, {}).exists
+        read_streams_into({SUBJECT: StreamHistory(SUBJECT)}, log, {}, topic_prefix="cua.")
+    other = StreamHistory(f"environment/{uuid4()}")
+    read_streams_into({other.subject: other}, log, {}, topic_prefix="cua.")
+    assert not other.exists
     log.close()
