@@ -1,9 +1,9 @@
-"""What emitting costs the caller: CPU per fact in a row, and time per fact at a steady pace.
+"""What emitting costs the caller: CPU per event back to back, time per event at a steady pace.
 
 Run: `python -m tests.bench.emit`.
 
-The caller's CPU is its thread's own (`time.thread_time`); the whole process's, background commits
-included, stands beside it.
+The caller's CPU is its thread's own (`time.thread_time`); the process's includes the background
+commits.
 """
 
 import json
@@ -13,41 +13,36 @@ import tempfile
 import time
 from pathlib import Path
 from typing import NamedTuple
-from uuid import UUID, uuid4
+from uuid import uuid4
 
-from producer.emit import Emitter
+from producer.emit import Emitter, StreamWriter
+from producer.log.stream_history import StreamHistory
 from schemas.arrays import encode_float32, encode_int32
-from schemas.event import Fact
+from schemas.base import Payload
 from schemas.ids import EPOCH_START
 from schemas.installation import Installation
-from schemas.streams import StreamPosition
 from schemas.training import HeartbeatSent
 from schemas.turn import Sampling, TokenRecord, TurnTaken
 
 PACE_S = 0.001
-"""Between two facts at the steady pace: 1,000 a second."""
+"""Between two events at the steady pace: 1,000/s."""
 BLOB = "blob:sha256:" + "ab" * 32
 
 
 class Cost(NamedTuple):
-    """Of one kind of fact, in microseconds."""
+    """Of one kind of event, in microseconds."""
 
     num_bytes: int
     """Of the event."""
     caller_cpu_us: float
     process_cpu_us: float
-    """Background commits, with a sync of the disk each, included."""
+    """Including background commits, each with a disk sync."""
     paced_p50_us: float
     paced_p99_us: float
-    """Time on the clock that one emit takes at 1,000 a second."""
+    """Wall time of one emit at 1,000/s."""
 
 
-def small_fact() -> Fact:
-    """A fact of about 400 bytes in all."""
-    return Fact(f"training/{uuid4()}", HeartbeatSent(), uuid4())
-
-
-def turn_fact() -> Fact:
+def turn() -> TurnTaken:
     """A turn with 2,000 prompt tokens and 200 completion tokens with their log-probs."""
     tokens = TokenRecord(
         prompt_tokens=encode_int32(range(2000)),
@@ -57,7 +52,7 @@ def turn_fact() -> Fact:
         sampling=Sampling(temperature=1.0, max_tokens=200),
         stop_reason="stop",
     )
-    turn = TurnTaken(
+    return TurnTaken(
         turn=1,
         started_at=EPOCH_START,
         ended_at=EPOCH_START,
@@ -72,13 +67,14 @@ def turn_fact() -> Fact:
         episode_done=False,
         progress_percent=10.0,
     )
-    return Fact(f"rollout/{uuid4()}", turn, uuid4())
 
 
-def measure(fact: Fact, num_in_row: int, num_paced: int, *, kafka: str | None = None) -> Cost:
-    """Emit this fact again and again into a log of its own; `kafka`.
+def measure(
+    kind: str, payload: Payload, num_in_row: int, num_paced: int, *, kafka: str | None = None
+) -> Cost:
+    """Emit this payload again and again on a stream of this kind, into a log of its own.
 
-    Bootstrap servers, up or down.
+    `kafka`: bootstrap servers, up or down.
     """
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
@@ -89,13 +85,13 @@ def measure(fact: Fact, num_in_row: int, num_paced: int, *, kafka: str | None = 
             kafka_options=(),
             blobs_url=str(home / "blobs"),
         )
-        emitter = Emitter.open(installation, say=lambda _: None)
-        kind, _, owner = fact.subject.partition("/")
-        emitter.resume_stream(
-            fact.subject, position=StreamPosition(), statuses={(kind, UUID(owner)): "running"}
-        )
-        caller_us, process_us = _in_row(emitter, fact, num_in_row)
-        times_us = sorted(_paced(emitter, fact, num_paced))
+        emitter = Emitter.open(installation)
+        owner = uuid4()
+        subject = f"{kind}/{owner}"
+        running = StreamHistory(subject, statuses={(kind, owner): "running"})
+        stream = emitter.stream(subject, running, training_id=uuid4())
+        caller_us, process_us = _in_row(emitter, stream, payload, num_in_row)
+        times_us = sorted(_paced(emitter, stream, payload, num_paced))
         emitter.close(timeout_s=0.0 if kafka else 30.0)
         num_bytes = _event_bytes(installation)
     return Cost(
@@ -107,26 +103,28 @@ def measure(fact: Fact, num_in_row: int, num_paced: int, *, kafka: str | None = 
     )
 
 
-def _in_row(emitter: Emitter, fact: Fact, count: int) -> tuple[float, float]:
+def _in_row(
+    emitter: Emitter, stream: StreamWriter, payload: Payload, count: int
+) -> tuple[float, float]:
     for _ in range(200):
-        emitter.emit(fact)
+        stream.emit(payload)
     emitter.flush(60)
     caller, process = time.thread_time(), time.process_time()
     for _ in range(count):
-        emitter.emit(fact)
+        stream.emit(payload)
     caller = time.thread_time() - caller
     emitter.flush(60)
     return caller / count * 1e6, (time.process_time() - process) / count * 1e6
 
 
-def _paced(emitter: Emitter, fact: Fact, count: int) -> list[float]:
+def _paced(emitter: Emitter, stream: StreamWriter, payload: Payload, count: int) -> list[float]:
     times_us: list[float] = []
     due = time.perf_counter()
     for _ in range(count):
         due += PACE_S
         time.sleep(max(0.0, due - time.perf_counter()))
         began = time.perf_counter()
-        emitter.emit(fact)
+        stream.emit(payload)
         times_us.append((time.perf_counter() - began) * 1e6)
     emitter.flush(60)
     return times_us
@@ -143,21 +141,27 @@ def _event_bytes(installation: Installation) -> int:
 def run() -> dict[str, Cost]:
     """Every figure."""
     return {
-        "fact of 400 bytes": measure(small_fact(), 20_000, 3_000),
-        "turn, 2,000 + 200 tokens": measure(turn_fact(), 2_000, 3_000),
-        "fact of 400 bytes, Kafka down": measure(small_fact(), 20_000, 3_000, kafka="127.0.0.1:1"),
+        "event of 400 bytes": measure("training", HeartbeatSent(), 20_000, 3_000),
+        "turn, 2,000 + 200 tokens": measure("rollout", turn(), 2_000, 3_000),
+        "event of 400 bytes, Kafka down": measure(
+            "training", HeartbeatSent(), 20_000, 3_000, kafka="127.0.0.1:1"
+        ),
     }
 
 
 def main() -> None:
-    """One line per kind on stdout; --json: one object."""
+    """One line per kind of event on stdout; --json: one object."""
     costs = run()
     if "--json" in sys.argv:
         sys.stdout.write(json.dumps({name: cost._asdict() for name, cost in costs.items()}) + "\n")
         return
-    head = f"{'emit':<32}{'bytes':>8}{'caller CPU-us':>15}{'process CPU-us':>16}{'paced p50 us':>14}{'paced p99 us':>14}"
+    head = (
+        f"{'emit':<32}{'bytes':>8}{'caller CPU-us':>15}{'process CPU-us':>16}"
+        f"{'paced p50 us':>14}{'paced p99 us':>14}"
+    )
     lines = [
-        f"{name:<32}{cost.num_bytes:>8}{cost.caller_cpu_us:>15.1f}{cost.process_cpu_us:>16.1f}{cost.paced_p50_us:>14.1f}{cost.paced_p99_us:>14.1f}"
+        f"{name:<32}{cost.num_bytes:>8}{cost.caller_cpu_us:>15.1f}{cost.process_cpu_us:>16.1f}"
+        f"{cost.paced_p50_us:>14.1f}{cost.paced_p99_us:>14.1f}"
         for name, cost in costs.items()
     ]
     sys.stdout.write("\n".join([head, *lines]) + "\n")

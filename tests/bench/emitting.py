@@ -4,7 +4,7 @@ Back to back in CPU time, and paced in wall time as a trainer would call it.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
@@ -13,9 +13,9 @@ from typing import NamedTuple
 from uuid import uuid4
 
 from producer.emit import Emitter
+from producer.log.stream_history import StreamHistory
 from schemas.arrays import encode_float32, encode_int32
-from schemas.base import Progress
-from schemas.event import Fact
+from schemas.base import Payload, Progress
 from schemas.installation import read_installation
 from schemas.streams import StreamPosition
 from schemas.training import TrainingProgressed
@@ -28,7 +28,7 @@ PROMPT_TOKENS, COMPLETION_TOKENS = 2_000, 200
 
 
 class EmitCost(NamedTuple):
-    """Of one kind of fact."""
+    """Of one kind of event."""
 
     what: str
     bytes_each: int
@@ -41,7 +41,7 @@ class EmitCost(NamedTuple):
     """The pace."""
 
 
-def _progress_facts() -> Iterator[Callable[[str], Fact]]:
+def _progress_events() -> Iterator[Payload]:
     for number in count():
         progress = Progress(
             percent=number % 100,
@@ -49,16 +49,15 @@ def _progress_facts() -> Iterator[Callable[[str], Fact]]:
             estimated_total_time_s=1234.5,
             estimated_remaining_time_s=617.25 + number,
         )
-        payload = TrainingProgressed(
+        yield TrainingProgressed(
             current_phase="rollout",
             current_step=number,
             progress=progress,
             status_message="step in rollouts",
         )
-        yield lambda subject, payload=payload: Fact(subject, payload)  # type: ignore[misc]  # binds the loop's value
 
 
-def _turn_facts() -> Iterator[Callable[[str], Fact]]:
+def _turns() -> Iterator[Payload]:
     random = Random(0)
     prompt = encode_int32(random.randrange(150_000) for _ in range(PROMPT_TOKENS))
     completion = encode_int32(random.randrange(150_000) for _ in range(COMPLETION_TOKENS))
@@ -73,7 +72,7 @@ def _turn_facts() -> Iterator[Callable[[str], Fact]]:
             sampling=Sampling(temperature=1.0, max_tokens=COMPLETION_TOKENS),
             stop_reason="stop",
         )
-        payload = TurnTaken(
+        yield TurnTaken(
             turn=number,
             started_at=at,
             ended_at=at,
@@ -88,55 +87,52 @@ def _turn_facts() -> Iterator[Callable[[str], Fact]]:
             episode_done=False,
             progress_percent=50.0,
         )
-        yield lambda subject, payload=payload: Fact(subject, payload)  # type: ignore[misc]  # binds the loop's value
 
 
 def _measure(
     emitter: Emitter,
     what: str,
     kind: str,
-    facts: Iterator[Callable[[str], Fact]],
+    payloads: Iterator[Payload],
     number: int,
     per_second: int,
 ) -> EmitCost:
     owner = uuid4()
     subject = f"{kind}/{owner}"
-    # As a resumed writer has it, so that the fact measured may follow at once.
-    emitter.resume_stream(
-        subject,
-        position=StreamPosition(epoch=1, sequence=1, source="//bench"),
-        statuses={(kind, owner): "running"},
-    )
-    ready = [next(facts)(subject) for _ in range(number)]
+    # A resumed stream, so that the event measured is legal at once.
+    position = StreamPosition(epoch=1, sequence=1, source="//bench")
+    running = StreamHistory(subject, position, {(kind, owner): "running"})
+    stream = emitter.stream(subject, running)
+    ready = [next(payloads) for _ in range(number)]
     began = time.thread_time()
-    for fact in ready:
-        emitter.emit(fact)
+    for payload in ready:
+        stream.emit(payload)
     cpu_us = (time.thread_time() - began) / number * 1e6
     emitter.flush(60)
     waits: list[float] = []
     due = time.perf_counter()
-    for fact in (next(facts)(subject) for _ in range(min(number, per_second * 3))):
+    for payload in (next(payloads) for _ in range(min(number, per_second * 3))):
         due += 1 / per_second
         time.sleep(max(0.0, due - time.perf_counter()))
         called = time.perf_counter()
-        emitter.emit(fact)
+        stream.emit(payload)
         waits.append((time.perf_counter() - called) * 1e6)
     emitter.flush(60)
-    size = len(ready[0].data.model_dump_json()) + 330  # the envelope
+    size = len(ready[0].model_dump_json()) + 330  # the envelope
     return EmitCost(what, size, cpu_us, percentile(waits, 0.5), percentile(waits, 0.99), per_second)
 
 
 def measure_emit(home: Path) -> list[EmitCost]:
     """Into a local log on disk (fsync at every group commit)."""
-    with Emitter.open(read_installation({"CUA_HOME": str(home)}), say=lambda _: None) as emitter:
-        _measure(emitter, "warm-up", "training", _progress_facts(), 2_000, 2_000)
+    with Emitter.open(read_installation({"CUA_HOME": str(home)})) as emitter:
+        _measure(emitter, "warm-up", "training", _progress_events(), 2_000, 2_000)
         return [
-            _measure(emitter, "a progress fact", "training", _progress_facts(), 20_000, 1_000),
+            _measure(emitter, "a progress event", "training", _progress_events(), 20_000, 1_000),
             _measure(
                 emitter,
                 f"a turn with {PROMPT_TOKENS:,} + {COMPLETION_TOKENS} tokens",
                 "rollout",
-                _turn_facts(),
+                _turns(),
                 1_000,
                 200,
             ),
