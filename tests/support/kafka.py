@@ -1,9 +1,7 @@
-"""A real Apache Kafka (KRaft, one node) for tests.
+"""A real Apache Kafka for tests: one KRaft node from its jars, without Docker.
 
-From its jars, without Docker, on a free port, in a folder of its own.
-
-Start, stop, kill -9 and restart on the same port and data. The jars come from Maven once, into
-CUA_TEST_CACHE.
+It can be stopped, killed and restarted on the same port and data. Maven downloads the jars once,
+into CUA_TEST_CACHE.
 """
 
 import base64
@@ -48,8 +46,7 @@ group.initial.rebalance.delay.ms=0
 auto.create.topics.enable=true
 num.partitions=1
 """
-# auto.create with one partition is what a careless broker does; our topics must come out right all
-# the same.
+# auto.create with one partition is a broker's default; our topics must be right all the same.
 
 
 def kafka_jars() -> Path:
@@ -67,8 +64,7 @@ def kafka_jars() -> Path:
             check=True,
             stdin=subprocess.DEVNULL,
         )
-        # Renamed whole: a download that was interrupted leaves nothing that looks complete. Another
-        # process may have been first.
+        # Atomic: an interrupted download must not look complete. Another process may be first.
         with contextlib.suppress(OSError):
             (Path(work) / "jars").rename(jars)
     return jars
@@ -82,21 +78,20 @@ def free_port() -> int:
 
 
 class KafkaService:
-    """One broker. Use as a context manager; at its end the process is gone and so is its folder."""
+    """One broker in a temporary folder, as a context manager."""
 
     def __init__(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="cua-kafka-"))
         self._classpath = f"{kafka_jars()}/*"
         self._process: subprocess.Popen[bytes] | None = None
         self.port = free_port()
-        """Stays the same over restarts."""
+        """The same after a restart."""
         properties = PROPERTIES.format(
             port=self.port, controller_port=free_port(), data=self._folder / "data"
         )
         self._properties = self._folder / "server.properties"
         self._properties.write_text(properties)
-        # Its own, so that no log of one service is taken for another's; a leading dash would read
-        # as an option.
+        # Unique, so that no two services' logs have one id; a leading dash would be an option.
         cluster_id = "c" + base64.urlsafe_b64encode(uuid4().bytes).decode()[1:22]
         self._java(
             "kafka.tools.StorageTool",
@@ -114,7 +109,7 @@ class KafkaService:
         return f"127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Start on the same data; returns once it answers."""
+        """Start on the same data; returns once it takes connections."""
         with (self._folder / "kafka.log").open("ab") as log:
             self._process = subprocess.Popen(
                 [
@@ -146,11 +141,11 @@ class KafkaService:
         raise RuntimeError(message)
 
     def kill(self) -> None:
-        """As a crash does (SIGKILL)."""
+        """SIGKILL."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
-        """In order (SIGTERM)."""
+        """SIGTERM."""
         self._end(signal.SIGTERM)
 
     def _end(self, how: signal.Signals) -> None:
@@ -176,7 +171,7 @@ class KafkaService:
             raise RuntimeError(message)
 
     def close(self) -> None:
-        """End the process and remove the folder; twice is once."""
+        """Kill the process and remove the folder. Idempotent."""
         self.kill()
         shutil.rmtree(self._folder, ignore_errors=True)
 

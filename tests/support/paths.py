@@ -1,4 +1,4 @@
-"""Where the checkout is, however deep the test lies that asks."""
+"""Folders of the checkout that tests use."""
 
 from pathlib import Path
 
