@@ -32,7 +32,6 @@ POLL_S = 0.02
 STOP_S = 1.0
 """For a request in flight when closing; then its connection is closed."""
 RETRY_S = 1.0
-"""Between attempts to reach Kafka."""
 
 
 def staging_blobs(installation: Installation) -> FolderBlobs:
@@ -52,7 +51,6 @@ class EventLog:
         self.local = local
         """Where appended records become durable."""
         self.topic_prefix = installation.topic_prefix
-        """`cua.` by default."""
         self._installation = installation
         self._has_kafka = installation.kafka_bootstrap_servers is not None
         self._lock = threading.Lock()
