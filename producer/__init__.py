@@ -1,6 +1,4 @@
-"""Everything that emits: trainer, environments, tasks, policy.
-
-Knows the log and nothing of the tables.
+"""Everything that emits events: trainer, environments, tasks, policy. Knows no tables.
 
 from producer import RunConfig, run
 """
@@ -15,7 +13,7 @@ __all__ = ["RunConfig", "run"]
 
 
 def __getattr__(name: str) -> object:
-    """Both names on first use, so that importing a part of the package does not import the trainer."""
+    """Import both names on first use: a part of the package does not need the trainer."""
     if name == "RunConfig":
         from producer.config import RunConfig
 

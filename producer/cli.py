@@ -1,15 +1,22 @@
 """`cua-train`: the command line of everything that emits.
 
-Commands are loaded when they are called, so that --help stays quick.
+Commands are imported when they are called, so that --help stays quick.
 """
 
+import logging
 import os
 import sys
 from importlib import import_module
+from typing import NoReturn
 
 import click
+from rich_click import RichGroup, group
 
-from producer.errors import CuaTrainError
+from producer.commands.log_options import add_log_options
+from producer.errors import OUT_OF_SPACE, CuaTrainError
+from producer.log_lines import configure_logging
+
+logger = logging.getLogger(__name__)
 
 COMMANDS: dict[str, str] = {
     "run": "producer.commands.run",
@@ -17,9 +24,20 @@ COMMANDS: dict[str, str] = {
     "tasks": "producer.commands.tasks",
 }
 """Command -> the module that has it as `command`."""
+EPILOG = "\n\n".join(
+    [
+        "Examples:",
+        "$ cua-train run                         # train the demo policy here",
+        "$ cua-train run --training-name first   # train, or continue, `first`",
+        "$ cua-train evaluate --training-name first",
+        "",
+        "Exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 4 mismatch, 5 unreachable,",
+        "6 timeout, 130 interrupted.",
+    ]
+)
 
 
-class LazyGroup(click.Group):
+class LazyGroup(RichGroup):
     """A group whose commands are imported on first use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
@@ -32,46 +50,65 @@ class LazyGroup(click.Group):
             return None
         command = import_module(COMMANDS[cmd_name]).command
         assert isinstance(command, click.Command)  # noqa: S101  # a module of ours without one is a bug
-        return command
+        command.name = cmd_name  # what the list of commands shows
+        return add_log_options(command)
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@group(
+    cls=LazyGroup,
+    epilog=EPILOG,
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "rich_help_config": {"theme": "default-slim", "max_width": 110},
+    },
+)
 @click.version_option(package_name="cua-train")
 def cli() -> None:
-    """Train policies that operate devices by screenshots and actions.
+    """Train agents that operate devices by looking at screenshots and taking actions.
 
-    Every fact of a run goes to the log.
+    Every event of a run goes to the log.
     """
+
+
+add_log_options(cli)
 
 
 def main() -> None:
     """The entry point: runs the command line and turns errors into a message and an exit code."""
+    configure_logging()
     try:
         result = cli.main(standalone_mode=False)
     except click.exceptions.Exit as error:
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted", err=True)
-        sys.exit(130)
+        _fail("interrupted", 130)
     except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
+        context = getattr(error, "ctx", None)
+        hint = f". See {context.command_path} --help" if context else ""
+        _fail(error.format_message().removesuffix(".") + hint, error.exit_code)
     except CuaTrainError as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(error.exit_code)
+        _fail(str(error), error.exit_code)
     except BrokenPipeError:
-        # The reader of our output (head, less) went away: not an error of ours.
+        # The reader of our output (head, less) went away: not an error.
         sys.stderr.close()
         sys.exit(0)
-    except (
-        Exception
-    ) as error:  # the process's boundary: a user gets a sentence, whoever mends it gets the place
+    except Exception as error:
         if os.environ.get("CUA_TRACEBACK"):
             raise
-        click.echo(
-            f"error: unexpected {type(error).__name__}: {error}. This is a fault of ours;"
-            " CUA_TRACEBACK=1 shows where",
-            err=True,
-        )
-        sys.exit(1)
+        _fail(_unexpected(error), 1)
     sys.exit(result if isinstance(result, int) else 0)
+
+
+def _fail(message: str, exit_code: int) -> NoReturn:
+    logger.error("%s", message)
+    sys.exit(exit_code)
+
+
+def _unexpected(error: Exception) -> str:
+    if isinstance(error, OSError) and error.errno in OUT_OF_SPACE:
+        where = f" ({error.filename})" if error.filename else ""
+        return f"the disk is full{where}; free some space, then run the same command again"
+    return (
+        f"internal error: {type(error).__name__}: {error}; please report it. CUA_TRACEBACK=1 shows"
+        " the traceback"
+    )

@@ -1,15 +1,14 @@
-"""The configuration of a run.
+"""The configuration of a run: frozen, validated once, recorded in the training's first event.
 
-One frozen tree, checked once, recorded whole in the training's first event.
-
-Defaults are the recipe's. Without a `model_name`, or with `demo`, the preset replaces some of them
-(`DEMO_PRESET`). What is given explicitly wins. Secrets are no part of it.
+Without a `model_name`, or with `demo`, the preset replaces some defaults (`DEMO_PRESET`). Fields
+that are given win over both. Secrets are no part of it.
 """
 
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -21,14 +20,16 @@ from pydantic import (
 )
 
 from producer.errors import UsageError
+from producer.field_errors import field_problems
 from producer.tasks.preset import PRESET_TASK_IDS
+from producer.training_name import check_training_name
 from schemas.training import Recipe
 
 DEMO_POLICY = "demo"
-"""`model_name` of the small policy that is built and warmed on this machine."""
+"""`model_name` of the small policy that is built and warmed up on this machine."""
 ORACLE_POLICY = "oracle"
-"""`model_name` of the scripted policy: solves tasks with deliberate noise, learns nothing, needs no
-torch."""
+"""`model_name` of the scripted policy: solves tasks with random actions mixed in, learns nothing,
+needs no torch."""
 
 DEMO_PRESET: dict[str, JsonValue] = {
     "model_name": DEMO_POLICY,
@@ -48,119 +49,117 @@ DEMO_PRESET: dict[str, JsonValue] = {
     "tasks": {"source_type": "ids", "task_ids": list(PRESET_TASK_IDS)},
     "eval_temperature": 1.0,
 }
-"""What the preset changes: a policy of 1 M parameters wants other settings than one of 30 B."""
+"""Defaults for the small policy: 1 M parameters need other settings than 30 B."""
 
 PositiveInt = Annotated[int, Field(ge=1)]
 NonNegativeInt = Annotated[int, Field(ge=0)]
 NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class RunConfig(BaseModel):
-    """Everything that `cua-train run` can be told; the command line has one flag per field."""
+    """Every setting of `cua-train run`; the command line has one flag for each field."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
 
-    training_name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")] | None = (
-        Field(
-            None,
-            description=(
-                "The training's identity: the same name continues the same training. None: a new"
-                " name is made."
-            ),
-        )
+    training_name: Annotated[str, AfterValidator(check_training_name)] | None = Field(
+        None, description="Name of the training. The same name continues the same training."
     )
     model_name: str = Field(
         "Qwen/Qwen3-VL-30B-A3B-Instruct",
-        description="Policy: a folder or a hub id; without it the preset demo builds a small one.",
+        description=(
+            "Policy to train: a folder, a Hugging Face id, `demo` (small, built on this machine)"
+            " or `oracle` (scripted, learns nothing)."
+        ),
     )
     lora_rank: PositiveInt = Field(32, description="Rank of the LoRA adapters.")
     renderer_name: Literal["auto", "compact", "qwen"] = Field(
-        "auto", description="How prompts and actions are written."
+        "auto", description="Format of prompts and actions; auto chooses by the policy."
     )
     load_checkpoint_path: Path | None = Field(
-        None, description="Start from this adapter (PEFT layout) instead of a fresh one."
+        None, description="Start from this adapter (PEFT layout)."
     )
-    box_type: Literal["android", "linux"] = Field("android", description="Kind of device.")
+    box_type: Literal["android", "linux"] = Field("android", description="Type of device.")
     max_turns: PositiveInt = Field(
-        20, description="Turns per episode; a task's own max_steps bounds it too."
+        20, description="Turns per episode; a task may set a lower limit."
     )
     tasks: JsonValue = Field(
-        None, description="Training tasks: a source or a list of sources, as JSON."
+        None, description="Training tasks: a task source or a list of task sources."
     )
     eval_tasks: JsonValue = Field(
-        None, description="Evaluation tasks, as JSON. None: the training tasks on unseen seeds."
+        None, description="Evaluation tasks: a task source or a list of task sources."
     )
-    seed: NonNegativeInt = Field(0, description="Of everything random.")
+    seed: NonNegativeInt = Field(
+        0, description="Seed of everything random: device states, sampling, weights."
+    )
     group_size: PositiveInt = Field(
-        4, description="Rollouts of one task that are compared with each other."
+        4, description="Rollouts per group: attempts at the same task, compared with each other."
     )
-    groups_per_batch: PositiveInt = Field(10, description="Groups per step.")
-    num_steps: NonNegativeInt = Field(100, description="Steps in all.")
-    learning_rate: NonNegativeFloat = Field(1e-5, description="Adam's step size.")
-    max_tokens: PositiveInt = Field(2048, description="Upper bound of one completion.")
-    temperature: NonNegativeFloat = Field(1.0, description="Of sampling during training.")
+    groups_per_batch: PositiveInt = Field(10, description="Groups per training step.")
+    num_steps: NonNegativeInt = Field(100, description="Training steps in total.")
+    learning_rate: NonNegativeFloat = Field(1e-5, description="Learning rate of Adam.")
+    max_tokens: PositiveInt = Field(2048, description="Maximum length of a completion, in tokens.")
+    temperature: NonNegativeFloat = Field(1.0, description="Sampling temperature in training.")
     eval_temperature: NonNegativeFloat = Field(
-        0.0, description="Of sampling during evaluation; 0 is greedy."
+        0.0, description="Sampling temperature in evaluations; 0 is greedy."
     )
     kl_penalty_coef: NonNegativeFloat = Field(
-        0.0, description="Weight of the KL penalty against the policy without adapter."
+        0.0, description="Weight of the KL penalty against the policy without its adapter."
     )
     num_substeps: PositiveInt = Field(1, description="Optimiser steps per batch.")
     loss_fn: Literal["importance_sampling", "ppo", "cispo"] = Field(
-        "importance_sampling", description="Loss of the update."
+        "importance_sampling", description="Loss function of the policy update."
     )
     advantage_by_std: bool = Field(
-        False, description="Divide advantages by the group's standard deviation (+ 0.05)."
+        False, description="Divide advantages by the standard deviation of their group (+ 0.05)."
     )
-    turn_cost: NonNegativeFloat = Field(0.0, description="Taken off the reward for each turn.")
+    turn_cost: NonNegativeFloat = Field(0.0, description="Reward subtracted for each turn.")
     parse_error_cost: NonNegativeFloat = Field(
-        0.0, description="Taken off the reward for each action that cannot be understood."
+        0.0, description="Reward subtracted for each action that cannot be parsed."
     )
     max_concurrent_rollouts: PositiveInt = Field(
-        8, description="Episodes that run at once, over all groups."
+        8, description="Episodes that run at the same time, over all groups."
     )
-    max_task_time_seconds: Annotated[float, Field(gt=0)] = Field(
-        1800.0, description="Time of one episode; an outcome when over."
+    max_task_time_seconds: PositiveFloat = Field(
+        1800.0, description="Time limit of an episode; reaching it ends the episode unsolved."
     )
-    max_turn_time_seconds: Annotated[float, Field(gt=0)] = Field(
-        300.0, description="Time for one answer of the device; a failure when over."
+    max_turn_time_seconds: PositiveFloat = Field(
+        300.0, description="Time limit of one call to the device; reaching it fails the attempt."
     )
     failure_policy: Literal["retry", "fail_fast", "min_viable_group"] = Field(
         "retry",
         description=(
-            "When an attempt fails: try again with a fresh device, stop the run, or go on with the"
-            " others."
+            "When a rollout fails: retry with a new device, stop the run (fail_fast), or continue"
+            " with the rest of its group (min_viable_group)."
         ),
     )
-    max_attempts: PositiveInt = Field(
-        3, description="Attempts per place in a group under the policy retry."
+    max_attempts: PositiveInt = Field(3, description="Attempts per rollout with retry.")
+    min_group_size: PositiveInt = Field(
+        2, description="Scored rollouts that a group needs; with fewer it fails."
     )
-    min_group_size: PositiveInt = Field(2, description="A group with fewer scored rollouts fails.")
     eval_every: NonNegativeInt = Field(
-        10, description="Steps between evaluations; 0: only after the last."
+        10, description="Steps between evaluations; 0: only after the last step."
     )
     eval_episodes: PositiveInt = Field(
-        100, description="Episodes of each evaluation, spread over its tasks."
+        100, description="Episodes per evaluation, spread over its tasks."
     )
     save_every: NonNegativeInt = Field(
-        10, description="Steps between checkpoints that are kept; 0: only after the last."
+        10, description="Steps between checkpoints; 0: only after the last step."
     )
     skip_baseline: bool = Field(False, description="Do not evaluate before the first step.")
-    baseline_only: bool = Field(False, description="Stop after the baseline.")
+    baseline_only: bool = Field(False, description="Stop after the evaluation before step 1.")
     ablate: Literal["none", "blank-screenshots"] = Field(
-        "none", description="Show the policy blank screens (a control experiment)."
+        "none", description="Control experiment: show the policy blank screenshots."
     )
     oracle_noise: Annotated[float, Field(ge=0, le=1)] = Field(
-        0.3, description="Share of random actions of the scripted policy `oracle`."
+        0.3, description="Share of random actions of the policy `oracle`."
     )
-    log_path: Path | None = Field(
-        None, description="Folder of the run's state and checkpoints. None: below CUA_HOME/runs."
-    )
+    log_path: Path | None = Field(None, description="Folder of resume states and checkpoints.")
     behavior_if_log_dir_exists: Literal["ask", "resume", "overwrite", "skip", "raise"] = Field(
         "ask",
         description=(
-            "When the training exists: ask asks on a terminal and resumes elsewhere; overwrite"
-            " begins a new generation."
+            "When the training exists. ask: ask on a terminal, otherwise resume; overwrite: start"
+            " again as a new generation, keeping the old one."
         ),
     )
 
@@ -171,32 +170,31 @@ class RunConfig(BaseModel):
     def _apply_preset(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:  # noqa: ANN401  # whatever was passed
         if not isinstance(given, dict):
             return handler(given)
-        said = {name: value for name, value in given.items() if value is not None}
-        config = handler(
-            {**DEMO_PRESET, **said} if said.get("model_name", DEMO_POLICY) == DEMO_POLICY else said
-        )
-        config._explicit = frozenset(said)
+        explicit = {name: value for name, value in given.items() if value is not None}
+        is_demo = explicit.get("model_name", DEMO_POLICY) == DEMO_POLICY
+        config = handler({**DEMO_PRESET, **explicit} if is_demo else explicit)
+        config._explicit = frozenset(explicit)
         return config
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
         if self.tasks is None and self.model_name == ORACLE_POLICY:
             object.__setattr__(self, "tasks", DEMO_PRESET["tasks"])
+        problems = []
         if self.tasks is None:
-            message = (
-                'tasks: expected at least one source, found none; for example {"source_type":'
-                ' "demo_training"}'
+            problems.append(
+                f"tasks: {self.model_name!r} has no default tasks; give some, for example"
+                ' {"source_type": "demo_training"}'
             )
-            raise ValueError(message)
         if self.box_type == "linux":
-            message = "box_type: expected android (no linux device is built in yet), found linux"
-            raise ValueError(message)
+            problems.append("box_type: linux is not supported yet; use android")
         if self.min_group_size > self.group_size:
-            message = (
-                f"min_group_size: expected at most group_size ({self.group_size}), found"
-                f" {self.min_group_size}"
+            problems.append(
+                f"min_group_size: {self.min_group_size} is more than group_size"
+                f" ({self.group_size}), so every group would fail"
             )
-            raise ValueError(message)
+        if problems:
+            raise ValueError("\n".join(problems))
         return self
 
     @property
@@ -205,10 +203,17 @@ class RunConfig(BaseModel):
         return self._explicit
 
     def named(self, training_name: str) -> "RunConfig":
-        """The same with this name."""
-        named = self.model_copy(update={"training_name": training_name})
-        named._explicit = self._explicit
-        return named
+        """A copy with this name."""
+        return self._changed(training_name=training_name)
+
+    def resolved(self, behavior: Literal["resume", "overwrite", "skip"]) -> "RunConfig":
+        """A copy with this answer to what happens when the training exists."""
+        return self._changed(behavior_if_log_dir_exists=behavior)
+
+    def _changed(self, **changes: str) -> "RunConfig":
+        changed = self.model_copy(update=changes)
+        changed._explicit = self._explicit
+        return changed
 
     @property
     def batch_size(self) -> int:
@@ -230,37 +235,27 @@ CHANGEABLE = frozenset(
         "behavior_if_log_dir_exists",
     }
 )
-"""Fields that may differ when a training is continued: they change how long or how observed it is,
-not what it is."""
+"""Fields that may differ when a training is continued: its length and how it is observed."""
 
 
 def read_config(given: dict[str, Any]) -> RunConfig:
-    """Check a configuration; UsageError names the field, what was expected and what was found."""
+    """Validate a configuration; UsageError lists every problem, one per line."""
     try:
         return RunConfig.model_validate(given)
     except ValidationError as error:
-        problems = []
-        for item in error.errors(include_url=False):
-            field = ".".join(str(part) for part in item["loc"])
-            if item["type"] == "extra_forbidden":
-                problems.append(f"{field}: there is no such field; see cua-train run --help")
-            elif item["type"] == "value_error":
-                problems.append(str(item["ctx"]["error"]))
-            else:
-                problems.append(f"{field}: {item['msg']}, found {item['input']!r}")
-        raise UsageError("configuration: " + "; ".join(problems)) from None
+        problems = field_problems(error, RunConfig.model_fields)
+    if len(problems) == 1:
+        raise UsageError(problems[0])
+    raise UsageError("\n  ".join(["the configuration is not valid:", *problems]))
 
 
-def differences(recorded: dict[str, JsonValue], asked: dict[str, JsonValue]) -> list[str]:
-    """Fields that keep `asked` from continuing what was `recorded`, as `field.
-
-    Recorded -> asked`.
-    """
-    names = sorted((recorded.keys() | asked.keys()) - CHANGEABLE)
+def differences(recorded: dict[str, JsonValue], requested: dict[str, JsonValue]) -> list[str]:
+    """Fields that keep `requested` from continuing `recorded`: `field: old -> new`."""
+    names = sorted((recorded.keys() | requested.keys()) - CHANGEABLE)
     return [
-        f"{name}: {recorded.get(name)!r} -> {asked.get(name)!r}"
+        f"{name}: {recorded.get(name)!r} -> {requested.get(name)!r}"
         for name in names
-        if recorded.get(name) != asked.get(name)
+        if recorded.get(name) != requested.get(name)
     ]
 
 

@@ -4,8 +4,12 @@ Their messages name what is wrong, then what to do.
 """
 
 import difflib
+import errno
 from collections.abc import Iterable
 from typing import ClassVar
+
+OUT_OF_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""Error numbers of the operating system for a full disk or quota."""
 
 
 class CuaTrainError(Exception):

@@ -1,70 +1,101 @@
-"""`cua-train evaluate`: one evaluation by hand, its facts in the log like everything else."""
+"""`cua-train evaluate`: an evaluation on request; its events go to the log."""
 
 import json
+import logging
+import os
 from pathlib import Path
 from typing import Any
 
-import click
+import rich_click as click
 
-from producer.commands.flags import given_fields
-from producer.commands.run import stop_on_signals
-from producer.errors import UsageError
+from producer.commands.flags import field_flag
+from producer.commands.given_fields import given_fields
+from producer.commands.stopping import stop_on_signals
+from producer.console import print_table
+from producer.errors import NotFoundError, StopRequestedError, UsageError, did_you_mean
+from producer.training_name import check_training_name
+from schemas.installation import Installation, read_installation
+
+logger = logging.getLogger(__name__)
+
+EPILOG = "\n\n".join(
+    [
+        "Examples:",
+        "$ cua-train evaluate --training-name first --episodes 200",
+        "$ cua-train evaluate --model-name demo --ablate blank-screenshots",
+    ]
+)
+OF_TRAINING = "the training's, or demo's"
 
 
-@click.command(name="evaluate")
-@click.option("--training-name", help="Evaluate this training's newest state.")
-@click.option(
-    "--model-name", help="Evaluate this policy instead: a folder, a hub id, demo or oracle."
+@click.command(name="evaluate", epilog=EPILOG)
+@field_flag("training_name", panel="Policy", default="none", text="Evaluate its newest state.")
+@field_flag(
+    "model_name",
+    panel="Policy",
+    text="Evaluate this policy instead: a folder, a Hugging Face id, `demo` or `oracle`.",
 )
+@field_flag("eval_tasks", panel="Episodes", default=OF_TRAINING)
+@field_flag("eval_episodes", panel="Episodes", flag="--episodes", default=OF_TRAINING)
+@field_flag("seed", panel="Episodes", default=OF_TRAINING)
+@field_flag("ablate", panel="Episodes", default=OF_TRAINING)
 @click.option(
-    "--eval-tasks", metavar="JSON", help="Task sources. [default: the training's, or the preset's]"
+    "--config",
+    "config_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    panel="Output",
+    help="JSON or TOML file of fields, as for `cua-train run`; flags win.",
 )
-@click.option(
-    "--episodes",
-    "eval_episodes",
-    type=click.IntRange(1),
-    help="Episodes in all. [default: the training's or preset's]",
-)
-@click.option("--seed", type=click.IntRange(0), help="Of layouts and initial states.")
-@click.option(
-    "--ablate", type=click.Choice(["none", "blank-screenshots"]), help="A control experiment."
-)
-@click.option(
-    "--config", "config_file", type=click.Path(path_type=Path), help="JSON or TOML file of fields."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@click.option("--json", "as_json", is_flag=True, panel="Output", help="Print the result as JSON.")
 def command(
     *, as_json: bool, config_file: Path | None, training_name: str | None, **flags: Any
-) -> int:  # the fields' flags
-    """Run episodes on unseen seeds without training, and say how many succeed."""
+) -> int:
+    """Measure the success rate of a policy in unseen initial states, without training it."""
     if training_name is not None and flags["model_name"] is not None:
-        message = "expected --training-name or --model-name, found both"
+        message = "give either --training-name or --model-name, not both"
         raise UsageError(message)
     given = given_fields(flags, config_file)
-    from producer.errors import StopRequestedError
+    from producer.commands.writable import check_writable
+
+    installation = read_installation(os.environ)
+    check_writable(installation.home, "CUA_HOME")
+    if training_name is not None:
+        training_name = _existing(training_name, installation)
     from producer.training.manual_evaluation import config_of_policy, evaluate
 
     config_of_policy(given)
     try:
-        summary = evaluate(given, training_name=training_name, stop=stop_on_signals())
+        summary = evaluate(
+            given, training_name=training_name, installation=installation, stop=stop_on_signals()
+        )
     except StopRequestedError:
+        logger.info("stopped")
         return 130
     if as_json:
-        click.echo(
-            json.dumps(
-                {
-                    "success": summary.success,
-                    "standard_error": summary.standard_error,
-                    "episodes": summary.episodes,
-                    "by_task": summary.by_task,
-                }
-            )
-        )
+        names = ("success", "standard_error", "episodes", "by_task")
+        click.echo(json.dumps({name: getattr(summary, name) for name in names}))
         return 0
     click.echo(
         f"success {summary.success:.3f} ± {summary.standard_error:.3f} over {summary.episodes}"
         " episodes"
     )
-    for task, success in sorted(summary.by_task.items()):
-        click.echo(f"  {task:40} {success:.3f}")
+    print_table(
+        ["task", "success"], [[task, rate] for task, rate in sorted(summary.by_task.items())]
+    )
     return 0
+
+
+def _existing(training_name: str, installation: Installation) -> str:
+    """The name in its normal form. UsageError when it is no name, NotFoundError when unknown."""
+    try:
+        name = check_training_name(training_name)
+    except ValueError as error:
+        message = f"--training-name: {error}"
+        raise UsageError(message) from None
+    runs = installation.runs_dir
+    if not (runs / name).is_dir():
+        known = [one.name for one in runs.iterdir()] if runs.is_dir() else []
+        message = f"there is no training {name!r} in {runs}.{did_you_mean(name, known)}"
+        raise NotFoundError(message)
+    return name

@@ -1,76 +1,109 @@
-"""One command-line flag per field of the configuration, made from the fields themselves, so that neither can be forgotten."""
+"""One command-line flag for each field of the configuration, made from the field itself."""
 
-import json
-import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, Literal, get_args, get_origin
 
-import click
+import rich_click as click
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from producer.config import DEMO_PRESET, RunConfig
-from producer.errors import UsageError
+from producer.tasks.preset import PRESET_TASK_IDS
 
+GROUPS: dict[str, tuple[str, ...]] = {
+    "Policy": (
+        *("model_name", "lora_rank", "load_checkpoint_path", "renderer_name"),
+        *("max_tokens", "temperature", "oracle_noise", "ablate"),
+    ),
+    "Tasks and devices": ("tasks", "eval_tasks", "box_type", "seed"),
+    "Episodes": (
+        *("max_turns", "max_concurrent_rollouts", "max_task_time_seconds"),
+        *("max_turn_time_seconds", "turn_cost", "parse_error_cost"),
+    ),
+    "Optimisation": (
+        *("num_steps", "groups_per_batch", "group_size", "num_substeps", "learning_rate"),
+        *("loss_fn", "kl_penalty_coef", "advantage_by_std"),
+    ),
+    "Evaluation": (
+        *("eval_every", "eval_episodes", "eval_temperature", "skip_baseline", "baseline_only"),
+    ),
+    "Checkpoints and resume": (
+        *("training_name", "log_path", "save_every", "behavior_if_log_dir_exists"),
+    ),
+    "Failures": ("failure_policy", "max_attempts", "min_group_size"),
+}
+"""Panel of the help -> its fields, in the order shown."""
+DEFAULTS = {
+    "model_name": "demo",
+    "tasks": f"with demo and oracle {len(PRESET_TASK_IDS)} built-in tasks, otherwise required",
+    "eval_tasks": "the training tasks, in new initial states",
+    "training_name": "a new name",
+    "log_path": "CUA_HOME/runs/NAME",
+}
+"""Defaults that are not a value of the field."""
+METAVARS = {"model_name": "NAME|FOLDER", "training_name": "NAME"}
 JSON_FIELDS = frozenset({"tasks", "eval_tasks"})
 
 
 def config_flags(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the flags; the command gets them as keyword arguments, None where a flag was not given."""
-    for name, field in reversed(RunConfig.model_fields.items()):
-        flag = "--" + name.replace("_", "-")
-        default = "none" if field.default in {None, PydanticUndefined} else field.default
-        preset = f"; preset demo: {json.dumps(DEMO_PRESET[name])}" if name in DEMO_PRESET else ""
-        text = f"{field.description} [default: {default}{preset}]"
-        if field.annotation is bool:
-            option = click.option(f"{flag}/--no-{flag[2:]}", name, default=None, help=text)
-        else:
-            option = click.option(
-                flag,
-                name,
-                default=None,
-                metavar="JSON" if name in JSON_FIELDS else "VALUE",
-                help=text,
-            )
-        command = option(command)
+    """Add every flag; the command gets them as keyword arguments, None where one was not given."""
+    for panel, names in reversed(GROUPS.items()):
+        for name in reversed(names):
+            command = field_flag(name, panel=panel)(command)
     return command
 
 
-def given_fields(flags: Mapping[str, Any], config_file: Path | None) -> dict[str, Any]:
-    """Fields of the file, replaced by those of the flags. UsageError for what cannot be parsed."""
-    given = read_config_file(config_file) if config_file is not None else {}
-    for name, value in flags.items():
-        if value is None:
-            continue
-        if name in JSON_FIELDS:
-            try:
-                given[name] = json.loads(value)
-            except json.JSONDecodeError as error:
-                message = (
-                    f'{name}: expected JSON such as {{"source_type": "demo_training"}}, found'
-                    f" {value!r} ({error})"
-                )
-                raise UsageError(message) from None
-        else:
-            given[name] = value
-    return given
+def field_flag(
+    name: str,
+    *,
+    panel: str,
+    flag: str | None = None,
+    text: str | None = None,
+    default: str | None = None,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The flag of one field; what else is given replaces the flag's name, its help, its default."""
+    field = RunConfig.model_fields[name]
+    flag = flag or "--" + name.replace("_", "-")
+    text = f"{text or field.description} [default: {default or shown_default(name)}]"
+    if field.annotation is bool:
+        return click.option(f"{flag}/--no-{flag[2:]}", name, default=None, help=text, panel=panel)
+    kind, metavar = _type(name, field)
+    return click.option(flag, name, type=kind, metavar=metavar, help=text, panel=panel)
 
 
-def read_config_file(path: Path) -> dict[str, Any]:
-    """A JSON or TOML file of fields. UsageError."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        message = f"--config: expected a readable file, found {path}: {error.strerror}"
-        raise UsageError(message) from None
-    try:
-        fields = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
-    except (json.JSONDecodeError, tomllib.TOMLDecodeError) as error:
-        message = (
-            f"--config: expected {'TOML' if path.suffix == '.toml' else 'JSON'} in {path}: {error}"
-        )
-        raise UsageError(message) from None
-    if not isinstance(fields, dict):
-        message = f"--config: expected an object of fields in {path}, found {type(fields).__name__}"
-        raise UsageError(message)
-    return fields
+def shown_default(name: str) -> str:
+    """The default of a field as the help shows it, with the preset's where it differs."""
+    if name in DEFAULTS:
+        return DEFAULTS[name]
+    default = RunConfig.model_fields[name].default
+    preset = DEMO_PRESET.get(name, default)
+    return _word(default) if preset == default else f"{_word(default)}; demo: {_word(preset)}"
+
+
+def _word(value: object) -> str:
+    if value is None or value is PydanticUndefined:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _type(name: str, field: FieldInfo) -> tuple[click.ParamType[Any], str]:
+    """How click parses the field, and what the help calls its value."""
+    annotation = field.annotation
+    if get_origin(annotation) is Literal:
+        choices = get_args(annotation)
+        return click.Choice(choices), "|".join(choices)
+    if name in JSON_FIELDS:
+        return click.STRING, "JSON"
+    if isinstance(annotation, UnionType):
+        annotation = next(one for one in get_args(annotation) if one is not type(None))
+    if annotation is Path:
+        return click.Path(path_type=Path), "FOLDER"
+    if annotation is int:
+        return click.INT, "INTEGER"
+    if annotation is float:
+        return click.FLOAT, "FLOAT"
+    return click.STRING, METAVARS[name]

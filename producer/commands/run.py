@@ -1,93 +1,109 @@
 """`cua-train run`."""
 
 import json
+import logging
 import os
-import signal
 import sys
-import threading
+from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
-import click
+import rich_click as click
 
-from producer.commands.consuming import ConsumingSide
-from producer.commands.flags import config_flags, given_fields
+from producer.commands.flags import config_flags
+from producer.commands.given_fields import given_fields
+from producer.commands.shell import continue_command, cua_project_command
+from producer.commands.stopping import stop_on_signals
 from producer.config import read_config
+from producer.errors import StopRequestedError
+from schemas.installation import read_installation
+
+logger = logging.getLogger(__name__)
+
+EPILOG = "\n\n".join(
+    [
+        "Examples:",
+        "$ cua-train run                                        # train the demo policy",
+        "$ cua-train run --training-name first                  # train, or continue",
+        "$ cua-train run --training-name first --num-steps 40   # more steps",
+        "$ cua-train run --config run.toml --seed 1             # flags win",
+        '$ cua-train run --tasks \'{"source_type": "demo_training", "limit": 8}\'',
+    ]
+)
 
 
-def stop_on_signals() -> threading.Event:
-    """Set by the first SIGINT or SIGTERM; the second ends the process at once."""
-    stop = threading.Event()
-
-    def on_signal(_number: int, _frame: FrameType | None) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-        stop.set()
-        click.echo("stopping in order; once more stops at once", err=True)
-
-    signal.signal(signal.SIGINT, on_signal)
-    signal.signal(signal.SIGTERM, on_signal)
-    return stop
-
-
-def say(line: str) -> None:
-    """Everything but data goes to stderr."""
-    click.echo(line, err=True)
-
-
-@click.command(name="run")
+@click.command(name="run", epilog=EPILOG)
 @config_flags
+@click.option(
+    "--takeover",
+    is_flag=True,
+    panel="Checkpoints and resume",
+    help="Continue although another host seems to be training it.",
+)
 @click.option(
     "--config",
     "config_file",
     type=click.Path(path_type=Path),
-    help="JSON or TOML file of fields; flags win.",
+    metavar="FILE",
+    panel="Output",
+    help="JSON or TOML file of fields, named as the flags; flags win.",
 )
 @click.option(
     "--monitor/--no-monitor",
     default=True,
-    help="Keep the tables and show the monitor while training (cua-project up).",
+    panel="Output",
+    help="Run `cua-project up` beside the training: tables and monitor. [default: yes]",
 )
 @click.option(
-    "--takeover", is_flag=True, help="Continue although another host seems to train this still."
+    "--json", "as_json", is_flag=True, panel="Output", help="Print the summary as JSON, last."
 )
-@click.option("--json", "as_json", is_flag=True, help="Last line of output: the summary as JSON.")
 def command(
     *, config_file: Path | None, monitor: bool, takeover: bool, as_json: bool, **flags: Any
-) -> int:  # the fields' flags
+) -> int:
     """Train a policy, or continue the training of the same --training-name.
 
-    Without flags: the preset demo, a small policy on a simulated phone, in minutes on a CPU.
+    Without flags it trains `demo`: a small policy on a simulated phone, in minutes on a CPU.
     """
-    config = read_config(given_fields(flags, config_file))
-    from dataclasses import asdict
+    # Imported here, as the trainer below, so that --help stays quick.
+    from producer.commands.cua_project import CuaProject
+    from producer.commands.existing import resolve_existing
+    from producer.commands.writable import check_writable
 
-    from producer.errors import StopRequestedError
+    installation = read_installation(os.environ)
+    config = read_config(given_fields(flags, config_file))
+    check_writable(installation.home, "CUA_HOME")
+    if config.log_path is not None:
+        check_writable(config.log_path, "--log-path")
+    config = resolve_existing(config, installation)
     from producer.training.run import run
 
     stop = stop_on_signals()
-    consuming = ConsumingSide(say)
+    opened: list[str] = []
+    with ExitStack() as beside:
 
-    def on_open(name: str, folder: Path) -> None:
-        say(f"training: {name}")
-        say(f"continue it with: cua-train run --training-name {name}")
-        say(f"state and checkpoints: {folder}")
-        if monitor:
-            consuming.start()
+        def on_open(name: str, folder: Path) -> None:
+            again = continue_command(name, log_path=config.log_path, monitor=monitor)
+            opened.append(again)
+            logger.info("training: %s", name)
+            logger.info("continue it with: %s", again)
+            logger.info("state and checkpoints: %s", folder)
+            if monitor:
+                cua_project = CuaProject()
+                beside.callback(cua_project.stop)
+                cua_project.start()
 
-    try:
-        summary = run(config, stop=stop, on_open=on_open, takeover=takeover)
-    except StopRequestedError:
-        say("stopped; the same command continues")
-        return 130
-    finally:
-        consuming.stop()
+        try:
+            summary = run(
+                config, installation=installation, stop=stop, on_open=on_open, takeover=takeover
+            )
+        except StopRequestedError:
+            logger.info("stopped%s", f"; continue with: {opened[0]}" if opened else "")
+            return 130
     if as_json:
         click.echo(json.dumps(asdict(summary)))
     else:
         _print_summary(asdict(summary))
-    # Threads of devices that hang must not keep a finished run alive.
     sys.stdout.flush()
     return 0
 
@@ -102,11 +118,10 @@ def _print_summary(summary: dict[str, Any]) -> None:
         success, error = summary[f"success_{when}"], summary[f"standard_error_{when}"]
         if success is not None:
             click.echo(
-                f"success {when}: {success:.3f} ± {error:.3f} ({summary['episodes']} episodes on"
-                " unseen seeds)"
+                f"success {when}: {success:.3f} ± {error:.3f} ({summary['episodes']} episodes in"
+                " unseen initial states)"
             )
-    prefix = "" if not os.environ.get("CUA_HOME") else f"CUA_HOME={os.environ['CUA_HOME']} "
     click.echo("look at it:")
-    click.echo(f"  {prefix}cua-project up                       # monitor and tables")
-    click.echo(f'  {prefix}psql "$({prefix}cua-project database)"  # SQL')
-    click.echo(f"  {prefix}cua-project tail --training {name} -n 20")
+    click.echo(f"  {cua_project_command('up')}  # tables and monitor")
+    click.echo(f'  psql "$({cua_project_command("database")})"  # SQL')
+    click.echo(f"  {cua_project_command('tail', '--training', name, '-n', '20')}  # events")

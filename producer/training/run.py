@@ -1,7 +1,6 @@
 """`run(config)`: one process's work on a training, from its name to its summary."""
 
 import os
-import secrets
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -32,6 +31,7 @@ from producer.training.progress_events import ProgressEvents
 from producer.training.session import Session
 from producer.training.stated_tasks import state_tasks
 from producer.training.summary import Summary, summarise
+from producer.training_name import new_training_name
 from schemas import ids
 from schemas.checkpoint import CheckpointSaved
 from schemas.installation import Installation, read_installation
@@ -41,12 +41,6 @@ from schemas.training import (
     TrainingFailed,
     TrainingStarted,
 )
-
-
-def new_training_name(config: RunConfig, now: datetime) -> str:
-    """A name nobody else has: policy, time, 16 random bits."""
-    policy = Path(config.model_name).name.lower()[:40]
-    return f"{policy}-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
 def utc_now() -> datetime:
@@ -67,12 +61,12 @@ def run(
     """Train to the end of `config`, or continue the training of its name. Blocks.
 
     Raises the errors of `producer.errors`; StopRequestedError after `stop` was set: the training is
-    cancelled and can be continued. `on_open(name, folder)` is called once this process holds the
-    training's lock. `takeover`: continue although another host seems to be training it.
+    cancelled and can be continued. `on_open(name, folder)` is called once the training is recorded
+    in the log, so that its name alone continues it. `takeover`: continue although another host seems to be training it.
     """
     config = config or RunConfig()
     installation = installation or read_installation(os.environ)
-    name = config.training_name or new_training_name(config, clock())
+    name = config.training_name or new_training_name(config.model_name, clock())
     config = config.named(name)
     folder = config.log_path or installation.runs_dir / name
     behavior = config.behavior_if_log_dir_exists
@@ -87,8 +81,6 @@ def run(
         return summarise(states[0].manifest, status="skipped", seconds=0.0, folder=folder)
     begun_s = monotonic()
     with training_lock(folder, name), Emitter.open(installation, clock=clock) as emitter:
-        if on_open is not None:
-            on_open(name, folder)
         opened = open_training(
             emitter,
             name,
@@ -98,6 +90,8 @@ def run(
             overwrite=behavior == "overwrite",
             takeover=takeover,
         )
+        if on_open is not None:
+            on_open(name, folder)
         if isinstance(opened, AlreadyComplete):
             return summarise(opened.manifest, status="completed", seconds=0.0, folder=folder)
         process = _Process(opened, emitter, name, folder, installation, clock, stop)

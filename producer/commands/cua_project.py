@@ -1,0 +1,89 @@
+"""`cua-project up` as a child process of a run: database, projector and monitor beside it.
+
+The producer imports nothing of it. Training never waits for it before the end, and never fails
+because of it.
+"""
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+from importlib.util import find_spec
+
+from producer.commands.shell import cua_project_command
+from producer.log_lines import log_flags
+
+logger = logging.getLogger(__name__)
+
+CATCH_UP_TIMEOUT_S = 120.0
+START_TIMEOUT_S = 60.0
+"""Before its first line of output a process may not handle signals yet: SIGTERM would kill it
+before the tables have caught up."""
+
+
+class CuaProject:
+    """The child process. Not thread-safe; `stop` is idempotent and may be called unstarted."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+        self._announcing: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Start it, and log where tables and monitor are once it is up. Returns at once."""
+        if find_spec("sqlalchemy") is None or find_spec("psycopg2") is None:
+            logger.info(
+                "no tables and no monitor: install cua-train[project,database], or run cua-project"
+                " up on another host that reads the same log"
+            )
+            return
+        self._process = subprocess.Popen(
+            [
+                *(sys.executable, "-P", "-m", "consumers", *log_flags()),
+                # When this process is killed, it catches up and ends by itself.
+                *("up", "--json", "--while-pid", str(os.getpid())),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+            # A session of its own: Ctrl-C reaches the trainer alone, which stops this one last.
+            start_new_session=True,
+        )
+        self._announcing = threading.Thread(
+            target=self._announce, args=(self._process,), name="cua-project", daemon=True
+        )
+        self._announcing.start()
+
+    def _announce(self, process: "subprocess.Popen[str]") -> None:
+        line = process.stdout.readline() if process.stdout is not None else ""
+        try:
+            monitor = json.loads(line)["monitor"]
+        except (json.JSONDecodeError, KeyError):
+            logger.warning(
+                "no tables and no monitor: cua-project up did not start; training continues, and"
+                " `%s` catches up at any time",
+                cua_project_command("up"),
+            )
+            return
+        logger.info("monitor: %s", monitor)
+        logger.info('tables:  psql "$(%s)"', cua_project_command("database"))
+
+    def stop(self) -> None:
+        """Let it read to the end of the log, then end it."""
+        process = self._process
+        if process is None or self._announcing is None or process.poll() is not None:
+            return
+        self._announcing.join(START_TIMEOUT_S)
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(CATCH_UP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            logger.warning(
+                "the tables are still behind after %.0f s; `%s` catches up",
+                CATCH_UP_TIMEOUT_S,
+                cua_project_command("run", "--once"),
+            )

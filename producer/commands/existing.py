@@ -1,0 +1,38 @@
+"""Asks what to do about a training that exists, for `--behavior-if-log-dir-exists ask`."""
+
+import sys
+from typing import Literal
+
+import click
+
+from producer.config import RunConfig
+from producer.resume import resume_state
+from schemas.installation import Installation
+
+ANSWERS: dict[str, Literal["resume", "overwrite", "skip"]] = {
+    **dict.fromkeys(("r", "resume"), "resume"),
+    **dict.fromkeys(("o", "overwrite"), "overwrite"),
+    **dict.fromkeys(("q", "quit"), "skip"),
+}
+
+
+def resolve_existing(config: RunConfig, installation: Installation) -> RunConfig:
+    """The configuration with `ask` replaced: by the answer on a terminal, elsewhere by resume."""
+    name = config.training_name
+    if config.behavior_if_log_dir_exists != "ask" or name is None:
+        return config
+    folder = config.log_path or installation.runs_dir / name
+    states = resume_state.find_states(folder)
+    if not states or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return config.resolved("resume")
+    total = resume_state.read_config_of(folder).get("num_steps")
+    answer = click.prompt(
+        f"Training {name!r} exists (step {states[0].manifest.step} of {total})."
+        " [r]esume, [o]verwrite, [q]uit?",
+        type=click.Choice(list(ANSWERS), case_sensitive=False),
+        default="r",
+        show_choices=False,
+        prompt_suffix=" ",
+        err=True,
+    )
+    return config.resolved(ANSWERS[answer])

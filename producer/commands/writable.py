@@ -1,0 +1,38 @@
+"""Checks that a run can keep what it makes, before anything starts."""
+
+import errno
+from pathlib import Path
+from tempfile import TemporaryFile
+
+from producer.errors import OUT_OF_SPACE, CuaTrainError, UsageError
+
+PROBE_BYTES = 1 << 16
+
+
+def check_writable(folder: Path, name: str) -> None:
+    """Make the folder and write a file in it.
+
+    `name` is what the user set (`CUA_HOME`, `--log-path`). UsageError when the folder is
+    impossible, CuaTrainError when its disk is full.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder, prefix=".probe-", buffering=0) as file:
+            file.write(b"\0" * PROBE_BYTES)
+    except OSError as error:
+        if error.errno in OUT_OF_SPACE:
+            message = f"{name}: the disk of {folder} is full; free some space, or choose another"
+            raise CuaTrainError(message) from None
+        message = f"{name}: {folder} cannot be used: {_reason(folder, error)}; choose another"
+        raise UsageError(message) from None
+
+
+def _reason(folder: Path, error: OSError) -> str:
+    blocking = next((one for one in (folder, *folder.parents) if one.exists()), folder)
+    if not blocking.is_dir():
+        return f"{blocking} is a file, not a folder"
+    if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
+        return f"no permission to write in {blocking}"
+    if error.errno == errno.ENOENT:
+        return f"no folder can be made in {blocking}"
+    return error.strerror or str(error)

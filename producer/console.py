@@ -1,0 +1,80 @@
+"""What people look at: tables on stdout, progress bars on stderr.
+
+rich is imported when something is drawn. It honours NO_COLOR.
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from producer.log_lines import is_for_people
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print rows on stdout: drawn by rich on a terminal, aligned text elsewhere.
+
+    Columns of numbers are aligned to the right; None is an empty cell.
+    """
+    values = [list(row) for row in rows]
+    is_number = [
+        bool(values) and all(isinstance(row[index], int | float | None) for row in values)
+        for index in range(len(columns))
+    ]
+    cells = [["" if value is None else str(value) for value in row] for row in values]
+    if sys.stdout.isatty():
+        from rich import box
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        for name, right in zip(columns, is_number, strict=True):
+            table.add_column(name, justify="right" if right else "left", overflow="fold")
+        for row in cells:
+            table.add_row(*map(Text, row))
+        Console().print(table)
+        return
+    from rich.cells import cell_len
+
+    lines = [list(columns), *cells]
+    widths = [max(cell_len(line[index]) for line in lines) for index in range(len(columns))]
+    for line in lines:
+        padding = [" " * (width - cell_len(c)) for width, c in zip(widths, line, strict=True)]
+        shown = [
+            pad + cell if right else cell + pad
+            for cell, pad, right in zip(line, padding, is_number, strict=True)
+        ]
+        sys.stdout.write("  ".join(shown).rstrip() + "\n")
+
+
+class ProgressBar:
+    """A bar with a short note behind it. Draws nothing where nobody would see it."""
+
+    def __init__(self, draw: Callable[[int, str], None]) -> None:
+        self._draw = draw
+
+    def advance(self, amount: int = 1, note: str = "") -> None:
+        """Move on by `amount` and replace the note."""
+        self._draw(amount, note)
+
+
+@contextmanager
+def progress_bar(description: str, total: int) -> Iterator[ProgressBar]:
+    """Show a bar of `total` units on stderr while the context is open; it disappears at the end.
+
+    Nothing is drawn without a terminal, with --quiet or with --log-format json.
+    """
+    if not (sys.stderr.isatty() and is_for_people()):
+        yield ProgressBar(lambda _amount, _note: None)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as Remaining
+
+    text, note_text = TextColumn("{task.description}"), TextColumn("{task.fields[note]}")
+    columns = (text, BarColumn(), MofNCompleteColumn(), Remaining(), note_text)
+    console = Console(stderr=True)
+    # stdout is for data: a line printed there must not be moved to stderr.
+    with Progress(*columns, console=console, transient=True, redirect_stdout=False) as progress:
+        bar = progress.add_task(description, total=total, note="")
+        yield ProgressBar(lambda amount, note: progress.update(bar, advance=amount, note=note))

@@ -1,0 +1,75 @@
+"""Log lines on stderr: the standard library's logging, configured once by the command line."""
+
+import json
+import logging
+import os
+import sys
+from datetime import UTC, datetime
+from typing import TextIO
+
+OURS = ("producer", "schemas")
+OTHERS = ("PIL", "filelock", "fsspec", "httpx", "huggingface_hub", "kafka", "transformers")
+"""Libraries that log what our own messages report better; shown with --verbose."""
+QUIET_LIBRARIES = {"TRANSFORMERS_VERBOSITY": "error", "HF_HUB_VERBOSITY": "error"}
+"""Both set their logger's level from the environment when they are imported."""
+
+
+class _StderrHandler(logging.StreamHandler[TextIO]):
+    """Writes to the current sys.stderr, which a progress bar replaces while it is shown."""
+
+    def __init__(self, formatter: logging.Formatter) -> None:
+        logging.Handler.__init__(self)
+        self.setFormatter(formatter)
+
+    @property
+    def stream(self) -> TextIO:  # type: ignore[override]  # read-only here
+        return sys.stderr
+
+
+class _TextLines(logging.Formatter):
+    """The message alone for INFO, `warning: ...` and the like for every other level."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        prefix = "" if record.levelno == logging.INFO else f"{record.levelname.lower()}: "
+        return prefix + super().format(record)
+
+
+class _JsonLines(logging.Formatter):
+    """One JSON object a line, for machines."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        line = {
+            "time": time,
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": super().format(record),
+        }
+        return json.dumps(line, ensure_ascii=False)
+
+
+def configure_logging(level: int = logging.INFO, log_format: str = "text") -> None:
+    """Log to stderr: ours from `level`, other libraries' warnings; replaces what was configured."""
+    root = logging.getLogger()
+    for handler in [one for one in root.handlers if isinstance(one, _StderrHandler)]:
+        root.removeHandler(handler)
+    root.addHandler(_StderrHandler(_JsonLines() if log_format == "json" else _TextLines()))
+    for name in OURS:
+        logging.getLogger(name).setLevel(level)
+    is_verbose = level <= logging.DEBUG
+    for name in OTHERS:
+        logging.getLogger(name).setLevel(logging.NOTSET if is_verbose else logging.CRITICAL)
+    for variable, value in QUIET_LIBRARIES.items() if not is_verbose else ():
+        os.environ.setdefault(variable, value)
+
+
+def is_for_people() -> bool:
+    """Whether progress is shown as text: false with --quiet and with --log-format json."""
+    return not log_flags()
+
+
+def log_flags() -> list[str]:
+    """The flags with which a process beside this one logs no more than this one, in its format."""
+    is_quiet = not logging.getLogger("producer").isEnabledFor(logging.INFO)
+    is_json = any(isinstance(one.formatter, _JsonLines) for one in logging.getLogger().handlers)
+    return ["--quiet"] * is_quiet + ["--log-format", "json"] * is_json
