@@ -3,6 +3,7 @@
 Servers, and an environment in which nothing of the developer's own is met.
 """
 
+import logging
 import os
 import shutil
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ settings.load_profile("unhurried")
 
 CONFIGURATION = ("DATABASE_URL", "POSTGRES_", "KAFKA_", "CUA_", "PG")
 KEPT = ("CUA_TEST_",)
+OURS = ("producer", "consumers", "schemas")
 NEEDED_FOR_KAFKA = {
     "java": "a Java runtime, 17 or newer (Debian: default-jre-headless)",
     "mvn": "Maven (Debian: maven)",
@@ -50,6 +52,17 @@ def _own_installation(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         if name.startswith(CONFIGURATION) and not name.startswith(KEPT):
             monkeypatch.delenv(name)
     monkeypatch.setenv("CUA_HOME", str(tmp_path / "cua-home"))
+
+
+@pytest.fixture(autouse=True)
+def _own_logging() -> Iterator[None]:
+    """What a command line configures for its process does not reach the next test."""
+    root = logging.getLogger()
+    handlers, ours = list(root.handlers), [logging.getLogger(name) for name in OURS]
+    yield
+    root.handlers[:] = handlers
+    for logger in ours:
+        logger.setLevel(logging.NOTSET)
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict
 
-import click
+import rich_click as click
 
 from producer.errors import MismatchError, NotFoundError, did_you_mean
 from producer.task import Task

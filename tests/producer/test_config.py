@@ -1,4 +1,4 @@
-"""What `cua-train run` may be told."""
+"""Which configurations are valid, and what a user reads about the others."""
 
 import pytest
 
@@ -54,6 +54,63 @@ def test_what_is_unknown_or_impossible_is_a_usage_error_that_names_the_field(
 ) -> None:
     with pytest.raises(UsageError, match=named):
         read_config(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"group_size": "abc"}, 'group_size: "abc" is not an integer'),
+        ({"group_size": 1.5}, "group_size: 1.5 is not an integer"),
+        ({"group_size": 0}, "group_size: 0 is out of range; it must be at least 1"),
+        ({"oracle_noise": 2}, "oracle_noise: 2 is out of range; it must be at most 1"),
+        ({"max_turn_time_seconds": 0}, "max_turn_time_seconds: 0 is out of range; it must be more"),
+        ({"learning_rate": [1]}, "learning_rate: [1] is not a number"),
+        ({"learning_rate": "inf"}, "learning_rate: "),
+        ({"skip_baseline": "perhaps"}, 'skip_baseline: "perhaps" is not true or false'),
+        ({"log_path": 3}, "log_path: 3 is not a path"),
+        ({"loss_fn": "pp"}, '"pp" is not one of importance_sampling, ppo, cispo. Did you mean '),
+        ({"loss_fn": {"a": 1}}, '{"a": 1} is not one of importance_sampling, ppo, cispo'),
+        ({"training_name": ".."}, "training_name: '..' starts with '.'; use letters and digits"),
+        ({"model_name": "x"}, "tasks: 'x' has no default tasks; give some, for example"),
+    ],
+)
+def test_a_field_that_is_wrong_is_named_with_its_value_and_what_it_takes(
+    given: dict[str, object], message: str
+) -> None:
+    with pytest.raises(UsageError) as wrong:
+        read_config(given)
+    assert message in str(wrong.value)
+    assert "\n" not in str(wrong.value)
+
+
+def test_an_unknown_field_brings_the_nearest_and_all_others() -> None:
+    with pytest.raises(UsageError) as wrong:
+        read_config({"grup_size": 4})
+    first, *lines = str(wrong.value).splitlines()
+    assert first == "the configuration is not valid:"
+    assert lines[0] == "  grup_size: there is no such field. Did you mean 'group_size'?"
+    assert lines[1].startswith("  the fields are: training_name, model_name, ")
+
+
+def test_several_problems_are_listed_one_per_line() -> None:
+    with pytest.raises(UsageError) as wrong:
+        read_config({"group_size": "x", "max_turns": 0, "loss_fn": "dpo"})
+    assert len(str(wrong.value).splitlines()) == 1 + 3
+    with pytest.raises(UsageError) as wrong:
+        read_config({"group_size": 1, "box_type": "linux", "model_name": "x"})
+    assert len(str(wrong.value).splitlines()) == 1 + 3
+
+
+@pytest.mark.parametrize("value", [[1], {"a": 1}, "warm", 1.5, True, -1, float("nan"), "", 10**30])
+def test_no_field_answers_a_wrong_value_in_the_words_of_the_library(value: object) -> None:
+    for name in RunConfig.model_fields:
+        try:
+            read_config({name: value})
+        except UsageError as error:
+            assert not any(  # noqa: PT017  # most values of most fields are valid
+                words in str(error)
+                for words in ("nput should", "should match", "not permitted", "is not valid (")
+            ), str(error)
 
 
 def test_every_field_says_what_it_is() -> None:

@@ -1,0 +1,112 @@
+"""`cua-train --help`: quick, complete, and derived from the configuration."""
+
+import re
+import shlex
+import subprocess
+import sys
+from typing import get_args
+
+import click
+import pytest
+from click.testing import CliRunner
+from rich_click import RichOption
+
+from producer.cli import COMMANDS, cli
+from producer.commands.flags import GROUPS, shown_default
+from producer.config import RunConfig
+
+SLOW_TO_IMPORT = {
+    *("torch", "transformers", "numpy", "PIL", "kafka", "fsspec", "sqlite3", "asyncio", "http"),
+    *("rich.progress", "rich.live", "producer.training", "producer.emit", "producer.environments"),
+}
+
+
+def help_of(*words: str, width: int = 100) -> str:
+    environ = {"TERMINAL_WIDTH": str(width), "COLUMNS": str(width)}
+    shown = CliRunner().invoke(cli, [*words, "--help"], prog_name="cua-train", env=environ)
+    assert shown.exit_code == 0, shown.output
+    return shown.stdout
+
+
+def options(name: str) -> list[RichOption]:
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    return [option for option in command.params if isinstance(option, RichOption)]
+
+
+def test_every_field_is_in_one_group_and_every_option_of_run_too() -> None:
+    grouped = [name for names in GROUPS.values() for name in names]
+    assert sorted(grouped) == sorted(RunConfig.model_fields)
+    assert [option.name for option in options("run") if not option.panel] == []
+    shown = help_of("run")
+    for title in (*GROUPS, "Output"):
+        assert f"{title}:" in shown
+
+
+def test_values_have_a_type_and_choices_are_shown() -> None:
+    shown = " ".join(help_of("run", width=200).split())
+    for words in (
+        *("--group-size <INTEGER>", "--learning-rate <FLOAT>", "--log-path <FOLDER>"),
+        *("--tasks <JSON>", "--training-name <NAME>", "--model-name <NAME|FOLDER>"),
+        *("--loss-fn <importance_sampling|ppo|cispo>", "--config <FILE>"),
+        "<ask|resume|overwrite|skip|raise>",
+    ):
+        assert words in shown
+    assert "VALUE" not in shown
+
+
+def test_a_default_is_shown_once_with_the_presets_where_it_differs() -> None:
+    assert shown_default("group_size") == "4; demo: 8"
+    assert shown_default("eval_every") == "10"
+    assert shown_default("learning_rate") == "1e-05; demo: 0.0015"
+    assert shown_default("skip_baseline") == "no"
+    shown = help_of("run", width=200)
+    assert "[default: 4; demo: 8]" in shown
+    fields = [option for option in options("run") if option.name in RunConfig.model_fields]
+    assert len(fields) == len(RunConfig.model_fields)
+    assert all((option.help or "").count("[default: ") == 1 for option in fields)
+
+
+@pytest.mark.parametrize("name", [None, *COMMANDS])
+def test_nothing_is_cut_and_no_line_is_wider_than_the_terminal(name: str | None) -> None:
+    shown = help_of(*([name] if name else []), width=80)
+    assert "..." not in shown.replace("[ARGS]...", "")
+    assert "…" not in shown
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_help_ends_with_examples_and_exit_codes() -> None:
+    assert "$ cua-train run --training-name first" in help_of()
+    assert re.search(r"Exit codes: 0 ok, .* 130 interrupted", help_of(), re.DOTALL)
+    assert "$ cua-train run --config run.toml --seed 1" in help_of("run")
+    assert "$ cua-train evaluate --training-name first" in help_of("evaluate")
+
+
+def test_the_examples_are_accepted() -> None:
+    lines = [line for name in ((), ("run",), ("evaluate",)) for line in help_of(*name).splitlines()]
+    examples = [shlex.split(line, comments=True) for line in lines if line.startswith("$ ")]
+    assert len(examples) >= 8
+    for _prompt, program, name, *arguments in examples:
+        command = cli.get_command(click.Context(cli), name)
+        assert program == "cua-train"
+        assert command is not None
+        command.make_context(name, arguments)  # parses, and calls nothing
+
+
+def test_the_choices_of_a_flag_are_the_fields() -> None:
+    for option in options("run"):
+        if isinstance(option.type, click.Choice) and option.name in RunConfig.model_fields:
+            field = RunConfig.model_fields[option.name]
+            assert tuple(option.type.choices) == get_args(field.annotation)
+
+
+@pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["evaluate", "--help"]])
+def test_help_imports_nothing_that_is_slow(words: list[str]) -> None:
+    code = (
+        "import sys; from producer.cli import cli;cli.main(sys.argv[1:], standalone_mode=False);"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], capture_output=True, text=True, check=True
+    )
+    assert set(done.stderr.split()) & SLOW_TO_IMPORT == set()

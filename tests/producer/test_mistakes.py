@@ -1,0 +1,191 @@
+"""What `cua-train` answers to a user's mistake: one message, the exit code, nothing started."""
+
+import errno
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from producer.commands import writable
+from producer.commands.given_fields import given_fields, read_config_file
+from producer.commands.writable import check_writable
+from producer.errors import CuaTrainError, UsageError, did_you_mean
+
+
+def failed(*words: str, code: int = 2, **environ: str) -> str:
+    """The one line on stderr of a command that fails."""
+    done = subprocess.run(
+        [sys.executable, "-m", "producer", *words],
+        env={**os.environ, **environ},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    assert done.stdout == ""
+    assert done.stderr.startswith("error: ")
+    return done.stderr.removeprefix("error: ").rstrip("\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["run", "--grup-size", "3"], "No such option '--grup-size'. (Did you mean"),
+        (["run", "--group-size", "x"], "'x' is not a valid integer. See "),
+        (["run", "--group-size", "0"], "group_size: 0 is out of range; it must be at least 1"),
+        (["run", "--loss-fn", "dpo"], "'dpo' is not one of 'importance_sampling', 'ppo', 'cispo'"),
+        (["run", "--training-name", "../x"], "training_name: '../x' starts with '.'; use letters"),
+        (["run", "-v", "-q"], "--verbose and --quiet exclude each other"),
+        (["rum"], "No such command 'rum'"),
+        (["evaluate", "--training-name", "a/b"], "--training-name: 'a/b' contains '/'; use"),
+        (["evaluate", "--training-name", "a", "--model-name", "b"], "give either --training-name"),
+    ],
+)
+def test_a_mistake_on_the_command_line_is_one_message(words: list[str], message: str) -> None:
+    shown = failed(*words)
+    assert message in shown
+    assert "\n" not in shown
+
+
+def test_a_training_that_does_not_exist_is_not_found_and_the_nearest_is_named(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "cua-home" / "runs" / "first-try").mkdir(parents=True)
+    shown = failed("evaluate", "--training-name", "fist-try", code=3)
+    assert shown.startswith("there is no training 'fist-try' in ")
+    assert shown.endswith(" Did you mean 'first-try'?")
+
+
+@pytest.mark.parametrize(
+    ("home", "reason"),
+    [
+        ("a file", "is a file, not a folder"),
+        ("a file/below", "is a file, not a folder"),
+        ("/proc/cua", "no folder can be made in /proc"),
+    ],
+)
+def test_an_impossible_home_or_log_path_is_refused_before_anything_starts(
+    tmp_path: Path, home: str, reason: str
+) -> None:
+    (tmp_path / "a file").touch()
+    folder = str(tmp_path / home)
+    shown = failed("run", CUA_HOME=folder)
+    assert shown.startswith(f"CUA_HOME: {folder} cannot be used: ")
+    assert reason in shown
+    assert failed("run", "--log-path", folder).startswith(f"--log-path: {folder} cannot be used: ")
+    assert reason in failed("evaluate", CUA_HOME=folder)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_without_permission_is_named(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    try:
+        with pytest.raises(UsageError, match=f"no permission to write in {tmp_path}"):
+            check_writable(tmp_path / "home", "CUA_HOME")
+    finally:
+        tmp_path.chmod(0o700)
+
+
+def test_a_full_disk_is_a_failure_not_a_mistake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(**_options: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(writable, "TemporaryFile", full)
+    with pytest.raises(CuaTrainError, match=r"the disk of .* is full; free some space") as error:
+        check_writable(tmp_path, "CUA_HOME")
+    assert error.value.exit_code == 1
+
+
+def test_a_check_leaves_nothing_behind(tmp_path: Path) -> None:
+    check_writable(tmp_path / "home", "CUA_HOME")
+    assert list((tmp_path / "home").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.json", '{"seed": 1,\n "x" 2}', "is not valid JSON, line 2 column 6: expecting ':'"),
+        ("a.toml", "seed = 1\nx = [\n", "is not valid TOML: "),
+        ("a.toml", "seed = 1\nx 2\n", r"line 2, column 3"),
+        ("a.txt", "seed = 1", r"is not valid JSON, .*; name a TOML file \*\.toml"),
+        ("a.json", "[1]", "must hold an object of fields"),
+        ("a.json", b"\xff\xfe", "is not a text file in UTF-8"),
+    ],
+)
+def test_a_config_file_that_cannot_be_read_is_named_with_the_place(
+    tmp_path: Path, name: str, text: str | bytes, message: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(UsageError, match=message) as error:
+        read_config_file(path)
+    assert str(path) in str(error.value)
+
+
+def test_a_config_file_that_is_missing_is_a_usage_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"none\.json cannot be read: No such file"):
+        read_config_file(tmp_path / "none.json")
+
+
+def test_tasks_that_are_no_json_get_an_example() -> None:
+    with pytest.raises(UsageError) as error:
+        given_fields({"tasks": "demo_training"}, None)
+    assert str(error.value) == (
+        "--tasks: 'demo_training' is not valid JSON, line 1 column 1: expecting value;"
+        ' for example --tasks \'{"source_type": "demo_training"}\''
+    )
+
+
+def test_flags_win_over_the_file_and_paths_become_absolute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "policy").mkdir()
+    (tmp_path / "a.json").write_text('{"seed": 1, "model_name": "policy", "log_path": "runs"}')
+    sources = json.dumps([{"source_type": "file", "file_path": "x"}, {"source_type": "demo_all"}])
+    given = given_fields({"seed": 2, "tasks": sources, "group_size": None}, Path("a.json"))
+    assert given == {
+        "seed": 2,
+        "model_name": str(tmp_path / "policy"),
+        "log_path": tmp_path / "runs",
+        "tasks": [
+            {"source_type": "file", "file_path": str(tmp_path / "x")},
+            {"source_type": "demo_all"},
+        ],
+    }
+    assert given_fields({"model_name": "org/policy"}, None) == {"model_name": "org/policy"}
+
+
+def test_what_nobody_foresaw_asks_for_a_report_and_shows_the_traceback_on_request(
+    tmp_path: Path,
+) -> None:
+    small = ("--model-name", "oracle", "--group-size", "2", "--groups-per-batch", "1")
+    words = ("run", "--training-name", "a", *small, "--eval-episodes", "2", "--no-monitor")
+    subprocess.run(
+        [sys.executable, "-m", "producer", *words, "--num-steps", "1"],
+        check=True,
+        capture_output=True,
+    )
+    for state in (tmp_path / "cua-home" / "runs" / "a" / "state").rglob("scripted.json"):
+        state.write_text("{")
+    more = [sys.executable, "-m", "producer", *words, "--num-steps", "2"]
+    done = subprocess.run(more, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("error: internal error: JSONDecodeError: Expecting")
+    assert last.endswith("; please report it. CUA_TRACEBACK=1 shows the traceback")
+    done = subprocess.run(
+        more, env={**os.environ, "CUA_TRACEBACK": "1"}, capture_output=True, text=True, check=False
+    )
+    assert "Traceback (most recent call last)" in done.stderr
+
+
+def test_a_hint_is_given_for_a_near_name_alone() -> None:
+    assert did_you_mean("Groupsize", ["group_size", "seed"]) == " Did you mean 'group_size'?"
+    assert did_you_mean("xyzzy", ["group_size", "seed"]) == ""
+    assert did_you_mean("x", []) == ""
