@@ -52,10 +52,11 @@ def command(
     *, as_json: bool, config_file: Path | None, training_name: str | None, **flags: Any
 ) -> int:
     """Measure the success rate of a policy in unseen initial states, without training it."""
-    if training_name is not None and flags["model_name"] is not None:
+    given = given_fields(flags, config_file)
+    training_name = training_name or given.pop("training_name", None)
+    if training_name is not None and "model_name" in given:
         message = "give either --training-name or --model-name, not both"
         raise UsageError(message)
-    given = given_fields(flags, config_file)
     from producer.commands.writable import check_writable
 
     installation = read_installation(os.environ)

@@ -21,10 +21,9 @@ SMALL = (
 CONTINUE = re.compile(r"^continue it with: (.*)$", re.MULTILINE)
 
 
-def cua_train(*words: str, code: int = 0, **environ: str) -> subprocess.CompletedProcess[str]:
+def cua_train(*words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
         [sys.executable, "-m", "producer", *words],
-        env={**os.environ, **environ},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -59,19 +58,17 @@ def printed(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def test_a_training_of_any_script_runs_continues_as_printed_and_is_evaluated(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    environ = {"CUA_HOME": str(tmp_path / "it's a home")}
-    done = cua_train("run", "--training-name", "训练-1", *SMALL, "--json", **environ)
+    monkeypatch.setenv("CUA_HOME", str(tmp_path / "it's a home"))
+    done = cua_train("run", "--training-name", "训练-1", *SMALL, "--json")
     summary = json.loads(done.stdout.splitlines()[-1])
     assert (summary["training_name"], summary["steps"]) == ("训练-1", 1)
     assert summary["training_id"] == str(training_id("训练-1"))
     assert (tmp_path / "it's a home" / "runs" / "训练-1" / "state").is_dir()
     again = in_a_new_shell(printed(done), tmp_path)
     assert "training 训练-1: completed after step 1" in again.stdout
-    evaluated = cua_train(
-        "evaluate", "--training-name", "训练-1", "--episodes", "2", "--json", **environ
-    )
+    evaluated = cua_train("evaluate", "--training-name", "训练-1", "--episodes", "2", "--json")
     assert json.loads(evaluated.stdout)["episodes"] == 2
 
 
@@ -132,6 +129,7 @@ def on_a_terminal(*words: str, answers: list[tuple[str, str]]) -> tuple[int, str
             os.write(terminal, answers.pop(0)[1].encode())
     else:
         os.kill(process_id, signal.SIGKILL)  # it has been silent for too long
+    os.close(terminal)
     return os.waitstatus_to_exitcode(os.waitpid(process_id, 0)[1]), shown
 
 
@@ -193,9 +191,11 @@ def test_quiet_logs_nothing_and_json_logs_objects() -> None:
     assert (line["level"], line["logger"]) == ("error", "producer.cli")
 
 
-def test_training_goes_on_without_tables_when_cua_project_cannot_start() -> None:
+def test_training_goes_on_without_tables_when_cua_project_cannot_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://nobody:nothing@127.0.0.1:1/none")
     small = [word for word in SMALL if word != "--no-monitor"]
-    environ = {"DATABASE_URL": "postgresql://nobody:nothing@127.0.0.1:1/none"}
-    done = cua_train("run", "--training-name", "first", *small, **environ)
+    done = cua_train("run", "--training-name", "first", *small)
     assert "completed after step 1" in done.stdout
     assert "warning: no tables and no monitor: cua-project up did not start" in done.stderr

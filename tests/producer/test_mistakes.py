@@ -5,29 +5,34 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from producer.cli import main
 from producer.commands import writable
 from producer.commands.given_fields import given_fields, read_config_file
 from producer.commands.writable import check_writable
 from producer.errors import CuaTrainError, UsageError, did_you_mean
 
+Failed = Callable[..., str]
 
-def failed(*words: str, code: int = 2, **environ: str) -> str:
-    """The one line on stderr of a command that fails."""
-    done = subprocess.run(
-        [sys.executable, "-m", "producer", *words],
-        env={**os.environ, **environ},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == code, done.stderr
-    assert done.stdout == ""
-    assert done.stderr.startswith("error: ")
-    return done.stderr.removeprefix("error: ").rstrip("\n")
+
+@pytest.fixture
+def failed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Failed:
+    """Runs a command that fails; gives what it printed after `error: `."""
+
+    def run(*words: str, code: int = 2) -> str:
+        monkeypatch.setattr(sys, "argv", ["cua-train", *words])
+        with pytest.raises(SystemExit) as exit_:
+            main()
+        shown = capsys.readouterr()
+        assert (exit_.value.code, shown.out) == (code, "")
+        assert shown.err.startswith("error: ")
+        return shown.err.removeprefix("error: ").rstrip("\n")
+
+    return run
 
 
 @pytest.mark.parametrize(
@@ -44,14 +49,16 @@ def failed(*words: str, code: int = 2, **environ: str) -> str:
         (["evaluate", "--training-name", "a", "--model-name", "b"], "give either --training-name"),
     ],
 )
-def test_a_mistake_on_the_command_line_is_one_message(words: list[str], message: str) -> None:
+def test_a_mistake_on_the_command_line_is_one_message(
+    failed: Failed, words: list[str], message: str
+) -> None:
     shown = failed(*words)
     assert message in shown
     assert "\n" not in shown
 
 
 def test_a_training_that_does_not_exist_is_not_found_and_the_nearest_is_named(
-    tmp_path: Path,
+    failed: Failed, tmp_path: Path
 ) -> None:
     (tmp_path / "cua-home" / "runs" / "first-try").mkdir(parents=True)
     shown = failed("evaluate", "--training-name", "fist-try", code=3)
@@ -68,15 +75,16 @@ def test_a_training_that_does_not_exist_is_not_found_and_the_nearest_is_named(
     ],
 )
 def test_an_impossible_home_or_log_path_is_refused_before_anything_starts(
-    tmp_path: Path, home: str, reason: str
+    failed: Failed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, home: str, reason: str
 ) -> None:
     (tmp_path / "a file").touch()
     folder = str(tmp_path / home)
-    shown = failed("run", CUA_HOME=folder)
+    assert failed("run", "--log-path", folder).startswith(f"--log-path: {folder} cannot be used: ")
+    monkeypatch.setenv("CUA_HOME", folder)
+    shown = failed("run")
     assert shown.startswith(f"CUA_HOME: {folder} cannot be used: ")
     assert reason in shown
-    assert failed("run", "--log-path", folder).startswith(f"--log-path: {folder} cannot be used: ")
-    assert reason in failed("evaluate", CUA_HOME=folder)
+    assert reason in failed("evaluate")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
