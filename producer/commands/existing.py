@@ -25,7 +25,7 @@ def resolve_existing(config: RunConfig, installation: Installation) -> RunConfig
     states = resume_state.find_states(folder)
     if not states or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return config.resolved("resume")
-    total = resume_state.read_config_of(folder).get("num_steps")
+    total = resume_state.read_run_config(folder).get("num_steps")
     answer = click.prompt(
         f"Training {name!r} exists (step {states[0].manifest.step} of {total})."
         " [r]esume, [o]verwrite, [q]uit?",

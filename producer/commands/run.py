@@ -7,7 +7,7 @@ import sys
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
@@ -18,6 +18,9 @@ from producer.commands.stopping import stop_on_signals
 from producer.config import read_config
 from producer.errors import StopRequestedError
 from schemas.installation import read_installation
+
+if TYPE_CHECKING:
+    from producer.training.summary import Summary
 
 logger = logging.getLogger(__name__)
 
@@ -103,22 +106,23 @@ def command(
     if as_json:
         click.echo(json.dumps(asdict(summary)))
     else:
-        _print_summary(asdict(summary))
+        _print_summary(summary)
     sys.stdout.flush()
     return 0
 
 
-def _print_summary(summary: dict[str, Any]) -> None:
-    name = summary["training_name"]
+def _print_summary(summary: "Summary") -> None:
+    name = summary.training_name
     click.echo(
-        f"training {name}: {summary['status']} after step {summary['steps']},"
-        f" {summary['seconds']:.0f} s"
+        f"training {name}: {summary.status} after step {summary.steps}, {summary.seconds:.0f} s"
     )
-    for when in ("before", "after"):
-        success, error = summary[f"success_{when}"], summary[f"standard_error_{when}"]
+    for when, success, error in (
+        ("before", summary.success_before, summary.standard_error_before),
+        ("after", summary.success_after, summary.standard_error_after),
+    ):
         if success is not None:
             click.echo(
-                f"success {when}: {success:.3f} ± {error:.3f} ({summary['episodes']} episodes in"
+                f"success {when}: {success:.3f} ± {error:.3f} ({summary.episodes} episodes in"
                 " unseen initial states)"
             )
     click.echo("look at it:")

@@ -62,7 +62,8 @@ def run(
 
     Raises the errors of `producer.errors`; StopRequestedError after `stop` was set: the training is
     cancelled and can be continued. `on_open(name, folder)` is called once the training is recorded
-    in the log, so that its name alone continues it. `takeover`: continue although another host seems to be training it.
+    in the log, so that its name alone continues it. `takeover`: continue although another host
+    seems to be training it.
     """
     config = config or RunConfig()
     installation = installation or read_installation(os.environ)
