@@ -3,7 +3,6 @@
 import json
 import logging
 import os
-import sys
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -72,9 +71,13 @@ def command(
     from producer.commands.cua_project import CuaProject
     from producer.commands.existing import resolve_existing
     from producer.commands.writable import check_writable
+    from producer.tasks.sources import load_tasks
 
     installation = read_installation(os.environ)
     config = read_config(given_fields(flags, config_file))
+    for source in (config.tasks, config.eval_tasks):
+        if source is not None:
+            load_tasks(source)  # a mistake in it is reported before anything starts
     check_writable(installation.home, "CUA_HOME")
     if config.log_path is not None:
         check_writable(config.log_path, "--log-path")
@@ -107,7 +110,6 @@ def command(
         click.echo(json.dumps(asdict(summary)))
     else:
         _print_summary(summary)
-    sys.stdout.flush()
     return 0
 
 

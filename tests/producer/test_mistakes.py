@@ -87,6 +87,15 @@ def test_an_impossible_home_or_log_path_is_refused_before_anything_starts(
     assert reason in failed("evaluate")
 
 
+def test_tasks_that_do_not_exist_are_refused_before_anything_starts(
+    failed: Failed, tmp_path: Path
+) -> None:
+    source = json.dumps({"source_type": "ids", "task_ids": ["no_such_task"]})
+    for flag in ("--tasks", "--eval-tasks"):
+        assert "no_such_task" in failed("run", flag, source)
+    assert not (tmp_path / "cua-home").exists()
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_folder_without_permission_is_named(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
