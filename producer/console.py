@@ -6,6 +6,7 @@ rich is imported when something is drawn. It honours NO_COLOR.
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Literal
 
 from producer.log_lines import is_for_people
 
@@ -13,7 +14,8 @@ from producer.log_lines import is_for_people
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print rows on stdout: drawn by rich on a terminal, aligned text elsewhere.
 
-    Columns of numbers are aligned to the right; None is an empty cell.
+    Columns of numbers are aligned to the right; None is an empty cell. The first column names the
+    row: it is never broken into lines.
     """
     values = [list(row) for row in rows]
     is_number = [
@@ -27,9 +29,10 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-        for name, right in zip(columns, is_number, strict=True):
-            table.add_column(name, justify="right" if right else "left", overflow="fold")
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+        for index, (name, right) in enumerate(zip(columns, is_number, strict=True)):
+            justify: Literal["left", "right"] = "right" if right else "left"
+            table.add_column(name, justify=justify, overflow="fold", no_wrap=index == 0)
         for row in cells:
             table.add_row(*map(Text, row))
         Console().print(table)

@@ -83,10 +83,12 @@ def test_help_ends_with_examples_and_exit_codes() -> None:
 
 
 def test_the_examples_are_accepted() -> None:
-    lines = [line for name in ((), ("run",), ("evaluate",)) for line in help_of(*name).splitlines()]
-    examples = [shlex.split(line, comments=True) for line in lines if line.startswith("$ ")]
-    assert len(examples) >= 8
-    for _prompt, program, name, *arguments in examples:
+    tasks = [("tasks", name) for name in ("list", "show", "check")]
+    pages = [help_of(*words, width=200) for words in ((), ("run",), ("evaluate",), *tasks)]
+    lines = [line for page in pages for line in page.splitlines() if line.startswith("$ ")]
+    examples = [shlex.split(line.partition(" | ")[0], comments=True)[1:] for line in lines]
+    assert len(examples) >= 13
+    for program, name, *arguments in examples:
         command = cli.get_command(click.Context(cli), name)
         assert program == "cua-train"
         assert command is not None
