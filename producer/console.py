@@ -29,7 +29,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=0)
         for index, (name, right) in enumerate(zip(columns, is_number, strict=True)):
             justify: Literal["left", "right"] = "right" if right else "left"
             table.add_column(name, justify=justify, overflow="fold", no_wrap=index == 0)

@@ -135,7 +135,8 @@ def on_a_terminal(*words: str, answers: list[tuple[str, str]]) -> tuple[int, str
 
 @pytest.mark.parametrize(
     ("typed", "generation", "code"),
-    [("\n", 0, 0), ("o\n", 1, 0), ("what\nq\n", 0, 0), ("\x03", 0, 130)],
+    # After Ctrl-C a line: readline misses a signal that comes just before it waits for input.
+    [("\n", 0, 0), ("o\n", 1, 0), ("what\nq\n", 0, 0), ("\x03\n", 0, 130)],
 )
 def test_on_a_terminal_an_existing_training_is_asked_about(
     typed: str, generation: int, code: int
