@@ -1,6 +1,7 @@
-"""How migrations run: online only, on the connection that `consumers.database.migrate` passes in or on the installation's database.
+"""How migrations run: online only.
 
-The revision is kept in `cua_ops`, which no rebuild replaces.
+`consumers.database.migrate` passes its connection in; the `alembic` command connects to the
+installation's database. The revision is stored in `cua_ops`, which no rebuild replaces.
 """
 
 import os
@@ -15,7 +16,7 @@ OURS = {SCHEMA, OPS_SCHEMA}
 
 
 def include_name(name: str | None, type_: str, parent_names: dict[str, str | None]) -> bool:
-    """Only our two schemas, and not the revision's own table."""
+    """Compare only our two schemas, without alembic's own table."""
     if type_ == "schema":
         return name in OURS
     return not (
@@ -27,8 +28,8 @@ def include_name(name: str | None, type_: str, parent_names: dict[str, str | Non
 
 def run(connection: Connection) -> None:
     """Migrate over one connection, in one transaction."""
-    # With `cua` in front of the role's search_path, the inspector would take it for the nameless
-    # default schema.
+    # With `cua` first in the role's search_path, the inspector would report its tables as those of
+    # the default schema, without a name.
     connection.execute(text("SET LOCAL search_path TO public"))
     connection.dialect.default_schema_name = "public"
     connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {OPS_SCHEMA}"))

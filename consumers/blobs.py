@@ -1,4 +1,4 @@
-"""Reads screenshots and other large payloads by the name that rows and events give them (`blob:sha256:…`)."""
+"""Reads screenshots and other large payloads by reference (`blob:sha256:…`)."""
 
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -10,20 +10,20 @@ from schemas.installation import Installation
 
 
 def read_blob(installation: Installation, ref: str) -> bytes:
-    """The bytes, checked against their name.
+    """The blob's bytes, checked against its hash.
 
-    NotFoundError, UnreachableError; CuaProjectError when the store is damaged.
+    NotFoundError; UnreachableError; CuaProjectError when the stored bytes are corrupt.
     """
     url = installation.blobs_url
     folder = _local_folder(url)
     content = _from_store(url, ref) if folder is None else _from_folder(folder, ref)
     if content is None:
-        message = f"no blob {ref} in {url}; is CUA_BLOBS the one it was written with?"
+        message = f"no blob {ref} in {url}; set CUA_BLOBS to the store it was written to"
         raise NotFoundError(message)
     if blob_ref(content) != ref:
         message = (
-            f"the bytes stored as {ref} in {url} have another hash: the store is damaged; restore"
-            " that file"
+            f"the blob {ref} in {url} is corrupt: its bytes have another hash; restore the file"
+            " from a backup"
         )
         raise CuaProjectError(message)
     return content
@@ -54,6 +54,6 @@ def _from_store(url: str, ref: str) -> bytes | None:
         return None
     except Exception as error:  # every file system of fsspec raises errors of its own
         message = (
-            f"the blob store {url} cannot be read: {error}. CUA_BLOBS is a folder or an fsspec URL"
+            f"cannot read the blob store {url}: {error}; CUA_BLOBS is a folder or an fsspec URL"
         )
         raise UnreachableError(message) from error

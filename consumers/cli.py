@@ -1,81 +1,168 @@
-"""`cua-project`: the command line of everything that reads.
+"""`cua-project`: the command line of everything that reads the log.
 
-Commands are loaded when they are called, so that --help stays quick.
+Commands are imported when they are called, and a command imports what it needs when it runs, so
+that --help stays quick.
 """
 
+import logging
 import os
 import sys
 from importlib import import_module
+from typing import Any
 
-import click
+import rich_click as click
+from click.exceptions import NoSuchCommand
 
+from consumers.diagnostics import configure_logging
 from consumers.errors import CuaProjectError
+
+logger = logging.getLogger(__name__)
 
 COMMANDS: dict[str, str] = {
     "up": "consumers.commands.up",
+    "status": "consumers.commands.status",
+    "tail": "consumers.commands.tail",
+    "monitor": "consumers.commands.monitor",
+    "database": "consumers.commands.database",
     "run": "consumers.commands.run",
+    "parked": "consumers.commands.parked",
     "rebuild": "consumers.commands.rebuild",
     "verify": "consumers.commands.verify",
-    "tail": "consumers.commands.tail",
-    "status": "consumers.commands.status",
-    "parked": "consumers.commands.parked",
     "migrate": "consumers.commands.migrate",
-    "database": "consumers.commands.database",
-    "monitor": "consumers.commands.monitor",
 }
 """Command -> the module that has it as `command`."""
 
+HELP_LAYOUT = {
+    "text_paragraph_linebreaks": "\n\n",
+    "padding_helptext_first_line": (0, 0, 1, 0),
+    "range_string": "",
+}
+"""Blank lines between paragraphs; a range such as 0<=x<=65535 is named only when it is broken."""
 
-class LazyGroup(click.Group):
-    """A group whose commands are imported on first use."""
+
+class ProjectGroup(click.RichGroup):
+    """Imports its commands on first use and gives each the logging options."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
-        """In the order a user meets them."""
+        """Every command, those used most first."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  # click's signature
-        """The command of this name; None when there is none."""
+        """The command of this name; None if it does not exist."""
         if cmd_name not in COMMANDS:
             return None
         command = import_module(COMMANDS[cmd_name]).command
         assert isinstance(command, click.Command)  # noqa: S101  # a module of ours without one is a bug
+        command.name = cmd_name
+        _add_logging_options(command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click, but an unknown command's error suggests the lazily imported ones too."""
+        try:
+            return super().resolve_command(ctx, args)
+        except NoSuchCommand as error:
+            raise NoSuchCommand(error.command_name, possibilities=COMMANDS, ctx=ctx) from None
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="cua-train")
+
+def _set_logging(ctx: click.Context, option: click.Parameter, value: Any) -> None:  # noqa: ANN401  # click's signature
+    if not value or ctx.resilient_parsing:
+        return
+    # One dict for the group and the command: `-v tail` and `tail -v` are the same.
+    chosen: dict[str, Any] = ctx.meta.setdefault(f"{__name__}.logging", {})
+    chosen[str(option.name)] = value
+    configure_logging(**chosen)
+
+
+def _logging_options() -> list[click.Option]:
+    shared: dict[str, Any] = {
+        "callback": _set_logging,
+        "expose_value": False,
+        "is_eager": True,
+    }
+    return [
+        click.Option(
+            ["-v", "--verbose"], is_flag=True, help="Print debugging details too.", **shared
+        ),
+        click.Option(
+            ["-q", "--quiet"], is_flag=True, help="Print warnings and errors only.", **shared
+        ),
+        click.Option(
+            ["--log-format"],
+            type=click.Choice(["text", "json"]),
+            help="Plain text, or one JSON object per line: time, level, logger, message.",
+            **shared,
+        ),
+    ]
+
+
+def _add_logging_options(command: click.Command) -> None:
+    """Accept the logging options after the command's name as well. Idempotent."""
+    if not any(parameter.name == "log_format" for parameter in command.params):
+        command.params += _logging_options()
+    if isinstance(command, click.Group):
+        for child in command.commands.values():
+            _add_logging_options(child)
+
+
+@click.group(
+    cls=ProjectGroup,
+    params=_logging_options(),
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "rich_help_config": HELP_LAYOUT,
+    },
+)
+@click.version_option(None, "-V", "--version", package_name="cua-train")
+@click.command_panel("Look at trainings", commands=["up", "status", "tail", "monitor", "database"])
+@click.command_panel(
+    "Maintain the tables", commands=["run", "parked", "rebuild", "verify", "migrate"]
+)
 def cli() -> None:
-    """Turn the log of trainings into PostgreSQL tables, rebuild and verify them, and look at what happened."""
+    """Read the log of trainings: into PostgreSQL tables, a browser, or your terminal.
+
+    The log is the local one under CUA_HOME, or Kafka where KAFKA_BOOTSTRAP_SERVERS is set. The
+    tables are in an embedded PostgreSQL, or in the one that DATABASE_URL or POSTGRES_* names.
+
+    Examples:
+        cua-project up                       # database, tables and monitor
+        cua-project status                   # trainings, and how far the tables lag
+        cua-project tail --training demo -f  # follow one training's events
+        psql "$(cua-project database)"       # query the tables
+    """
 
 
 def main() -> None:
-    """The entry point: runs the command line and turns errors into a message and an exit code."""
+    """The entry point: runs the command line; errors become a message and an exit code."""
+    configure_logging()
     try:
         result = cli.main(standalone_mode=False)
-    except click.exceptions.Exit as error:
-        sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted", err=True)
+        logger.error("interrupted")  # noqa: TRY400  # no traceback for Ctrl-C
         sys.exit(130)
     except click.ClickException as error:
-        error.show()
+        logger.error("%s", _usage_message(error))  # noqa: TRY400  # a user's mistake
         sys.exit(error.exit_code)
     except CuaProjectError as error:
-        click.echo(f"error: {error}", err=True)
+        logger.error("%s", error)  # noqa: TRY400  # the message is for users
         sys.exit(error.exit_code)
-    except BrokenPipeError:
-        # The reader of our output (head, less) went away: not an error of ours.
-        sys.stderr.close()
-        sys.exit(0)
-    except (
-        Exception
-    ) as error:  # the process's boundary: a user gets a sentence, whoever mends it gets the place
+    except Exception as error:
+        # The process's boundary. What users can cause is a CuaProjectError; this is a bug.
         if os.environ.get("CUA_TRACEBACK"):
             raise
-        click.echo(
-            f"error: unexpected {type(error).__name__}: {error}. This is a fault of ours;"
-            " CUA_TRACEBACK=1 shows where",
-            err=True,
+        logger.error(  # noqa: TRY400  # the traceback is printed on request
+            "internal error (%s: %s); please report it. CUA_TRACEBACK=1 shows the traceback",
+            type(error).__name__,
+            error,
         )
         sys.exit(1)
     sys.exit(result if isinstance(result, int) else 0)
+
+
+def _usage_message(error: click.ClickException) -> str:
+    text = error.format_message().rstrip()
+    text = text[:1].lower() + text[1:]
+    context = getattr(error, "ctx", None)
+    return text if context is None else f"{text} (see `{context.command_path} --help`)"

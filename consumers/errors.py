@@ -1,8 +1,10 @@
-"""Errors that reach a user of `cua-project`, by the exit code they end in.
+"""Errors that reach a user of `cua-project`, each with its exit code.
 
-Their text says what was expected, found and to do.
+Their text names what is wrong first, then what to do.
 """
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import ClassVar
 
 
@@ -19,7 +21,7 @@ class UsageError(CuaProjectError):
 
 
 class NotFoundError(CuaProjectError):
-    """Something that was named does not exist: exit 3."""
+    """Something named on the command line does not exist: exit 3."""
 
     exit_code: ClassVar[int] = 3
 
@@ -34,3 +36,9 @@ class UnreachableError(CuaProjectError):
     """The log or the database cannot be reached: exit 5."""
 
     exit_code: ClassVar[int] = 5
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`; did you mean "x"?` for the end of a message; empty when nothing known is similar."""
+    similar = get_close_matches(name, known, n=3, cutoff=0.6)
+    return f"; did you mean {' or '.join(similar)}?" if similar else ""

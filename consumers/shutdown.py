@@ -1,29 +1,36 @@
-"""What the outside wants of a process that runs until it is told to stop.
+"""Shutdown signals: the first SIGINT or SIGTERM is graceful, the second immediate.
 
-Light, so that signals are heard before anything is loaded.
+Imports nothing heavy, so that handlers are in place before a command loads its libraries.
 """
 
+import logging
 import signal
 import threading
 from dataclasses import dataclass, field
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass(slots=True)
 class Shutdown:
-    """Set from a signal handler or another thread."""
+    """Events that a signal handler or another thread sets. Thread-safe."""
 
-    stop: threading.Event = field(default_factory=threading.Event)
-    """Finish what there is to do, then end."""
+    graceful: threading.Event = field(default_factory=threading.Event)
+    """Finish the work at hand, then end."""
     immediate: threading.Event = field(default_factory=threading.Event)
-    """End now."""
+    """End now; what is unfinished is done again by the next start."""
 
 
 def shutdown_on_signals() -> Shutdown:
-    """The first SIGINT or SIGTERM is `stop`, the second `hurry`. Only in the main thread."""
+    """Install the handlers. Main thread only."""
     shutdown = Shutdown()
 
     def on_signal(_number: int, _frame: object) -> None:
-        (shutdown.immediate if shutdown.stop.is_set() else shutdown.stop).set()
+        if shutdown.graceful.is_set():
+            shutdown.immediate.set()
+            return
+        shutdown.graceful.set()
+        logger.info("stopping gracefully; press Ctrl-C again to abort")
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, on_signal)

@@ -1,14 +1,14 @@
-"""Database, projector and monitor in one process, for one machine: what `cua-project up` runs.
+"""Database, projector and monitor in one process for one machine: what `cua-project up` runs.
 
-The projector has a thread of its own, the monitor one per request; the caller's thread watches over
-them. On the way out the projector goes on to the end that the log has then, so that whoever stopped
-writing finds everything in the tables.
+The projector has a thread of its own and the monitor one per request, while the caller's thread
+supervises them. On a graceful stop the projector first catches up with the end that the log has
+then, so that a training which has just ended is in the tables.
 """
 
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from consumers.database.location import is_embedded, libpq_url, resolve_database
 from consumers.database.readiness import make_ready
@@ -20,18 +20,14 @@ from consumers.shutdown import Shutdown
 from schemas.installation import Installation
 
 CATCH_UP_S = 60.0
-"""How long the end of the log is pursued after a stop; a local log of a minute's events takes a
-second."""
+"""Limit of catching up after a graceful stop. A local log's events of one minute take a second."""
 WATCH_EVERY_S = 1.0
 DATABASE_EVERY_S = 5.0
-"""How often the embedded database is looked after: a connection costs some milliseconds."""
-
-Say = Callable[[str], None]
+"""Between checks that the embedded database runs; each is a connection of some milliseconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Addresses:
-    """Where to look."""
+class Addresses(NamedTuple):
+    """URLs for the user."""
 
     monitor: str
     database: str
@@ -39,12 +35,11 @@ class Addresses:
 
 
 class OneMachine:
-    """Runs until it is told to stop. `run` is called once."""
+    """Runs until a shutdown is requested. `run` is called once."""
 
-    def __init__(self, environ: Mapping[str, str], installation: Installation, say: Say) -> None:
+    def __init__(self, environ: Mapping[str, str], installation: Installation) -> None:
         self._environ = environ
         self._installation = installation
-        self._say = say
         self._error: BaseException | None = None
 
     def run(
@@ -54,10 +49,10 @@ class OneMachine:
         announce: Callable[[Addresses], None],
         is_wanted: Callable[[], bool],
     ) -> None:
-        """Start everything, announce where it is, and return when `wishes` or `is_wanted` say so.
+        """Start everything, announce its addresses, and return after a shutdown.
 
-        UnreachableError, MismatchError and what else the projector cannot wait out end it;
-        UsageError: the port is taken.
+        It also shuts down when `is_wanted` returns False. UsageError when the port is taken;
+        UnreachableError, MismatchError and whatever else the projector cannot wait out.
         """
         url = resolve_database(self._environ, self._installation)
         make_ready(url, embedded=is_embedded(self._environ))
@@ -87,14 +82,14 @@ class OneMachine:
         projecting.start()
         try:
             announce(Addresses(server.url, libpq_url(url)))
-            looked_at = time.monotonic()
-            while not shutdown.stop.wait(WATCH_EVERY_S) and is_wanted() and self._error is None:
-                if is_embedded(self._environ) and time.monotonic() - looked_at > DATABASE_EVERY_S:
-                    # One that was ended from outside comes back on the same port.
+            checked_at = time.monotonic()
+            while not shutdown.graceful.wait(WATCH_EVERY_S) and is_wanted() and self._error is None:
+                if is_embedded(self._environ) and time.monotonic() - checked_at > DATABASE_EVERY_S:
+                    # Restarts it, on the same port, if it was stopped from outside.
                     resolve_database(self._environ, self._installation)
-                    looked_at = time.monotonic()
+                    checked_at = time.monotonic()
         finally:
-            shutdown.stop.set()
+            shutdown.graceful.set()
             projecting.join(CATCH_UP_S)
             shutdown.immediate.set()
             projecting.join()
@@ -106,9 +101,9 @@ class OneMachine:
             reader = open_reader(self._installation)
             try:
                 projection = ProjectionLoop(reader, url)
-                projection.run_forever(shutdown.stop)
+                projection.run_forever(shutdown.graceful)
                 projection.run_once(CATCH_UP_S, shutdown.immediate)
             finally:
                 reader.close()
-        except BaseException as error:  # noqa: BLE001  # the thread's boundary: raised again in the one that waits for it
+        except BaseException as error:  # noqa: BLE001  # the thread's boundary: `run` raises it again
             self._error = error

@@ -1,39 +1,46 @@
-"""`cua-project database`: where the tables are, for psql and notebooks.
-
-`database stop` ends the embedded server.
-"""
+"""`cua-project database`: the database's URL; `database stop` stops the embedded one."""
 
 import json
+import logging
 import os
 
-import click
+import rich_click as click
 
-from schemas.installation import read_installation
+logger = logging.getLogger(__name__)
 
 
 @click.group(invoke_without_command=True)
 @click.option("--json", "as_json", is_flag=True, help='Print {"url", "embedded"}.')
 @click.pass_context
 def command(context: click.Context, *, as_json: bool) -> None:
-    """Print the database's URL; the embedded database is started if it does not run.
+    """Print the database's URL, password included.
 
-    psql "$(cua-project database)"
+    Starts the embedded database if it is not running.
+
+    Examples:
+        psql "$(cua-project database)"
+        cua-project database --json
+        cua-project database stop
     """
     if context.invoked_subcommand is not None:
         return
     from consumers.database.location import is_embedded, libpq_url, resolve_database
+    from consumers.home import open_installation
 
-    url = libpq_url(resolve_database(os.environ))
+    url = libpq_url(resolve_database(os.environ, open_installation(os.environ)))
     click.echo(json.dumps({"url": url, "embedded": is_embedded(os.environ)}) if as_json else url)
 
 
 @command.command()
 def stop() -> None:
-    """End the embedded database; its data stays, and the next command that needs it starts it again."""
-    from consumers.embedded_postgres.postgres import stop_running
+    """Stop the embedded database.
 
-    stopped = stop_running(read_installation(os.environ).database_dir)
-    click.echo(
-        "stopped the embedded database" if stopped else "the embedded database was not running",
-        err=True,
+    Its data stays; the next command that needs the database starts it again.
+    """
+    from consumers.embedded_postgres.postgres import stop_running
+    from consumers.home import open_installation
+
+    stopped = stop_running(open_installation(os.environ).database_dir)
+    logger.info(
+        "stopped the embedded database" if stopped else "the embedded database is not running"
     )

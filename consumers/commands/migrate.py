@@ -3,7 +3,7 @@
 import json
 import os
 
-import click
+import rich_click as click
 
 
 @click.command()
@@ -12,13 +12,13 @@ import click
     "revision",
     default="head",
     show_default=True,
-    metavar="REV",
-    help="Revision to upgrade or downgrade to.",
+    metavar="REVISION",
+    help="Upgrade or downgrade to this revision: head, base, -1, or an id.",
 )
 @click.option(
     "--check",
     is_flag=True,
-    help="Change nothing; exit 4 when the schema and the tables' definition differ.",
+    help="Change nothing; exit 4 if the schema differs from the tables' definition.",
 )
 @click.option(
     "--json",
@@ -27,31 +27,39 @@ import click
     help='Print {"before", "after"}, or with --check {"equal", "differences"}.',
 )
 def command(*, revision: str, check: bool, as_json: bool) -> None:
-    """Make or change the tables; everything they say comes from the log."""
+    """Create the tables, or bring them to this version's definition.
+
+    No data is at risk: every row can be rebuilt from the log.
+
+    Examples:
+        cua-project migrate
+        cua-project migrate --check
+        cua-project migrate --to -1
+    """
     from consumers.database.location import resolve_database
     from consumers.database.migrate import migrate, schema_differences
     from consumers.errors import MismatchError
+    from consumers.home import open_installation
 
-    url = resolve_database(os.environ)
+    url = resolve_database(os.environ, open_installation(os.environ))
     if check:
         differences = schema_differences(url)
         if as_json:
             click.echo(json.dumps({"equal": not differences, "differences": differences}))
+        else:
+            click.echo("\n".join(differences) or "the schema matches the tables' definition")
         if differences:
-            found = "; ".join(differences[:5])
+            count = "1 place" if len(differences) == 1 else f"{len(differences)} places"
             message = (
-                f"expected the schema as the tables are defined, found: {found}; run `cua-project"
+                f"the schema differs from the tables' definition in {count}; run `cua-project"
                 " migrate`"
             )
             raise MismatchError(message)
-        if not as_json:
-            click.echo("the schema is as the tables are defined")
         return
     before, after = migrate(url, revision)
     if as_json:
         click.echo(json.dumps({"before": before, "after": after}))
+    elif before == after:
+        click.echo(f"already at revision {after or 'none'}")
     else:
-        click.echo(
-            f"at revision {after or 'none'}"
-            + ("" if before == after else f" (before: {before or 'none'})")
-        )
+        click.echo(f"migrated from revision {before or 'none'} to {after or 'none'}")

@@ -1,24 +1,48 @@
-"""`cua-project status`: how far the tables are, what is held, how the trainings stand."""
+"""`cua-project status`: the trainings, how far the tables lag, and what could not be applied."""
 
 import json
 import os
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import click
+import rich_click as click
+
+from consumers.console import Cell, Column, format_age, print_table
+
+if TYPE_CHECKING:
+    from consumers.status import ProjectionStatus, TrainingStatus
+
+NUM_FINISHED = 10
+"""Finished trainings that are listed without --all."""
+FINISHED = ("completed", "failed", "cancelled")
+STYLES = {"completed": "green", "failed": "red", "cancelled": "yellow", "paused": "yellow"}
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Everything, as one object.")
-def command(*, as_json: bool) -> None:
-    """Show how far the tables are behind the log, what could not be applied, and every training."""
+@click.option(
+    "--all", "show_all", is_flag=True, help=f"List every finished training, not {NUM_FINISHED}."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print everything as one object.")
+def command(*, show_all: bool, as_json: bool) -> None:
+    """Show every training, how far the tables lag behind the log, and what could not be applied.
+
+    Unfinished trainings come first, then the newest finished ones.
+
+    Examples:
+        cua-project status
+        cua-project status --json | jq .lag_events
+    """
     from consumers.database.location import is_embedded, resolve_database
     from consumers.database.readiness import make_ready
+    from consumers.home import open_installation
     from consumers.log.open import open_reader
     from consumers.status import read_status
-    from schemas.installation import read_installation
 
-    url = resolve_database(os.environ)
+    installation = open_installation(os.environ)
+    url = resolve_database(os.environ, installation)
     make_ready(url, embedded=is_embedded(os.environ))
-    reader = open_reader(read_installation(os.environ))
+    reader = open_reader(installation)
     try:
         status = read_status(reader, url)
     finally:
@@ -35,23 +59,70 @@ def command(*, as_json: bool) -> None:
         }
         click.echo(json.dumps(report))
         return
+    click.echo(_summary(status))
+    click.echo()
+    _print_trainings(status.trainings, show_all=show_all)
+
+
+def _summary(status: "ProjectionStatus") -> str:
+    lag = f"{status.lag_events:,} events behind"
+    if oldest_s := max((partition.lag_seconds for partition in status.partitions), default=0.0):
+        lag += f", the oldest appended {format_age(oldest_s)}"
     held = status.held
-    click.echo(
-        f"log: {status.log_kind}, {len(status.partitions)} partitions, {status.lag_events} events"
-        " behind"
+    notes = [
+        f"{held.parked:,} parked records"
+        + (" (see `cua-project parked list`)" if held.parked else "")
+    ]
+    notes += [f"{held.gaps:,} streams waiting for a gap"] if held.gaps else []
+    notes += [f"{held.fenced:,} refused records"] if held.fenced else []
+    notes += [f"{held.duplicates:,} duplicates ignored"] if held.duplicates else []
+    return (
+        f"log     {status.log_kind}, {len(status.partitions)} partitions\n"
+        f"tables  {lag}; {', '.join(notes)}"
     )
-    click.echo(
-        f"parked: {held.parked}  duplicates: {held.duplicates}  fenced: {held.fenced}  gaps:"
-        f" {held.gaps}"
-    )
-    for training in status.trainings:
-        heartbeat = (
-            "no heartbeat"
-            if training.heartbeat_age_s is None
-            else f"heartbeat {training.heartbeat_age_s:.0f} s ago"
-        )
-        parked = "" if training.parked_since is None else f"  PARKED since {training.parked_since}"
-        click.echo(
-            f"{training.run_name:30} {training.status:12} {training.progress_percent:5.1f} % "
-            f" {heartbeat}{parked}"
-        )
+
+
+def _print_trainings(trainings: Sequence["TrainingStatus"], *, show_all: bool) -> None:
+    if not trainings:
+        click.echo("no training yet; `cua-train run` starts one")
+        return
+    # A parked training is listed first, whatever its status: its row no longer follows the log.
+    urgent = [
+        training
+        for training in trainings
+        if training.status not in FINISHED or training.parked_since is not None
+    ]
+    finished = [
+        training
+        for training in trainings
+        if training.status in FINISHED and training.parked_since is None
+    ]
+    listed = finished if show_all else finished[:NUM_FINISHED]
+    columns = [
+        Column("training"),
+        Column("status"),
+        Column("progress", is_number=True),
+        Column("heartbeat", is_number=True),
+    ]
+    has_parked = any(training.parked_since is not None for training in trainings)
+    if has_parked:
+        columns.append(Column("parked since"))
+    print_table(columns, [_row(training, has_parked=has_parked) for training in (*urgent, *listed)])
+    if rest := finished[len(listed) :]:
+        counts = Counter(training.status for training in rest)
+        by_status = ", ".join(f"{count} {status}" for status, count in counts.most_common())
+        click.echo(f"and {len(rest)} more finished ({by_status}); --all lists them")
+
+
+def _row(training: "TrainingStatus", *, has_parked: bool) -> list[Cell | str]:
+    is_complete = training.status == "completed"
+    age_s = training.heartbeat_age_s
+    cells: list[Cell | str] = [
+        training.run_name,
+        Cell(training.status, STYLES.get(training.status, "cyan")),
+        "" if is_complete else f"{training.progress_percent:.0f} %",
+        "never" if age_s is None else format_age(age_s),
+    ]
+    if has_parked:
+        cells.append(Cell((training.parked_since or "")[:19].replace("T", " "), "bold red"))
+    return cells

@@ -1,113 +1,138 @@
-"""`cua-project tail`: look at the log, once or as it grows."""
+"""`cua-project tail`: print the log's records, once or as they are appended."""
 
+import logging
 import os
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import click
+import rich_click as click
 
-from consumers.errors import UsageError
-from consumers.log.open import open_reader
-from consumers.log.reader import TopicPartition
-from consumers.tail.cursor import Cursor
-from consumers.tail.machine import Formatter, json_line, parse_format
-from consumers.tail.offsets import parse_offset
-from consumers.tail.selection import EventFilter
-from consumers.tail.session import Tail, TailSession
-from consumers.tail.text import line
-from schemas.catalogue import TOPIC_NAMES
-from schemas.ids import training_id
-from schemas.installation import read_installation
+from consumers.errors import NotFoundError, UsageError, did_you_mean
 
-HELP = """Show the log's records: all of them in the order of appending, or with --follow as they come.
+if TYPE_CHECKING:
+    from consumers.log.reader import TopicPartition
+    from consumers.tail.formats import Formatter
+
+logger = logging.getLogger(__name__)
+
+HELP = """Print the log's records in append order; with --follow, as they are appended.
 
 \b
---offset says where to begin, and where to stop, in every partition:
-  start, end         the beginning; the end (only what comes from now on)
+--offset: where to start, and where to stop, in every partition
+  start, end         the beginning; the end (new records only)
   N, +N, -N          offset N; N after the beginning; N before the end
-  N:M, N:, :M, :end  from offset N up to, without, offset M
-  10m, 1h30m         what was appended since that long ago
-  @T, @T:T, @:T      by time of appending; T is 2026-11-21, 2026-11-21T03:14:15Z,
-                     seconds or milliseconds since 1970, -10m (ago);
+  N:M, N:, :M, :end  from offset N up to, but not including, offset M
+  10m, 1h30m         appended within that time before now
+  @T, @T:T, @:T      by append time; T is 2026-11-21, 2026-11-21T03:14:15Z,
+                     seconds or milliseconds since 1970, or -10m (ago);
                      the second T also 10m (after the first) or end
-
 \b
---format prints what it says, without a line's end of its own:
+--format: %-fields and escapes; no newline is added
   %t topic  %p partition  %o offset  %k key  %v value  %T type  %s subject
-  %d time of appending  %e epoch  %q sequence  %i number  %%  \\n \\t \\r \\\\ \\xNN
+  %d append time  %e epoch  %q sequence  %i number  %%  \\n \\t \\r \\\\ \\xNN
+\b
+Examples:
+  cua-project tail -n 20
+  cua-project tail --training demo --type 'rollout.*' --follow
+  cua-project tail --offset 10m --json | jq .type
+  cua-project tail --cursor seen.json --format '%T %s\\n'
 """
 
 
-def _renderer(*, as_json: bool, format_: str | None) -> Formatter:
+def _formatter(*, as_json: bool, format_: str | None) -> "Formatter":
+    from consumers.console import is_terminal, terminal_width
+    from consumers.tail.formats import json_line, parse_format
+    from consumers.tail.text import format_line
+
     if as_json and format_ is not None:
-        message = "--json and --format exclude each other"
+        message = "--json and --format are mutually exclusive"
         raise UsageError(message)
     if as_json:
         return json_line
     if format_ is not None:
         return parse_format(format_)
-    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    return lambda seen, _: line(seen, colour=colour).encode(errors="replace") + b"\n"
+    if not is_terminal():
+        return lambda decoded, _: format_line(decoded).encode(errors="replace") + b"\n"
+    colour = not os.environ.get("NO_COLOR")
+    # The width is read again for each line: the terminal may be resized during --follow.
+    return lambda decoded, _: (
+        format_line(decoded, colour=colour, width=terminal_width()).encode(errors="replace") + b"\n"
+    )
 
 
 def _topics(named: tuple[str, ...], prefix: str) -> set[str]:
+    from schemas.catalogue import TOPIC_NAMES
+
     known = {prefix + name for name in TOPIC_NAMES}
     chosen = {name if name in known else prefix + name for name in named}
-    if unknown := chosen - known:
-        message = f"no topic {', '.join(sorted(unknown))}; there are {', '.join(sorted(known))}"
+    if unknown := sorted(chosen - known):
+        suggestion = (
+            did_you_mean(unknown[0], known) or f"; the topics are {', '.join(sorted(known))}"
+        )
+        message = f"no topic {unknown[0]!r}{suggestion}"
         raise UsageError(message)
     return chosen or known
 
 
 @click.command(help=HELP)
+@click.option_panel("Which records", options=["topic", "partition", "training", "stream", "types"])
+@click.option_panel("Where to start and stop", options=["offset", "num", "follow", "cursor"])
+@click.option_panel("Output", options=["as_json", "format_"])
 @click.option(
     "--topic",
     "-t",
     multiple=True,
-    help="Only this topic, with or without the prefix; repeat for more.",
+    metavar="[training|rollouts]",
+    help="Only this topic, with or without the prefix. Repeatable.",
 )
 @click.option(
     "--partition",
     "-p",
     type=click.IntRange(min=0),
     multiple=True,
-    help="Only this partition; repeat for more.",
+    metavar="N",
+    help="Only this partition. Repeatable.",
 )
-@click.option("--training", metavar="NAME", help="Only what belongs to this training.")
-@click.option("--stream", metavar="GLOB", help="Only this stream: rollout/<id>, 'environment/*'.")
+@click.option("--training", metavar="NAME", help="Only events of this training.")
+@click.option(
+    "--stream", metavar="GLOB", help="Only streams that match: rollout/ID, 'environment/*'."
+)
 @click.option(
     "--type",
     "types",
     metavar="GLOB",
     multiple=True,
-    help="Only these types, with or without cua.: 'rollout.*', '*failed'.",
+    help="Only types that match, with or without cua.: 'rollout.*', '*failed'. Repeatable.",
 )
 @click.option(
     "--offset",
     "-o",
-    metavar="SPEC",
-    help="Begin and stop, see above. Default: start; end for --follow without --cursor.",
+    metavar="OFFSET",
+    help="Where to start and stop; see above. Default: start, or end with --follow.",
 )
 @click.option(
     "--num",
     "-n",
     type=click.IntRange(min=1),
-    help="At most so many; without --offset, --cursor and --follow: the last so many.",
+    metavar="COUNT",
+    help="The last COUNT records; with --offset, --cursor or --follow, the first COUNT.",
 )
-@click.option("--follow", "-f", is_flag=True, help="Go on with what comes.")
+@click.option("--follow", "-f", is_flag=True, help="Wait for new records and print them too.")
+@click.option(
+    "--cursor",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Continue where the last run with this file stopped, and save where this one stops.",
+)
 @click.option(
     "--json",
     "as_json",
     is_flag=True,
     help="One JSON object per line: the envelope with topic, partition and offset.",
 )
-@click.option("--format", "format_", metavar="F", help="A format string; see above.")
-@click.option(
-    "--cursor",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Begin where the last tail with this file ended, and remember where this one does.",
-)
+@click.option("--format", "format_", metavar="FORMAT", help="A format string; see above.")
 def command(
     topic: tuple[str, ...],
     partition: tuple[int, ...],
@@ -121,36 +146,59 @@ def command(
     as_json: bool,
     format_: str | None,
     cursor: Path | None,
-) -> int:
-    """Show the log's records."""
-    installation = read_installation(os.environ)
+) -> None:
+    """Print the log's records."""
+    from consumers.home import open_installation
+    from consumers.log.open import open_reader
+    from consumers.tail.cursor import Cursor
+    from consumers.tail.event_filter import EventFilter, unknown_type_message
+    from consumers.tail.offsets import parse_offset
+    from consumers.tail.session import TailRequest, TailSession
+    from consumers.tail.trainings import require_training
+    from schemas.catalogue import TOPICS
+    from schemas.ids import training_id
+
+    installation = open_installation(os.environ)
     topics = _topics(topic, installation.topic_prefix)
     partitions = set(partition)
 
-    def is_wanted(place: TopicPartition) -> bool:
+    def is_wanted(place: "TopicPartition") -> bool:
         return place.topic in topics and (not partitions or place.partition in partitions)
 
-    tail = Tail(
+    request = TailRequest(
         offset=None if offset is None else parse_offset(offset, datetime.now(UTC)),
         limit=num,
         follow=follow,
-        selection=EventFilter(
+        event_filter=EventFilter(
             training_id=None if training is None else training_id(training),
             stream=stream,
             types=types,
         ),
         is_wanted=is_wanted,
     )
-    render = _renderer(as_json=as_json, format_=format_)
+    formatter = _formatter(as_json=as_json, format_=format_)
+    unknown_type = unknown_type_message(types)
+    if follow and unknown_type is not None:
+        logger.warning("%s; waiting for one from a newer version", unknown_type)
     reader = open_reader(installation)
     try:
-        TailSession(
-            reader, tail, render, sys.stdout.buffer, None if cursor is None else Cursor(cursor)
+        num_printed = TailSession(
+            reader,
+            request,
+            formatter,
+            sys.stdout.buffer,
+            None if cursor is None else Cursor(cursor),
         ).run()
+        if num_printed or follow or cursor is not None:
+            return
+        # Nothing matched: either there is no such event, or a name is mistyped.
+        if unknown_type is not None:
+            raise NotFoundError(unknown_type)
+        if training is not None:
+            require_training(reader, installation.topic_prefix + TOPICS["training"], training)
     except BrokenPipeError:
-        # Whoever read our output (head, less) has enough. Python would complain once more when it
-        # closes stdout.
+        # The reader of our output (head, less) has exited. Without this, Python would report the
+        # broken pipe once more when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     finally:
         reader.close()
-    return 0

@@ -3,7 +3,7 @@
 import json
 import os
 
-import click
+import rich_click as click
 
 from consumers.shutdown import shutdown_on_signals
 
@@ -12,34 +12,41 @@ from consumers.shutdown import shutdown_on_signals
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
-    help="The monitor's port on loopback; without it 8321, or a free one when that is taken.",
+    metavar="PORT",
+    help="The monitor's port on 127.0.0.1. Default: 8321, or a free one if that is taken.",
 )
 @click.option(
-    "--json", "as_json", is_flag=True, help='Print {"monitor", "database"} as the first line.'
+    "--json",
+    "as_json",
+    is_flag=True,
+    help='Print {"monitor", "database"} as the first line.',
 )
 @click.option(
     "--while-pid",
     type=int,
     hidden=True,
-    help="End, caught up, when the parent is no longer this process.",
+    help="Stop, caught up, once the parent process is no longer this one.",
 )
 def command(*, port: int | None, as_json: bool, while_pid: int | None) -> None:
-    """Run everything that one machine needs to look at its trainings: database, projector, monitor.
+    """Run database, projector and monitor for the trainings of this machine.
 
-    Ctrl-C or SIGTERM ends it once the tables have everything that the log has then; a second one
-    ends it at once.
+    Ctrl-C (or SIGTERM) stops it after the tables have caught up with the log; a second one stops
+    it at once.
+
+    Examples:
+        cua-project up
+        cua-project up --port 9000 --json
     """
     shutdown = shutdown_on_signals()
+    from consumers.home import open_installation
     from consumers.up import Addresses, OneMachine
-    from schemas.installation import read_installation
 
     def announce(addresses: Addresses) -> None:
         if as_json:
-            click.echo(json.dumps({"monitor": addresses.monitor, "database": addresses.database}))
+            click.echo(json.dumps(addresses._asdict()))
         else:
             click.echo(f"monitor   {addresses.monitor}\ndatabase  {addresses.database}")
 
-    machine = OneMachine(
-        os.environ, read_installation(os.environ), lambda text: click.echo(text, err=True)
+    OneMachine(os.environ, open_installation(os.environ)).run(
+        port, shutdown, announce, lambda: while_pid is None or os.getppid() == while_pid
     )
-    machine.run(port, shutdown, announce, lambda: while_pid is None or os.getppid() == while_pid)

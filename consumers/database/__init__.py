@@ -1,4 +1,1 @@
-"""The PostgreSQL that the tables are in.
-
-Where it is, how to connect, its revisions, and who may write.
-"""
+"""The PostgreSQL that holds the tables: URL, connections, migrations and the projector's lease."""

@@ -1,4 +1,7 @@
-"""Connections to PostgreSQL as the projection, rebuild and verify use them, set so that a value's text depends on nothing but the value."""
+"""Connections to PostgreSQL for projection, rebuild and verify.
+
+Session settings are fixed, so that a value's text depends on the value alone.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,16 +22,13 @@ SETTINGS = {
     "bytea_output": "hex",
     "search_path": "public",
 }
-"""A row's hash is of its text. Our SQL names its schemas; without a search_path of ours nothing of
-it can be found by accident."""
+"""A row's hash is computed from its text. Our SQL names its schemas; with only `public` in the
+search_path, a name without one fails instead of hitting another schema's table."""
 OPTIONS = " ".join(f"-c {name}={value}" for name, value in SETTINGS.items())
 
 
 def connect(url: str, purpose: str) -> Connection:
-    """A connection that pg_stat_activity shows as `cua-project <purpose>`.
-
-    UnreachableError when the server does not answer.
-    """
+    """A connection that pg_stat_activity shows as `cua-project <purpose>`. UnreachableError."""
     try:
         return psycopg2.connect(
             libpq_url(url),
@@ -45,7 +45,7 @@ def connect(url: str, purpose: str) -> Connection:
 
 @contextmanager
 def connected(url: str, purpose: str) -> Iterator[Connection]:
-    """A connection for a while; closed, and so rolled back, on the way out."""
+    """A connection that is closed, and its transaction rolled back, on exit."""
     connection = connect(url, purpose)
     try:
         yield connection
@@ -54,7 +54,7 @@ def connected(url: str, purpose: str) -> Iterator[Connection]:
 
 
 def schema_engine(url: str) -> Engine:
-    """An engine without a pool, for migrations and for making tables."""
+    """An engine without a pool, for migrations and DDL."""
     return create_engine(
         sqlalchemy_url(url),
         poolclass=pool.NullPool,

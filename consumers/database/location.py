@@ -1,12 +1,11 @@
-"""Which PostgreSQL this installation's tables are in, and how to get to it.
+"""The URL of the PostgreSQL that holds this installation's tables.
 
-Knows nothing of the tables.
-
-`DATABASE_URL`; else `POSTGRES_HOST`, `_PORT`, `_DB`, `_USER`, `_PASSWORD` once any of them is set;
-else the embedded database, which is started when it does not run. Passwords stay out of every
-message: `without_password` is what errors and logs print.
+`DATABASE_URL`; else `POSTGRES_HOST`, `_PORT`, `_DB`, `_USER`, `_PASSWORD` if any of them is set;
+else the embedded database, which is started when it is not running. Messages never contain a
+password: they print `without_password(url)`.
 """
 
+import re
 from collections.abc import Mapping
 
 import psycopg2
@@ -30,7 +29,7 @@ CONNECT_TIMEOUT_S = 10
 
 
 def resolve_database(environ: Mapping[str, str], installation: Installation | None = None) -> str:
-    """SQLAlchemy's URL of the installation's database; starts the embedded one if that is it.
+    """SQLAlchemy's URL of the database; starts the embedded one if none is configured.
 
     UsageError, UnreachableError.
     """
@@ -41,14 +40,14 @@ def resolve_database(environ: Mapping[str, str], installation: Installation | No
 
 
 def is_embedded(environ: Mapping[str, str]) -> bool:
-    """Whether no database is configured, so that the embedded one serves."""
+    """Whether no database is configured, so that the embedded one is used."""
     return configured_url(environ) is None
 
 
 def configured_url(environ: Mapping[str, str]) -> str | None:
-    """SQLAlchemy's URL of the database that the environment names; None when it names none.
+    """SQLAlchemy's URL of the configured database; None when none is configured.
 
-    UsageError: it is no PostgreSQL URL.
+    UsageError when it is not a PostgreSQL URL.
     """
     if url := environ.get("DATABASE_URL"):
         return sqlalchemy_url(url)
@@ -56,7 +55,7 @@ def configured_url(environ: Mapping[str, str]) -> str | None:
         return None
     values = {name: environ.get(name) or default for name, default in POSTGRES_DEFAULTS.items()}
     if not values["POSTGRES_PORT"].isdecimal():
-        message = f"expected POSTGRES_PORT to be a number, found {values['POSTGRES_PORT']!r}"
+        message = f"POSTGRES_PORT {values['POSTGRES_PORT']!r} is not a number; set it to a port"
         raise UsageError(message)
     url_object = URL.create(
         DRIVER,
@@ -73,23 +72,23 @@ def _parse(url: str) -> URL:
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
-        # The text may hold a password: it is not repeated.
+        # The text may contain a password, so it is not repeated.
         message = (
-            "expected a database URL such as postgresql://user:password@host:5432/database, found"
-            " something else"
+            "the database URL (DATABASE_URL) is malformed; it looks like"
+            " postgresql://user:password@host:5432/database"
         )
         raise UsageError(message) from None
     if parsed.drivername.partition("+")[0] not in {"postgresql", "postgres"}:
         message = (
-            "expected the URL of a PostgreSQL database (postgresql://...), found"
-            f" {parsed.drivername}://..."
+            f"the database URL (DATABASE_URL) is for {parsed.drivername}; only PostgreSQL"
+            " (postgresql://...) is supported"
         )
         raise UsageError(message)
     return parsed
 
 
 def sqlalchemy_url(url: str) -> str:
-    """Any PostgreSQL URL with the driver that this project uses."""
+    """Any PostgreSQL URL, with the driver that this project uses."""
     return _parse(url).set(drivername=DRIVER).render_as_string(hide_password=False)
 
 
@@ -99,12 +98,12 @@ def libpq_url(url: str) -> str:
 
 
 def without_password(url: str) -> str:
-    """A URL for messages."""
+    """The URL for messages and logs."""
     return _parse(url).set(drivername="postgresql").render_as_string(hide_password=True)
 
 
 def connect(url: str) -> psycopg2.extensions.connection:
-    """A psycopg2 connection; UnreachableError says where and what to do."""
+    """A psycopg2 connection. UnreachableError."""
     try:
         return psycopg2.connect(libpq_url(url), connect_timeout=CONNECT_TIMEOUT_S)
     except psycopg2.OperationalError as error:
@@ -112,23 +111,21 @@ def connect(url: str) -> psycopg2.extensions.connection:
 
 
 def database_engine(url: str) -> Engine:
-    """SQLAlchemy's engine; connects when it is used first.
-
-    A connection that the server closed meanwhile is replaced.
-    """
+    """SQLAlchemy's engine; it connects on first use and replaces connections that broke."""
     return create_engine(
         sqlalchemy_url(url), pool_pre_ping=True, connect_args={"connect_timeout": CONNECT_TIMEOUT_S}
     )
 
 
 def unreachable(url: str, error: Exception) -> UnreachableError:
-    """What to tell a user when the database does not answer; the password is in none of it."""
-    first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-    password = _parse(url).password
-    if password:
-        first = first.replace(str(password), "***")
+    """The error to raise when PostgreSQL refuses a connection; it never contains the password."""
+    # SQLAlchemy wraps the driver's error and prefixes its class.
+    reason = str(getattr(error, "orig", None) or error).strip() or type(error).__name__
+    first = reason.splitlines()[0].partition(" failed: ")[2] or reason.splitlines()[0]
+    if password := _parse(url).password:
+        first = re.sub(rf"(?<!\w){re.escape(str(password))}(?!\w)", "***", first)
     message = (
-        f"expected PostgreSQL at {without_password(url)}, found: {first}; start it or correct"
-        " DATABASE_URL / POSTGRES_* (none of them set: an embedded database is used)"
+        f"cannot connect to PostgreSQL at {without_password(url)}: {first}; start the server, or"
+        " correct DATABASE_URL or POSTGRES_* (unset all of them to use the embedded database)"
     )
     return UnreachableError(message)

@@ -1,7 +1,7 @@
-"""Brings a database to a revision of the tables, and says whether it agrees with their definition.
+"""Migrates a database to a revision of the tables, and compares it with their definition.
 
-Migrations and rebuilds exclude each other through one advisory lock. The scripts lie in the
-checkout's `alembic` or, installed, in `consumers/migrations`.
+One advisory lock makes migrations and rebuilds mutually exclusive. The scripts are in the
+checkout's `alembic` folder or, when installed, in `consumers/migrations`.
 """
 
 from collections.abc import Iterator
@@ -25,9 +25,9 @@ from consumers.errors import CuaProjectError, NotFoundError
 from consumers.tables import OPS_SCHEMA, PREVIOUS_SCHEMA, PROJECTION_VERSION, SCHEMA, Base
 
 SCHEMA_LOCK = 0x6375612D74726169
-"""Advisory lock of whoever changes the schema: "cua-trai"."""
+"""Advisory lock for changes of the schema; the bytes spell "cua-trai"."""
 LOCK_TIMEOUT_S = 15
-"""How long another migration or rebuild is waited for."""
+"""How long to wait for another migration or rebuild."""
 
 
 def _scripts() -> Path:
@@ -36,10 +36,7 @@ def _scripts() -> Path:
     for place in places:
         if (place / "env.py").is_file():
             return place
-    message = (
-        f"expected the migrations in {' or '.join(str(place) for place in places)}, found none;"
-        " install cua-train again"
-    )
+    message = f"no migrations in {' or '.join(str(place) for place in places)}; reinstall cua-train"
     raise CuaProjectError(message)
 
 
@@ -52,9 +49,10 @@ def _config(connection: sa.Connection) -> Config:
 
 @contextmanager
 def schema_connection(url: str, wait_s: int = LOCK_TIMEOUT_S) -> Iterator[sa.Connection]:
-    """A transaction that nobody else migrates or rebuilds beside.
+    """A transaction holding the schema lock.
 
-    CuaProjectError when somebody does.
+    CuaProjectError when another migration or rebuild does not finish within `wait_s`;
+    UnreachableError.
     """
     engine = schema_engine(url)
     try:
@@ -73,10 +71,7 @@ def _lock(connection: sa.Connection, wait_s: int) -> None:
     except OperationalError as error:
         if not isinstance(error.orig, LockNotAvailable):
             raise
-        message = (
-            "expected to be alone in changing the schema, found another migration or rebuild at"
-            " work; try again when it is done"
-        )
+        message = "another migration or rebuild is running; retry when it finishes"
         raise CuaProjectError(message) from None
 
 
@@ -88,7 +83,7 @@ def current_revision(connection: sa.Connection) -> str | None:
 
 
 def newest_revision() -> str:
-    """The newest revision that this code brings."""
+    """The newest revision that this code has."""
     config = Config()
     config.set_main_option("script_location", str(_scripts()).replace("%", "%%"))
     head = ScriptDirectory.from_config(config).get_current_head()
@@ -99,40 +94,46 @@ def newest_revision() -> str:
 def migrate(
     url: str, to: str = "head", *, wait_s: int = LOCK_TIMEOUT_S
 ) -> tuple[str | None, str | None]:
-    """Upgrade or downgrade to a revision (`head`, `base`, a name, `-1`).
+    """Upgrade or downgrade to a revision (`head`, `base`, an id, `-1`).
 
-    The revisions before and after.
-
-    CuaProjectError while an older projector works on the tables; NotFoundError for a revision that
-    there is none of.
+    Returns the revisions before and after. CuaProjectError while an older projector is running or
+    when a script fails; NotFoundError for an unknown revision; UnreachableError.
     """
     with schema_connection(url, wait_s) as connection:
         before = current_revision(connection)
         if before == newest_revision() and to == "head":
             _set_search_path(connection)
             return before, before
-        _refuse_beside_older(connection)
+        _refuse_during_older_projection(connection)
         config = _config(connection)
         script = ScriptDirectory.from_config(config)
         try:
             down = to == "base" or to.startswith("-") or _is_below(script, to, before)
             (command.downgrade if down else command.upgrade)(config, to)
         except sa.exc.DBAPIError as error:
-            message = f"the migration to {to} failed, and nothing was changed: {error.orig}"
+            message = f"the migration to {to} failed and was rolled back: {error.orig}"
             raise CuaProjectError(message) from error
         except CommandError as error:
-            message = (
-                "expected one of the revisions"
-                f" {', '.join(sorted(s.revision for s in script.walk_revisions()))}, found {to!r}:"
-                f" {error}"
-            )
-            raise NotFoundError(message) from None
-        # The tables of before the last rebuild would have no migration that leads from them to
-        # here.
+            raise _unknown_revision(script, to, before, error) from None
+        # No migration leads from the tables before the last rebuild to this revision.
         connection.execute(sa.text(f"DROP SCHEMA IF EXISTS {PREVIOUS_SCHEMA} CASCADE"))
         after = current_revision(connection)
         _set_search_path(connection)
         return before, after
+
+
+def _unknown_revision(
+    script: ScriptDirectory, to: str, before: str | None, error: CommandError
+) -> CuaProjectError:
+    known = sorted(revision.revision for revision in script.walk_revisions())
+    if before is not None and before not in known:
+        message = (
+            f"the database is at revision {before}, which this version of cua-train does not have;"
+            " install the newer cua-train that migrated it"
+        )
+        return CuaProjectError(message)
+    message = f"cannot migrate to {to!r}: {error}; the revisions are {', '.join(known)}"
+    return NotFoundError(message)
 
 
 def _is_below(script: ScriptDirectory, to: str, current: str | None) -> bool:
@@ -141,7 +142,7 @@ def _is_below(script: ScriptDirectory, to: str, current: str | None) -> bool:
     return to in {revision.revision for revision in script.iterate_revisions(current, "base")}
 
 
-def _refuse_beside_older(connection: sa.Connection) -> None:
+def _refuse_during_older_projection(connection: sa.Connection) -> None:
     if not connection.scalar(sa.text(f"SELECT to_regclass('{OPS_SCHEMA}.lease')")):
         return
     driver_connection: Connection = connection.connection.driver_connection
@@ -149,17 +150,14 @@ def _refuse_beside_older(connection: sa.Connection) -> None:
         holder = current_holder(cursor)
     if holder is not None and holder[1] < PROJECTION_VERSION:
         message = (
-            f"expected no older projector at work, found {holder[0]} of version {holder[1]}; stop"
-            " it, migrate, start the new one"
+            f"an older projector is running ({holder[0]}, projection version {holder[1]}); stop it,"
+            " then migrate and start the new one"
         )
         raise CuaProjectError(message)
 
 
 def _set_search_path(connection: sa.Connection) -> None:
-    """For the role that migrates, so that plain psql finds the tables.
-
-    Other roles set their own.
-    """
+    """Let plain psql find the tables, for the role that migrates; other roles set their own."""
     connection.execute(
         sa.text(
             "DO $$ BEGIN EXECUTE format('ALTER ROLE CURRENT_USER IN DATABASE %I SET search_path = "
@@ -169,16 +167,13 @@ def _set_search_path(connection: sa.Connection) -> None:
 
 
 def schema_differences(url: str) -> list[str]:
-    """What a migration would still have to do for the database to be as the tables are defined.
-
-    Empty: they agree.
-    """
+    """What a migration would have to change to match the tables' definition; empty: nothing."""
     with schema_connection(url) as connection:
         return differences(connection)
 
 
 def differences(connection: sa.Connection) -> list[str]:
-    """As `schema_differences`, on a connection whose search_path does not begin with ours."""
+    """As `schema_differences`, on a connection whose search_path does not start with our schema."""
     connection.dialect.default_schema_name = "public"
     ours = {SCHEMA, OPS_SCHEMA}
 
@@ -223,9 +218,9 @@ def ensure_current(url: str) -> None:
     except OperationalError as error:
         raise unreachable(url, error) from None
     if revision != newest_revision():
-        found = "no tables" if revision is None else f"revision {revision}"
+        found = "has no tables of ours" if revision is None else f"is at revision {revision}"
         message = (
-            f"expected the database at revision {newest_revision()}, found {found}; run"
+            f"the database {found}, and this version needs revision {newest_revision()}; run"
             " `cua-project migrate`"
         )
         raise CuaProjectError(message)

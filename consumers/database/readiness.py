@@ -1,4 +1,4 @@
-"""Brings a database to the tables of this code where nobody can mind, and only checks it elsewhere."""
+"""Ensures that a database has this version's tables: migrates if it may, otherwise only checks."""
 
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
@@ -9,11 +9,11 @@ from consumers.database.migrate import migrate as migrate_database
 
 
 def make_ready(url: str, *, embedded: bool, migrate: bool | None = None) -> None:
-    """Return once the database has this code's tables.
+    """Return once the database has this version's tables.
 
-    `migrate` None: an embedded or an empty database is migrated, any other is only checked; True:
-    any is migrated; False: none. UnreachableError; CuaProjectError when the database is at another
-    revision, which says how to migrate.
+    `migrate` None: migrate an embedded or an empty database and only check any other; True:
+    migrate any; False: only check. UnreachableError; CuaProjectError when the database is at
+    another revision, with the command that migrates it.
     """
     if migrate or (migrate is None and (embedded or is_empty(url))):
         migrate_database(url)
@@ -22,7 +22,7 @@ def make_ready(url: str, *, embedded: bool, migrate: bool | None = None) -> None
 
 
 def is_empty(url: str) -> bool:
-    """Whether nobody has made a table in this database. UnreachableError."""
+    """Whether the database has no table at all. UnreachableError."""
     query = (
         "SELECT count(*) FROM pg_tables WHERE schemaname NOT IN ('pg_catalog',"
         " 'information_schema')"

@@ -1,1 +1,1 @@
-"""Following the log by eye or by script: what to read, in which order, and how a record looks."""
+"""`cua-project tail`: which records to read, in which order, and how to print them."""

@@ -1,6 +1,4 @@
-"""Where to begin and where to stop: the grammar of `--offset`, which is rpk's.
-
-Pure; turning it into offsets asks a LogReader.
+"""Where to start and where to stop: the grammar of `--offset`, as in rpk.
 
 start  end  N  +N (after the beginning)  -N (before the end)       10m  1h30m (that long ago)
 FROM:TO  FROM:  :TO  with N, start or end                          @TIME  @TIME:TIME  @TIME:10m
@@ -28,7 +26,7 @@ SECONDS_DIGITS = (9, 10)
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """One end of what is read, for every partition alike."""
+    """Where to start or stop, the same for every partition."""
 
     kind: Literal["start", "end", "at", "after_start", "before_end", "time"]
     offset: int = 0
@@ -38,11 +36,11 @@ class Bound:
 
 
 class OffsetSpec(NamedTuple):
-    """What `--offset` says."""
+    """A parsed `--offset`."""
 
     start: Bound
     stop: Bound | None
-    """Exclusive; None: no stop of its own."""
+    """Exclusive; None: no stop."""
 
 
 class Span(NamedTuple):
@@ -57,7 +55,7 @@ START, END = Bound("start"), Bound("end")
 
 
 def parse_offset(text: str, now: datetime) -> OffsetSpec:
-    """Read the grammar; UsageError names what is wrong. `now`: what relative times count from."""
+    """Parse `--offset`; relative times count from `now`. UsageError."""
     spec = (
         _parse_times(text.removeprefix("@"), now)
         if text.startswith("@")
@@ -65,8 +63,8 @@ def parse_offset(text: str, now: datetime) -> OffsetSpec:
     )
     if spec is None:
         message = (
-            f"--offset {text!r} is none of start, end, N, +N, -N, N:M, N:, :M, 10m, @TIME,"
-            " @TIME:TIME (see tail --help)"
+            f"--offset {text!r} is not an offset; use start, end, N, +N, -N, N:M, N:, :M, 10m,"
+            " @TIME or @TIME:TIME (see `cua-project tail --help`)"
         )
         raise UsageError(message)
     return spec
@@ -98,7 +96,7 @@ def _parse_bound(text: str) -> Bound | None:
 def _parse_times(text: str, now: datetime) -> OffsetSpec | None:
     if (only := _parse_time(text, now)) is not None:
         return OffsetSpec(Bound("time", time=only), None)
-    # A time has colons of its own, so every colon may be the one between.
+    # Times contain colons themselves, so any colon may be the separator.
     for colon in (index for index, character in enumerate(text) if character == ":"):
         first, second = text[:colon], text[colon + 1 :]
         start = _parse_time(first, now) if first else None
@@ -136,7 +134,7 @@ def _parse_time(text: str, now: datetime) -> datetime | None:
 
 
 def parse_duration(text: str) -> timedelta | None:
-    """`10m`, `1h30m`, `2d`, `500ms`; None when it is none."""
+    """`10m`, `1h30m`, `2d`, `500ms`; None if it is not a duration."""
     found = DURATION.fullmatch(text)
     if not text or found is None:
         return None
@@ -150,10 +148,7 @@ def parse_duration(text: str) -> timedelta | None:
 
 
 def resolve(spec: OffsetSpec, reader: LogReader, places: Sequence[TopicPartition]) -> Span:
-    """The offsets that these bounds are now.
-
-    What lies before the beginning or beyond the end is brought inside.
-    """
+    """The offsets that the bounds mean now; starts are clamped to the log's beginning and end."""
     beginnings, ends = reader.beginnings(places), reader.ends(places)
 
     def offsets(bound: Bound) -> dict[TopicPartition, int]:

@@ -1,7 +1,4 @@
-"""Reads spans of the log: merged by append time up to a stop, or as records come.
-
-Knows nothing of what they mean.
-"""
+"""Reads spans of the log: merged by append time up to a stop, or following new records."""
 
 import heapq
 from collections.abc import Iterator, Mapping
@@ -11,22 +8,22 @@ from consumers.errors import UnreachableError
 from consumers.log.reader import LogReader, LogRecord, TopicPartition
 
 BATCH = 2000
-"""Records held per partition while merging: 24 partitions of 2 kB records are about 100 MB at
-worst."""
+"""Records held per partition while merging; 24 partitions of 2 kB records are at most 100 MB."""
 SILENCE_S = 30.0
+"""A log that returns none of its records for this long counts as unreachable."""
 POLL_S = 0.25
 
 
 def read_bounded(
     reader: LogReader, starts: Mapping[TopicPartition, int], stops: Mapping[TopicPartition, int]
 ) -> Iterator[LogRecord]:
-    """Every record in the span, by append time; each partition in order.
+    """Every record of the span, by append time, each partition in order.
 
-    UnreachableError when one does not come.
+    UnreachableError when the log stops responding.
     """
     starts = {place: offset for place, offset in starts.items() if offset < stops[place]}
     if reader.kind == "local":
-        # The local log's own order is that of appending.
+        # The local log is already in append order.
         yield from _read_in_order(reader, starts, stops)
     else:
         yield from _merge(reader, starts, stops)
@@ -35,21 +32,21 @@ def read_bounded(
 def _read_in_order(
     reader: LogReader, starts: Mapping[TopicPartition, int], stops: Mapping[TopicPartition, int]
 ) -> Iterator[LogRecord]:
-    left = set(starts)
+    unfinished = set(starts)
     reader.seek(starts)
-    while left:
-        for record in _must_come(reader, BATCH):
+    while unfinished:
+        for record in _poll_or_fail(reader, BATCH):
             place = TopicPartition(record.topic, record.partition)
             if record.offset < stops[place]:
                 yield record
             if record.offset + 1 >= stops[place]:
-                left.discard(place)
+                unfinished.discard(place)
 
 
 def _merge(
     reader: LogReader, starts: Mapping[TopicPartition, int], stops: Mapping[TopicPartition, int]
 ) -> Iterator[LogRecord]:
-    """k-way merge that fetches a partition's next records when its last were handed out, so that memory stays bounded."""
+    """k-way merge; fetches a partition's next batch when the last is used up, to bound memory."""
     heap: list[tuple[datetime, TopicPartition, int, Iterator[LogRecord], LogRecord]] = []
     for place, start in starts.items():
         records = _partition(reader, place, start, stops[place])
@@ -75,27 +72,24 @@ def _partition(
 ) -> Iterator[LogRecord]:
     while start < stop:
         reader.seek({place: start})
-        batch = _must_come(reader, BATCH)
+        batch = _poll_or_fail(reader, BATCH)
         start = batch[-1].offset + 1
         yield from (record for record in batch if record.offset < stop)
 
 
-def _must_come(reader: LogReader, max_records: int) -> list[LogRecord]:
+def _poll_or_fail(reader: LogReader, max_records: int) -> list[LogRecord]:
     records = reader.poll(max_records, SILENCE_S)
     if not records:
         message = (
-            f"the log sent nothing for {SILENCE_S:.0f} s although there is more; is it overloaded"
-            " or away?"
+            f"the log returned no record for {SILENCE_S:.0f} s although it has more; check that"
+            " Kafka is up"
         )
         raise UnreachableError(message)
     return records
 
 
 def read_on(reader: LogReader, starts: Mapping[TopicPartition, int]) -> Iterator[list[LogRecord]]:
-    """Batches as they come, for ever.
-
-    An empty one at least every quarter of a second, so that the caller may do something else.
-    """
+    """New records, for ever; an empty list whenever none arrived for a quarter of a second."""
     reader.seek(starts)
     while True:
         yield reader.poll(BATCH, POLL_S)

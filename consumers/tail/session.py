@@ -1,4 +1,4 @@
-"""One run of `tail`: what to read, in which order, through which filter, onto which stream, remembered where."""
+"""One run of `tail`: reads the requested span, filters and prints records, and saves the cursor."""
 
 import time
 from collections import deque
@@ -8,48 +8,56 @@ from typing import BinaryIO
 
 from consumers.log.reader import LogReader, LogRecord, TopicPartition
 from consumers.tail.cursor import Cursor
-from consumers.tail.machine import Formatter
+from consumers.tail.event_filter import DecodedRecord, EventFilter, decode
+from consumers.tail.formats import Formatter
 from consumers.tail.offsets import END, START, OffsetSpec, Span, resolve
 from consumers.tail.reading import read_bounded, read_on
-from consumers.tail.selection import EventFilter, Seen
 
 WATCH_S = 0.2
-"""Between looks for a log that does not exist yet."""
+"""Between checks for a log that does not exist yet."""
 FLUSH_EVERY = 500
+"""Records between two flushes of the output, each followed by a save of the cursor."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tail:
-    """What the user asked for."""
+class TailRequest:
+    """The options of one run."""
 
     offset: OffsetSpec | None
-    """None: everything there is; when following, what comes from now on."""
+    """None: from the beginning; with `follow` and without a cursor, from the end."""
     limit: int | None
-    """Records shown: the last ones of what there is, or the first ones from `offset`, a cursor or
-    now on."""
+    """Records to print: the last ones, or with `offset`, `follow` or a cursor the first ones."""
     follow: bool
-    selection: EventFilter
+    event_filter: EventFilter
     is_wanted: Callable[[TopicPartition], bool]
-    """By --topic and --partition."""
+    """Whether --topic and --partition include a partition."""
 
 
 class TailSession:
-    """Shows records. Positions move when a record was shown or passed over, and are saved only after the output was flushed."""
+    """Prints records. A position advances past each record that was printed or filtered out.
+
+    Positions are saved only after the output was flushed, so a killed run never skips a record.
+    """
 
     def __init__(
-        self, reader: LogReader, tail: Tail, render: Formatter, out: BinaryIO, cursor: Cursor | None
+        self,
+        reader: LogReader,
+        request: TailRequest,
+        render: Formatter,
+        out: BinaryIO,
+        cursor: Cursor | None,
     ) -> None:
         self._reader = reader
-        self._tail = tail
+        self._request = request
         self._render = render
         self._out = out
         self._cursor = cursor
         self._positions: dict[TopicPartition, int] = {}
-        self._num_shown = 0
+        self._num_printed = 0
         self._has_waited = False
 
     def run(self) -> int:
-        """Until the end, the limit or for ever; how many records were shown."""
+        """Print until the end or the limit, or for ever; returns the number of records printed."""
         places = self._wait_for_places()
         if not places:
             if self._cursor is not None:
@@ -58,24 +66,26 @@ class TailSession:
         saved = self._cursor.load(self._reader.log_id) if self._cursor is not None else None
         span = self._span(places, saved)
         self._positions = dict(span.starts)
-        tail = self._tail
+        request = self._request
         try:
-            if tail.follow:
+            if request.follow:
                 self._follow(span)
-            elif tail.limit is not None and tail.offset is None and self._cursor is None:
-                self._show_last(tail.limit, self._bounded(span))
+            elif request.limit is not None and request.offset is None and self._cursor is None:
+                self._print_last(request.limit, self._bounded(span))
             else:
-                self._show(self._bounded(span))
+                self._print_all(self._bounded(span))
         finally:
             self._save()
-        return self._num_shown
+        return self._num_printed
 
     def _wait_for_places(self) -> list[TopicPartition]:
         while (
             not (
-                places := [place for place in self._reader.places() if self._tail.is_wanted(place)]
+                places := [
+                    place for place in self._reader.places() if self._request.is_wanted(place)
+                ]
             )
-            and self._tail.follow
+            and self._request.follow
         ):
             self._has_waited = True
             time.sleep(WATCH_S)
@@ -84,12 +94,12 @@ class TailSession:
     def _span(
         self, places: list[TopicPartition], saved: Mapping[TopicPartition, int] | None
     ) -> Span:
-        if self._tail.offset is not None:
-            spec = self._tail.offset
+        if self._request.offset is not None:
+            spec = self._request.offset
         else:
-            # A log that appeared while we waited for it began after us; a cursor must not skip what
-            # came before its first use.
-            from_now_on = self._tail.follow and self._cursor is None and not self._has_waited
+            # A log that appeared while we waited is new as a whole, and a new cursor must not skip
+            # records from before its first use.
+            from_now_on = self._request.follow and self._cursor is None and not self._has_waited
             spec = OffsetSpec(END if from_now_on else START, None)
         span = resolve(spec, self._reader, places)
         if saved is None:
@@ -108,31 +118,33 @@ class TailSession:
         return read_bounded(self._reader, span.starts, stops)
 
     def _follow(self, span: Span) -> None:
-        left = (
+        unfinished = (
             None
             if span.stops is None
             else {place for place, start in span.starts.items() if start < span.stops[place]}
         )
         for batch in read_on(self._reader, span.starts):
-            if span.stops is not None and left is not None:
+            if span.stops is not None and unfinished is not None:
                 stops = span.stops
-                self._show(
+                self._print_all(
                     record
                     for record in batch
                     if record.offset < stops[TopicPartition(record.topic, record.partition)]
                 )
-                left = {place for place in left if self._positions[place] < stops[place]}
+                unfinished = {
+                    place for place in unfinished if self._positions[place] < stops[place]
+                }
             else:
-                self._show(batch)
-            if self._is_full() or left == set():
+                self._print_all(batch)
+            if self._is_full() or unfinished == set():
                 return
 
-    def _show(self, records: Iterable[LogRecord]) -> None:
+    def _print_all(self, records: Iterable[LogRecord]) -> None:
         num_since_save = 0
         for record in records:
-            seen = self._tail.selection.see(record)
-            if seen is not None:
-                self._print(seen)
+            decoded = decode(record)
+            if self._request.event_filter.apply(decoded):
+                self._print(decoded)
             self._positions[TopicPartition(record.topic, record.partition)] = record.offset + 1
             num_since_save += 1
             if num_since_save >= FLUSH_EVERY:
@@ -142,20 +154,17 @@ class TailSession:
                 break
         self._save()
 
-    def _show_last(self, count: int, records: Iterable[LogRecord]) -> None:
-        last = deque(
-            (seen for record in records if (seen := self._tail.selection.see(record)) is not None),
-            maxlen=count,
-        )
-        for seen in last:
-            self._print(seen)
+    def _print_last(self, count: int, records: Iterable[LogRecord]) -> None:
+        wanted = filter(self._request.event_filter.apply, map(decode, records))
+        for decoded in deque(wanted, maxlen=count):
+            self._print(decoded)
 
-    def _print(self, seen: Seen) -> None:
-        self._out.write(self._render(seen, self._num_shown))
-        self._num_shown += 1
+    def _print(self, decoded: DecodedRecord) -> None:
+        self._out.write(self._render(decoded, self._num_printed))
+        self._num_printed += 1
 
     def _is_full(self) -> bool:
-        return self._tail.limit is not None and self._num_shown >= self._tail.limit
+        return self._request.limit is not None and self._num_printed >= self._request.limit
 
     def _save(self) -> None:
         self._out.flush()

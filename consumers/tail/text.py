@@ -1,17 +1,16 @@
-"""The human view of a record.
+"""A record as one line for people.
 
-One line, safe for a terminal whatever a policy wrote, arrays decoded and shortened, images never
-shown.
+Safe for a terminal whatever a policy generated; arrays are decoded and shortened, images omitted.
 """
 
-import unicodedata
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import get_args
 
 from pydantic import JsonValue
 
-from consumers.tail.selection import Seen
+from consumers.console import display_width, fit, sanitize
+from consumers.tail.event_filter import DecodedRecord
 from schemas.arrays import decode_float32, decode_int32
 from schemas.base import Value
 from schemas.catalogue import PAYLOADS
@@ -19,6 +18,10 @@ from schemas.catalogue import PAYLOADS
 TEXT_CHARS = 80
 JSON_CHARS = 120
 ARRAY_HEAD = 6
+WIDE_COLUMNS = 140
+"""Terminals at least this wide get the date, milliseconds, aligned columns and whole stream ids."""
+SHORT_ID_CHARS = 8
+"""Enough of a UUID to tell streams apart; `--stream 'rollout/1a2b3c4d*'` finds it."""
 RED, DIM, RESET = "\x1b[31m", "\x1b[2m", "\x1b[0m"
 COLOURS = {
     "training": "\x1b[35m",
@@ -27,68 +30,91 @@ COLOURS = {
     "rollout": "\x1b[32m",
     "environment": "\x1b[33m",
 }
-"""By the second part of the type; failures are red."""
+"""By the first part of the type; failures are red."""
 
 
-def line(seen: Seen, *, colour: bool) -> str:
-    """One line without its newline."""
-    record, envelope = seen.record, seen.envelope
-    if envelope is None:
-        text = (
-            f"{record.appended_at:%Y-%m-%d %H:%M:%S.%f}"[:-3]
-            + f"  UNREADABLE {record.topic}/{record.partition}@{record.offset}"
-        )
-        text += (
-            f" key={plain(record.key or '-')} ({len(record.value)} bytes):"
-            f" {plain(seen.problem or '')}"
-        )
-        return f"{RED}{text}{RESET}" if colour else text
-    name = plain(envelope.type.removeprefix("cua."))
-    time = f"{envelope.time:%Y-%m-%d %H:%M:%S.%f}"[:-3]
-    place = f"{plain(envelope.subject)} {envelope.point}"
-    said = " ".join(
-        f"{plain(key)}={show(key, value)}"
-        for key, value in envelope.data.items()
-        if value not in (None, [], {})
-    )
+def format_line(decoded: DecodedRecord, *, colour: bool = False, width: int | None = None) -> str:
+    """One line without its newline; cut to `width` terminal columns unless that is None."""
+    parts = list(_parts_of(decoded, is_wide=width is None or width >= WIDE_COLUMNS))
     if not colour:
-        return f"{time}  {name:<32} {place}  {said}".rstrip()
+        text = " ".join(text for text, _ in parts).rstrip()
+        return text if width is None else fit(text, width)
+    coloured: list[str] = []
+    left = width
+    for text, tint in parts:
+        shown = text if left is None else fit(text, max(left, 0))
+        coloured.append(f"{tint}{shown}{RESET}" if tint else shown)
+        if left is not None:
+            left -= display_width(text) + 1
+            if left <= 0:
+                break
+    return " ".join(coloured).rstrip()
+
+
+def _parts_of(decoded: DecodedRecord, *, is_wide: bool) -> Iterator[tuple[str, str]]:
+    """(text, colour), to be joined by spaces. Narrow: without date, milliseconds and padding."""
+    record, envelope = decoded.record, decoded.envelope
+    time = record.appended_at if envelope is None else envelope.time
+    clock = f"{time:%Y-%m-%d %H:%M:%S.%f}"[:-3] if is_wide else f"{time:%H:%M:%S}"
+    if envelope is None:
+        yield (
+            (
+                f"{clock}  UNREADABLE {record.topic}/{record.partition}@{record.offset}"
+                f" key={sanitize(record.key or '-')} ({len(record.value)} bytes):"
+                f" {sanitize(decoded.problem or '')}"
+            ),
+            RED,
+        )
+        return
+    name = sanitize(envelope.type.removeprefix("cua."))
+    kind, _, owner = sanitize(envelope.subject).partition("/")
     tint = (
         RED if name.endswith(("failed", "cancelled")) else COLOURS.get(name.partition(".")[0], "")
     )
-    return f"{DIM}{time}{RESET}  {tint}{name:<32}{RESET} {DIM}{place}{RESET}  {said}".rstrip()
+    yield clock + (" " if is_wide else ""), DIM
+    yield f"{name:<32}" if is_wide else name, tint
+    owner = owner if is_wide else owner[:SHORT_ID_CHARS]
+    yield f"{kind}/{owner} {envelope.point}" + (" " if is_wide else ""), DIM
+    yield (
+        " ".join(
+            f"{sanitize(key)}={format_value(key, value)}"
+            for key, value in envelope.data.items()
+            if value not in (None, [], {})
+        ),
+        "",
+    )
 
 
-def show(key: str, value: JsonValue) -> str:
+def format_value(key: str, value: JsonValue) -> str:
     """A field's value, shortened."""
     if isinstance(value, str):
-        return _show_text(key, value)
+        return _format_text(key, value)
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, Mapping):
         inner = ", ".join(
-            f"{plain(name)}: {show(name, part)}"
+            f"{sanitize(name)}: {format_value(name, part)}"
             for name, part in value.items()
             if part not in (None, [], {})
         )
         return shorten(f"{{{inner}}}", JSON_CHARS * 3)
     if isinstance(value, list):
-        head = ", ".join(show(key, part) for part in value[:ARRAY_HEAD])
+        head = ", ".join(format_value(key, part) for part in value[:ARRAY_HEAD])
         return shorten(f"[{head}{', …' if len(value) > ARRAY_HEAD else ''}]", JSON_CHARS * 2)
     return str(value)
 
 
-def _show_text(key: str, value: str) -> str:
+def _format_text(key: str, value: str) -> str:
     if value.startswith("blob:sha256:"):
-        return f"blob:{plain(value[12:20])}"
+        return f"blob:{sanitize(value[12:20])}"
     decode = decoders().get(key)
     if decode is not None:
-        return _show_array(decode, value)
-    text = plain(shorten(value, TEXT_CHARS))
+        return _format_array(decode, value)
+    text = sanitize(shorten(value, TEXT_CHARS))
     return f'"{text}"' if " " in text or not text else text
 
 
-def _show_array(dtype: str, value: str) -> str:
+def _format_array(dtype: str, value: str) -> str:
     try:
         numbers: list[int] | list[float] = (
             decode_int32(value) if dtype == "<i4" else decode_float32(value)
@@ -103,20 +129,8 @@ def _show_array(dtype: str, value: str) -> str:
 
 
 def shorten(text: str, chars: int) -> str:
-    """At most that many characters, saying how many were left out."""
+    """At most that many characters; a cut states how many are missing."""
     return text if len(text) <= chars else f"{text[:chars]}…(+{len(text) - chars})"
-
-
-def plain(text: str) -> str:
-    """Without anything that a terminal could obey.
-
-    Control, format (bidirectional overrides) and half characters become `\ufffd`.
-    """
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(
-        "\ufffd" if unicodedata.category(character)[0] == "C" else character for character in text
-    )
 
 
 @cache
@@ -125,14 +139,14 @@ def decoders() -> dict[str, str]:
     return dict(found for payload in PAYLOADS for found in _arrays(payload, set()))
 
 
-def _arrays(owner: type[Value], seen: set[type[Value]]) -> Iterator[tuple[str, str]]:
-    seen.add(owner)
+def _arrays(owner: type[Value], visited: set[type[Value]]) -> Iterator[tuple[str, str]]:
+    visited.add(owner)
     for name, field in owner.model_fields.items():
         if isinstance(field.json_schema_extra, dict) and "dtype" in field.json_schema_extra:
             yield name, str(field.json_schema_extra["dtype"])
         for part in _parts(field.annotation):
-            if part not in seen:
-                yield from _arrays(part, seen)
+            if part not in visited:
+                yield from _arrays(part, visited)
 
 
 def _parts(annotation: object) -> Iterator[type[Value]]:

@@ -1,6 +1,7 @@
 """Which database is used, and that its password stays where it belongs."""
 
 import json
+import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,7 +72,7 @@ def test_a_url_is_written_for_sqlalchemy_and_for_libpq() -> None:
     "url", ["mysql://u:s3cret@h/d", "s3cret", "postgresql://u:s3cret@h:port/d"]
 )
 def test_what_is_no_postgresql_url_is_a_usage_error_that_does_not_repeat_it(url: str) -> None:
-    with pytest.raises(UsageError, match="expected") as caught:
+    with pytest.raises(UsageError, match="the database URL") as caught:
         resolve_database({"DATABASE_URL": url})
     assert "s3cret" not in str(caught.value)
 
@@ -120,7 +121,10 @@ def home() -> Iterator[Path]:
 
 
 @pytest.mark.services
-def test_the_command_starts_the_embedded_database_and_stops_it(home: Path) -> None:
+def test_the_command_starts_the_embedded_database_and_stops_it(
+    home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     printed = CliRunner().invoke(command, ["--json"], catch_exceptions=False)
     answer = json.loads(printed.stdout)
     assert answer["embedded"] is True
@@ -129,7 +133,7 @@ def test_the_command_starts_the_embedded_database_and_stops_it(home: Path) -> No
     assert home.is_dir()
     stopped = CliRunner().invoke(command, ["stop"])
     assert (stopped.exit_code, stopped.stdout) == (0, "")
-    assert "stopped" in stopped.stderr
+    assert caplog.messages[-1] == "stopped the embedded database"
     assert "was not running" in CliRunner().invoke(command, ["stop"]).stderr
 
 

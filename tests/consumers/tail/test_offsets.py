@@ -92,7 +92,7 @@ def test_the_grammar_is_rpks(text: str, spec: OffsetSpec) -> None:
     ],
 )
 def test_what_is_no_offset_is_a_usage_error_that_shows_what_is_one(text: str) -> None:
-    with pytest.raises(UsageError, match="none of start, end, N"):
+    with pytest.raises(UsageError, match="is not an offset; use start, end, N"):
         parse_offset(text, NOW)
 
 

@@ -12,12 +12,13 @@ from uuid import uuid4
 
 import pytest
 
+from consumers.console import sanitize
 from consumers.log.local import LocalLogReader
 from consumers.log.reader import TopicPartition
-from consumers.tail.machine import json_line
-from consumers.tail.selection import EventFilter
-from consumers.tail.session import Tail, TailSession
-from consumers.tail.text import decoders, plain
+from consumers.tail.formats import json_line
+from consumers.tail.event_filter import EventFilter
+from consumers.tail.session import TailRequest, TailSession
+from consumers.tail.text import decoders
 from producer.emit import Emitter
 from producer.log.local import LocalLog
 from producer.log.stream_history import StreamHistory
@@ -210,8 +211,8 @@ def test_of_a_log_that_appears_while_tail_waits_nothing_is_missed_and_the_number
     installation: Installation,
 ) -> None:
     reader, out = WatchedReader(installation), io.BytesIO()
-    wanted = Tail(
-        offset=None, limit=2, follow=True, selection=EventFilter(), is_wanted=lambda _: True
+    wanted = TailRequest(
+        offset=None, limit=2, follow=True, event_filter=EventFilter(), is_wanted=lambda _: True
     )
     thread = threading.Thread(target=TailSession(reader, wanted, json_line, out, None).run)
     thread.start()
@@ -332,7 +333,7 @@ def test_every_array_of_the_schemas_is_known_to_the_human_view() -> None:
 
 def test_nothing_that_a_terminal_obeys_survives() -> None:
     assert (
-        plain("ok é 漢\x00\x1b[0m\x9b31m\u200b\u2066\ud800end")
+        sanitize("ok é 漢\x00\x1b[0m\x9b31m\u200b\u2066\ud800end")
         == "ok é 漢\ufffd\ufffd[0m\ufffd31m\ufffd\ufffd\ufffdend"
     )
 
