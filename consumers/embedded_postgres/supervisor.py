@@ -1,10 +1,8 @@
-"""The process that owns the embedded PostgreSQL.
-
-Starts it, ends it when nobody has used it for a while, and never outlives it.
+"""The process that owns the embedded PostgreSQL: starts it, stops it when idle, exits with it.
 
 Run as `python -m consumers.embedded_postgres.supervisor FOLDER IDLE_S`; prints one line, `ready` or
-what went wrong, then is silent. Only `consumers.embedded_postgres.postgres` starts it. Killed by
-SIGKILL, it takes the server with it (see `unprivileged`).
+the reason of a failure, and nothing more. Only `consumers.embedded_postgres.postgres` starts it.
+When it is killed, the server stops too (see `unprivileged`).
 """
 
 import json
@@ -18,55 +16,67 @@ from collections.abc import Callable
 from pathlib import Path
 
 import psycopg2
+from filelock import FileLock, Timeout
 
-from consumers.embedded_postgres.cluster import Cluster, stop, try_lock, write_private
+from consumers.embedded_postgres.cluster import Cluster, stop, write_private
 from consumers.errors import UnreachableError
 
 READY = "ready"
+START_LOCK = "start.lock"
+"""Held while a command looks for a running server and starts one."""
+STATE_FILE = "server.json"
+"""The server's port; its modification time is the last use."""
 START_TIMEOUT_S = 60.0
-"""Crash recovery of a few hundred megabytes of WAL on a slow disk."""
+"""Enough for crash recovery of a few hundred megabytes of WAL on a slow disk."""
 ATTEMPTS = 5
-"""Free ports tried before giving up: between finding one and listening on it another process may
-take it."""
+"""Ports tried before giving up: another process may take a free one before the server listens."""
 
 
 class _Stopped(BaseException):
     """SIGTERM or SIGINT arrived."""
 
 
-def keep(cluster: Cluster, idle_s: float, say: Callable[[str], None]) -> None:
-    """Hold the cluster's keeper lock and run its server until it is idle, ends or a signal comes.
+def supervisor_lock(folder: Path) -> FileLock:
+    """The lock that a supervisor holds for its whole life; its file contains the process id."""
+    return FileLock(folder / "supervisor.lock", mode=0o600)
 
-    UnreachableError.
-    """
-    lock = os.open(cluster.folder / "keeper.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    if not try_lock(lock):
-        say(READY)  # another keeper was quicker; its server is the one to use
+
+def supervise(cluster: Cluster, idle_s: float, report: Callable[[str], None]) -> None:
+    """Run the cluster's server until it is idle, exits, or a signal arrives. UnreachableError."""
+    lock = supervisor_lock(cluster.folder)
+    start_lock = FileLock(cluster.folder / START_LOCK, mode=0o600)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        report(READY)  # another supervisor was faster; its server is the one to use
         return
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, str(os.getpid()).encode(), 0)
+    Path(lock.lock_file).write_text(str(os.getpid()))
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _raise_stopped)
-    state = cluster.folder / "server.json"
+    state = cluster.folder / STATE_FILE
     try:
         cluster.initialise()
         with cluster.alone(START_TIMEOUT_S) as server_lock:
             server, port = _start(cluster, server_lock, _last_port(state))
         try:
             write_private(state, json.dumps({"port": port}))
-            say(READY)
-            _wait_until_idle(cluster, server, port, state, idle_s)
+            report(READY)
+            _wait_until_idle(cluster, server, port, state, idle_s, start_lock)
         finally:
             stop(server)
     except _Stopped:
         pass
+    finally:
+        # In this order: whoever waits for the start lock must find the supervisor's lock free.
+        lock.release()
+        start_lock.release()
 
 
 def _raise_stopped(_number: int, _frame: object) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(
             number, signal.SIG_IGN
-        )  # the first is enough; a second must not cut the server's end short
+        )  # a second signal must not interrupt the server's shutdown
     raise _Stopped
 
 
@@ -89,10 +99,7 @@ def _start(cluster: Cluster, lock: int, wanted: int) -> tuple[subprocess.Popen[b
 
 
 def _last_port(state: Path) -> int:
-    """The port of the last time, so that a notebook's URL stays good.
-
-    0 when there was none or somebody else has it now.
-    """
+    """The port of the last start, so that a notebook's URL stays valid; 0 if it is not free."""
     try:
         port = int(json.loads(state.read_text())["port"])
     except (OSError, ValueError, KeyError):
@@ -107,17 +114,26 @@ def _last_port(state: Path) -> int:
 
 
 def free_port() -> int:
-    """A port on loopback that nobody listens on just now."""
+    """A port on loopback that is free at the moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def _wait_until_idle(
-    cluster: Cluster, server: subprocess.Popen[bytes], port: int, state: Path, idle_s: float
+    cluster: Cluster,
+    server: subprocess.Popen[bytes],
+    port: int,
+    state: Path,
+    idle_s: float,
+    start_lock: FileLock,
 ) -> None:
-    """Return when the server ended, or when for `idle_s` it had no client and nobody asked for it (which touches `state`)."""
-    connection = psycopg2.connect(cluster.url(port), application_name="cua-project keeper")
+    """Return when the server has exited, or with `start_lock` held when it is idle.
+
+    Idle: for `idle_s` no client was connected, and no command asked for the URL, which touches
+    `state`.
+    """
+    connection = psycopg2.connect(cluster.url(port), application_name="cua-project supervisor")
     connection.autocommit = True
     last_client = time.time()
     interval_s = min(5.0, idle_s / 4)
@@ -136,34 +152,36 @@ def _wait_until_idle(
                 )
                 row = cursor.fetchone()
         except psycopg2.Error:
-            return  # a server that closes our connection is ending
+            return  # a server that closes our connection is shutting down
         if row is not None and row[0]:
             last_client = time.time()
         if time.time() - max(last_client, state.stat().st_mtime) < idle_s:
             continue
-        # Whoever starts holds this lock from before it looks for a server until it has one: never
-        # end one under its hands.
-        start = os.open(cluster.folder / "start.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        if try_lock(start) and time.time() - state.stat().st_mtime >= idle_s:
+        # A command that starts the database holds this lock until it has the URL: never stop the
+        # server in that window.
+        try:
+            start_lock.acquire(blocking=False)
+        except Timeout:
+            continue
+        if time.time() - state.stat().st_mtime >= idle_s:
             connection.close()
-            stop(server)  # the lock is kept until this process ends
             return
-        os.close(start)
+        start_lock.release()
 
 
 def main(arguments: list[str]) -> None:
     """The process's entry point."""
     folder, idle_s = Path(arguments[0]), float(arguments[1])
 
-    def say(line: str) -> None:
-        print(line, flush=True)  # noqa: T201  # the one line that whoever started us waits for
+    def report(line: str) -> None:
+        print(line, flush=True)  # noqa: T201  # the one line that the starting command waits for
         with Path(os.devnull).open("w") as devnull:
             os.dup2(devnull.fileno(), sys.stdout.fileno())
 
     try:
-        keep(Cluster(folder, os.environ), idle_s, say)
+        supervise(Cluster(folder, os.environ), idle_s, report)
     except (UnreachableError, OSError) as error:
-        say(str(error))
+        report(str(error))
         sys.exit(1)
 
 

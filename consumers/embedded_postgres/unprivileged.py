@@ -2,11 +2,11 @@
 
 `python unprivileged.py PARENT_PID UID PROGRAM ARGUMENT ...`.
 
-A small program of its own because it changes the process it runs in, between fork and exec, where a
-threaded parent must not run Python. It imports nothing of ours. PostgreSQL refuses to run as root,
-so root becomes `nobody`. Where a folder on the way to the data or to the programs is closed to
-`nobody` (/root, a temporary folder of mode 0700), the one capability to pass through folders is
-kept instead of opening them: PostgreSQL then still writes only where `nobody` may.
+A program of its own, because it changes the process between fork and exec, where a threaded parent
+must not run Python. It imports nothing of ours. PostgreSQL refuses to run as root, so root becomes
+`nobody`. If `nobody` cannot pass a folder above the data or the programs (/root, a temporary folder
+of mode 0700), the process keeps the single capability to pass folders; their modes stay as they
+are, and PostgreSQL can still write only where `nobody` may.
 """
 
 import ctypes
@@ -41,7 +41,7 @@ class _User(NamedTuple):
 
 
 def may_enter(path: Path, user: _User) -> bool:
-    """Whether every folder above `path` lets this user through, by its mode bits."""
+    """Whether the mode bits of every folder above `path` let this user pass."""
     for folder in path.resolve().parents:
         status = folder.stat()
         bit = (
@@ -69,7 +69,7 @@ def _permitted_capabilities(libc: ctypes.CDLL) -> int:
 
 
 def _become(user: _User, libc: ctypes.CDLL, *, through_folders: bool) -> None:
-    """Give up root for good; keep one capability when `through_folders`."""
+    """Give up root for good, except the capability to pass folders with `through_folders`."""
     capability = None
     if through_folders:
         permitted = _permitted_capabilities(libc)
@@ -78,9 +78,9 @@ def _become(user: _User, libc: ctypes.CDLL, *, through_folders: bool) -> None:
         )
         if capability is None:
             sys.exit(
-                f"expected folders that user {user.uid} may enter on the way to the database and to"
-                " PostgreSQL's programs, found closed ones, and this root has no capability to"
-                " pass them; set CUA_HOME to a folder below open ones, or run as a plain user"
+                f"user {user.uid} cannot enter a folder above the database or PostgreSQL's"
+                " programs, and root has no capability to pass it here; set CUA_HOME to a folder"
+                " that other users can enter, or run as a plain user"
             )
         libc.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0)
     os.setgroups([])
@@ -109,12 +109,12 @@ def main(arguments: list[str]) -> None:
         user = _User(uid, pwd.getpwuid(uid).pw_gid)
         places = [program, *(Path(argument) for argument in rest if argument.startswith("/"))]
         _become(user, libc, through_folders=not all(may_enter(place, user) for place in places))
-    # After the change of user, which clears it. SIGINT is PostgreSQL's fast shutdown: clients are
-    # cut off, the data is left clean.
+    # After the change of user, which clears it. SIGINT is PostgreSQL's fast shutdown, which
+    # disconnects clients and leaves the data clean.
     if libc.prctl(PR_SET_PDEATHSIG, signal.SIGINT, 0, 0, 0):
-        _fail("tying the server's life to its keeper's")
+        _fail("setting the parent-death signal")
     if os.getppid() != parent_pid:
-        sys.exit("the keeper ended before the server began")
+        sys.exit("the supervisor exited before the server started")
     os.umask(0o077)
     os.execv(program, [str(program), *rest])  # noqa: S606  # no shell wanted
 

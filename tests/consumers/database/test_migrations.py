@@ -45,7 +45,7 @@ def test_down_and_up_again_ends_where_it_began(migrated_url: str) -> None:
             " 'alembic_version'"
         )
         assert cursor.fetchone() == (0,)
-    with pytest.raises(CuaProjectError, match="has no tables of ours.*run `cua-project migrate`"):
+    with pytest.raises(CuaProjectError, match=r"has no tables of ours.*run `cua-project migrate`"):
         ensure_current(migrated_url)
     assert migrate(migrated_url) == (None, newest_revision())
     assert schema_differences(migrated_url) == []

@@ -1,4 +1,4 @@
-"""The embedded database: one per home, started on demand, never left behind, usable again after any death."""
+"""The embedded database: one per home, started on demand, stopped when idle, safe under SIGKILL."""
 
 import contextlib
 import json
@@ -33,8 +33,8 @@ def server_pid(folder: Path) -> int:
     return int((folder / "data" / "postmaster.pid").read_text().split("\n", 1)[0])
 
 
-def keeper_pid(folder: Path) -> int:
-    return int((folder / "keeper.lock").read_text())
+def supervisor_pid(folder: Path) -> int:
+    return int((folder / "supervisor.lock").read_text())
 
 
 def is_alive(pid: int) -> bool:
@@ -91,11 +91,13 @@ def test_rows_survive_stop_and_start_and_the_url_stays_the_same(folder: Path) ->
     assert execute(url, "SELECT value FROM kept") == [(7,)]
 
 
-def test_a_killed_keeper_takes_its_server_with_it_and_the_next_start_recovers(folder: Path) -> None:
+def test_a_killed_supervisor_takes_its_server_with_it_and_the_next_start_recovers(
+    folder: Path,
+) -> None:
     url = ensure_running(folder, os.environ)
     execute(url, "CREATE TABLE kept AS SELECT 7 AS value")
     pid = server_pid(folder)
-    os.kill(keeper_pid(folder), signal.SIGKILL)
+    os.kill(supervisor_pid(folder), signal.SIGKILL)
     wait_until_dead(pid)
     assert execute(ensure_running(folder, os.environ), "SELECT value FROM kept") == [(7,)]
 
@@ -103,9 +105,9 @@ def test_a_killed_keeper_takes_its_server_with_it_and_the_next_start_recovers(fo
 def test_a_killed_server_is_recovered_by_the_next_start(folder: Path) -> None:
     url = ensure_running(folder, os.environ)
     execute(url, "CREATE TABLE kept AS SELECT 7 AS value")
-    keeper = keeper_pid(folder)
+    supervisor = supervisor_pid(folder)
     os.kill(server_pid(folder), signal.SIGKILL)
-    wait_until_dead(keeper)
+    wait_until_dead(supervisor)
     assert execute(ensure_running(folder, os.environ), "SELECT value FROM kept") == [(7,)]
 
 
@@ -128,11 +130,11 @@ def test_a_postmaster_pid_that_names_a_living_stranger_is_stale(folder: Path) ->
 
 def test_it_ends_after_some_time_without_clients_and_not_before(folder: Path) -> None:
     url = ensure_running(folder, {**os.environ, "CUA_DATABASE_IDLE_S": "1"})
-    pid, keeper = server_pid(folder), keeper_pid(folder)
+    pid, supervisor = server_pid(folder), supervisor_pid(folder)
     with contextlib.closing(psycopg2.connect(url)) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT pg_sleep(2.5)")
         assert is_alive(pid)
-    wait_until_dead(keeper)
+    wait_until_dead(supervisor)
     assert not is_alive(pid)
     assert execute(ensure_running(folder, os.environ), "SELECT 1") == [(1,)]
 
@@ -208,7 +210,9 @@ def test_a_cluster_of_a_version_that_is_not_here_says_what_to_do(folder: Path) -
     ensure_running(folder, os.environ)
     stop_running(folder)
     (folder / "data" / "PG_VERSION").write_text("9\n")
-    with pytest.raises(UnreachableError, match=r"made by PostgreSQL 9, found only .* rebuild"):
+    with pytest.raises(
+        UnreachableError, match=r"made by PostgreSQL 9, and this machine has only .* rebuild"
+    ):
         ensure_running(folder, os.environ)
 
 

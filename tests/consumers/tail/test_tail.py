@@ -15,8 +15,8 @@ import pytest
 from consumers.console import sanitize
 from consumers.log.local import LocalLogReader
 from consumers.log.reader import TopicPartition
-from consumers.tail.formats import json_line
 from consumers.tail.event_filter import EventFilter
+from consumers.tail.formats import json_line
 from consumers.tail.session import TailRequest, TailSession
 from consumers.tail.text import decoders
 from producer.emit import Emitter
