@@ -65,7 +65,7 @@ def command(*, show_all: bool, as_json: bool) -> None:
 
 
 def _summary(status: "ProjectionStatus") -> str:
-    lag = f"{status.lag_events:,} events behind"
+    lag = f"{status.lag_events:,} events behind" if status.lag_events else "up to date"
     if oldest_s := max((partition.lag_seconds for partition in status.partitions), default=0.0):
         lag += f", the oldest appended {format_age(oldest_s)}"
     held = status.held
@@ -98,31 +98,32 @@ def _print_trainings(trainings: Sequence["TrainingStatus"], *, show_all: bool) -
         if training.status in FINISHED and training.parked_since is None
     ]
     listed = finished if show_all else finished[:NUM_FINISHED]
-    columns = [
-        Column("training"),
-        Column("status"),
-        Column("progress", is_number=True),
-        Column("heartbeat", is_number=True),
-    ]
-    has_parked = any(training.parked_since is not None for training in trainings)
-    if has_parked:
-        columns.append(Column("parked since"))
-    print_table(columns, [_row(training, has_parked=has_parked) for training in (*urgent, *listed)])
+    shown = (*urgent, *listed)
+    columns = {
+        "training": Column("training"),
+        "status": Column("status"),
+        "progress": Column("progress", is_number=True),
+        "heartbeat": Column("heartbeat", is_number=True),
+        "parked": Column("parked since"),
+    }
+    if all(training.status == "completed" for training in shown):
+        del columns["progress"]
+    if all(training.parked_since is None for training in shown):
+        del columns["parked"]
+    rows = [_cells(training) for training in shown]
+    print_table(list(columns.values()), [[row[name] for name in columns] for row in rows])
     if rest := finished[len(listed) :]:
         counts = Counter(training.status for training in rest)
         by_status = ", ".join(f"{count} {status}" for status, count in counts.most_common())
-        click.echo(f"and {len(rest)} more finished ({by_status}); --all lists them")
+        click.echo(f"{len(rest)} more not shown ({by_status}); --all lists them")
 
 
-def _row(training: "TrainingStatus", *, has_parked: bool) -> list[Cell | str]:
-    is_complete = training.status == "completed"
+def _cells(training: "TrainingStatus") -> dict[str, Cell | str]:
     age_s = training.heartbeat_age_s
-    cells: list[Cell | str] = [
-        training.run_name,
-        Cell(training.status, STYLES.get(training.status, "cyan")),
-        "" if is_complete else f"{training.progress_percent:.0f} %",
-        "never" if age_s is None else format_age(age_s),
-    ]
-    if has_parked:
-        cells.append(Cell((training.parked_since or "")[:19].replace("T", " "), "bold red"))
-    return cells
+    return {
+        "training": training.run_name,
+        "status": Cell(training.status, STYLES.get(training.status, "cyan")),
+        "progress": "" if training.status == "completed" else f"{training.progress_percent:.0f} %",
+        "heartbeat": "never" if age_s is None else format_age(age_s),
+        "parked": Cell((training.parked_since or "")[:19].replace("T", " "), "bold red"),
+    }

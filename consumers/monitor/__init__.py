@@ -1,4 +1,1 @@
-"""The monitor: pages over the tables, rendered on the server, for one machine's own user.
-
-Writes nothing and loads no script.
-"""
+"""The monitor: read-only pages over the tables, rendered on the server, without scripts."""

@@ -1,6 +1,6 @@
-"""Screenshots by their sha256, from whatever store the installation has.
+"""Screenshots by sha256, from the installation's blob store.
 
-A name is 64 hex digits, so no path can be made of it.
+Only 64 hex digits are accepted, so that no request can name a path.
 """
 
 import re
@@ -15,16 +15,16 @@ from schemas.installation import Installation
 DIGEST = re.compile(r"[0-9a-f]{64}")
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 PNG_HEAD_BYTES = 24
-"""Signature, IHDR's length and name, width and height."""
+"""Signature, length and name of IHDR, width, height."""
 KEPT_SIZES = 4096
 
 
 class NoScreenshotError(Exception):
-    """No such name, not in the store, not readable, or no PNG."""
+    """The name is invalid, or the store has no readable PNG of that name."""
 
 
 class ScreenshotStore:
-    """Reads PNG files of one store. Thread-safe; keeps nothing but sizes."""
+    """Reads PNG files from one store. Thread-safe; caches only their sizes."""
 
     def __init__(self, installation: Installation) -> None:
         self._installation = installation
@@ -32,16 +32,16 @@ class ScreenshotStore:
         self._lock = Lock()
 
     def read(self, digest: str) -> bytes:
-        """The file, its bytes checked against the name. NoScreenshotError."""
+        """The file, checked against its hash. NoScreenshotError."""
         if not DIGEST.fullmatch(digest):
-            message = "expected 64 hex digits"
+            message = f"{digest!r} is not a sha256 in hex"
             raise NoScreenshotError(message)
         try:
             content = read_blob(self._installation, f"blob:sha256:{digest}")
         except (CuaProjectError, OSError) as error:
             raise NoScreenshotError(str(error)) from None
         if not content.startswith(PNG_SIGNATURE) or len(content) < PNG_HEAD_BYTES:
-            message = f"{digest} is no PNG file"
+            message = f"{digest} is not a PNG file"
             raise NoScreenshotError(message)
         return content
 

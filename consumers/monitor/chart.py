@@ -1,7 +1,4 @@
-"""Small charts in SVG: lines over steps.
-
-Colours come from the style sheet; no script, no inline style.
-"""
+"""Small SVG line charts over steps; colours come from the style sheet."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +12,7 @@ LEFT, RIGHT, TOP, BOTTOM = 54, 10, 10, 22
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Points (step, value) in order of steps; what is not finite is left out."""
+    """Points (step, value) by step; values that are not finite are omitted."""
 
     name: str
     points: Sequence[tuple[float, float]]
@@ -26,9 +23,9 @@ class Series:
 def chart(
     title: str, series: Series, low: float | None = None, high: float | None = None
 ) -> Html | None:
-    """A line with a dot per point, between `low` and `high` or the values' own range.
+    """A line with a dot per point, from `low` to `high` or over the values' range.
 
-    None when there is nothing to draw.
+    None if no value is finite.
     """
     bands = series.band or [0.0] * len(series.points)
     drawn = [

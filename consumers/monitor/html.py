@@ -1,7 +1,4 @@
-"""HTML that is safe by construction.
-
-Every string is escaped, and only what `tag` built goes through as markup.
-"""
+"""HTML that is safe by construction: every string is escaped; only `tag` makes markup."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,7 +15,7 @@ class Html:
 
 
 Node = Html | str | int | float | None | Iterable["Node"]
-"""What an element may hold: markup, text (escaped), nothing, or many of these."""
+"""An element's content: markup, text (escaped), nothing, or several of these."""
 
 
 def render(node: Node) -> str:
@@ -33,10 +30,11 @@ def render(node: Node) -> str:
 
 
 def tag(name: str, /, *children: Node, **attributes: str | float | None) -> Html:
-    """An element. Attributes: None is left out, a trailing underscore is dropped (`class_`), other underscores become hyphens.
+    """An element.
 
-    `name` and the attributes' names are the code's own; everything else may come from anyone. A URL in an attribute must be one of
-    `layout`'s, whose parts are quoted.
+    An attribute of None is omitted, a trailing underscore is dropped (`class_`), and other
+    underscores become hyphens. `name` and the attributes' names must be literals; children and
+    values are escaped. A URL in an attribute must come from `layout`, which quotes its parts.
     """
     written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(str(value), quote=True)}"'

@@ -1,7 +1,4 @@
-"""What every page shares: the frame, tables, and how times, numbers and statuses are written.
-
-Knows no query.
-"""
+"""What every page shares: the frame, tables, and the format of times, numbers and statuses."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -23,16 +20,12 @@ UNFINISHED = frozenset(
 )
 REFRESH_S = 3
 SILENT_AFTER_S = 60
-"""A running training's heartbeat is younger than this (the trainer's takeover rule uses the same).
-"""
+"""A live training's heartbeat is younger than this; the trainer's takeover rule uses the same."""
 ABSENT = "—"
 
 
 def page(title: str, *body: Node, trail: Sequence[tuple[str, str]] = (), live: bool = False) -> str:
-    """A whole document. `trail`: (text, path) of the pages above this one; `live`.
-
-    It reloads itself.
-    """
+    """A whole document. `trail`: (text, path) of the pages above it; `live`: it reloads itself."""
     crumbs: list[Node] = [tag("a", "trainings", href="/")]
     for text, path in trail:
         crumbs += [" / ", tag("a", text, href=path)]
@@ -53,7 +46,7 @@ def page(title: str, *body: Node, trail: Sequence[tuple[str, str]] = (), live: b
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Node]], empty: str) -> Html:
-    """Rows under headings, or the sentence `empty`."""
+    """Rows under headings, or the sentence `empty` if there are none."""
     body = [tag("tr", *(tag("td", cell) for cell in row)) for row in rows]
     if not body:
         return tag("p", empty, class_="faint")
@@ -62,7 +55,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Node]], empty: str) ->
 
 
 def facts(*pairs: tuple[str, Node]) -> Html:
-    """Names and values, side by side."""
+    """Names with their values."""
     return tag(
         "dl",
         *(tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs),
@@ -81,14 +74,14 @@ def path_of(kind: str, owner: UUID) -> str:
 
 
 def status(text: str) -> Html:
-    """A status as a coloured word; a status we do not know has no colour."""
+    """A status as a coloured word; an unknown status has no colour."""
     return tag(
         "span", text, class_=f"status {text}" if text.replace("_", "").isalpha() else "status"
     )
 
 
 def progress(percent: float) -> Html:
-    """A bar and its number."""
+    """A progress bar with its number."""
     return tag(
         "span",
         tag("progress", value=f"{percent:.1f}", max=100),
@@ -98,7 +91,7 @@ def progress(percent: float) -> Html:
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """Significant digits; a dash for NULL."""
+    """Rounded to significant digits; a dash for NULL."""
     return (
         ABSENT
         if value is None
@@ -135,13 +128,15 @@ def moment(time: datetime | None) -> Html | str:
 
 
 def heartbeat(last: datetime | None, now: datetime, entity_status: str) -> Html | str:
-    """How long ago the trainer was heard; marked when it should have been heard since."""
+    """The heartbeat's age, marked when a live training should have sent a newer one."""
     if last is None:
         return ABSENT
     age = max(now - last, timedelta())
     text = f"{duration(age.total_seconds())} ago"
-    silent = entity_status in UNFINISHED and age.total_seconds() > SILENT_AFTER_S
-    return tag("span", text + (", silent" if silent else ""), class_="bad" if silent else None)
+    is_overdue = entity_status in UNFINISHED and age.total_seconds() > SILENT_AFTER_S
+    return tag(
+        "span", text + (", overdue" if is_overdue else ""), class_="bad" if is_overdue else None
+    )
 
 
 def history(rows: Iterable[StatusHistory]) -> Html:
@@ -152,7 +147,7 @@ def history(rows: Iterable[StatusHistory]) -> Html:
             [status(row.old_status), " → "] if row.old_status else None,
             status(row.new_status),
             ABSENT if row.progress_percent is None else f"{row.progress_percent:.0f} %",
-            row.status_message or "",
+            tag("span", row.status_message or "", class_="text"),
             f"{row.epoch}/{row.sequence}",
         )
         for row in rows
@@ -160,5 +155,5 @@ def history(rows: Iterable[StatusHistory]) -> Html:
     return table(
         ("time (UTC)", "from", "to", "progress", "message", "epoch/sequence"),
         cells,
-        "No status is recorded.",
+        "No status yet.",
     )

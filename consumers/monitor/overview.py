@@ -1,4 +1,4 @@
-"""The first page: every training, how far it is, whether it lives, and what it gained."""
+"""The first page: every training with its progress, heartbeat and gain in success."""
 
 from datetime import datetime
 from uuid import UUID
@@ -30,7 +30,7 @@ def overview_page(session: Session, now: datetime) -> str:
         "progress",
         "step",
         "success before",
-        "after",
+        "success after",
         "policy",
         "heartbeat",
         "started (UTC)",
@@ -41,8 +41,7 @@ def overview_page(session: Session, now: datetime) -> str:
         layout.table(
             columns,
             rows,
-            "No training yet. `cua-train run` starts one; `cua-project run` projects what the log"
-            " holds.",
+            "No training yet. `cua-train run` starts one, and `cua-project run` projects the log.",
         ),
         live=True,
     )
@@ -58,10 +57,12 @@ def _row(
     since = parked.get(f"training/{training.id}")
     gained = before is not None and after is not None and after > before
     return (
-        [
+        tag(
+            "span",
             layout.link(training.run_name, "training", training.id),
             tag("span", f" {training.kind}", class_="faint"),
-        ],
+            class_="text",
+        ),
         [
             layout.status(training.status),
             tag("span", " parked since ", layout.moment(since), class_="bad") if since else None,
@@ -82,7 +83,7 @@ def _parked_note(number: int) -> Node:
     streams = "1 stream is parked" if number == 1 else f"{number} streams are parked"
     return tag(
         "p",
-        f"{streams}: a record could not be applied. See `cua-project parked list`.",
+        f"{streams} because a record could not be applied; see `cua-project parked list`.",
         class_="warning",
     )
 

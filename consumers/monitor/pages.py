@@ -1,7 +1,4 @@
-"""Paths to pages: what each answers with.
-
-Knows the tables and the screenshots, and nothing of sockets.
-"""
+"""Routes: the answer to each path."""
 
 import re
 from collections.abc import Callable
@@ -16,11 +13,12 @@ from sqlalchemy.orm import Session
 
 from consumers.errors import UnreachableError
 from consumers.monitor import layout
-from consumers.monitor.batch import evaluation_page, step_page
 from consumers.monitor.blobs import NoScreenshotError, ScreenshotStore
+from consumers.monitor.evaluation import evaluation_page
 from consumers.monitor.html import tag
 from consumers.monitor.overview import overview_page
 from consumers.monitor.rollout import rollout_page
+from consumers.monitor.step import step_page
 from consumers.monitor.training import training_page
 
 ENTITY_PATH = re.compile(
@@ -33,7 +31,7 @@ NO_STORE, FOR_EVER = "no-store", "private, max-age=31536000, immutable"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a path gives."""
+    """An HTTP response."""
 
     code: int
     content_type: str
@@ -42,7 +40,7 @@ class Answer:
 
 
 class Pages:
-    """Answers paths. Thread-safe: each answer has a session of its own."""
+    """Answers paths. Thread-safe: each answer has its own session."""
 
     def __init__(
         self,
@@ -50,20 +48,14 @@ class Pages:
         store: ScreenshotStore,
         clock: Callable[[], datetime],
     ) -> None:
-        """`open_engine`: resolves the database and raises UnreachableError.
-
-        Asked again when the database went away.
-        """
+        """`open_engine` finds the database; called again after the connection is lost."""
         self._open_engine = open_engine
         self._store = store
         self._clock = clock
         self._engine: Engine | None = None
 
     def answer(self, path: str) -> Answer:
-        """The answer to a path without its query.
-
-        Never raises for what a user or the database may do.
-        """
+        """The answer to a path without its query; an unreachable database has one too."""
         if path == "/style.css":
             return Answer(
                 200,
@@ -73,7 +65,7 @@ class Pages:
         if match := BLOB_PATH.fullmatch(path):
             return self._screenshot(match[1])
         if path != "/" and ENTITY_PATH.fullmatch(path) is None:
-            return _notice(404, "No such page", "Begin at the list of trainings.")
+            return _notice(404, "Page not found", "Start at the list of trainings.")
         return self._rows(path)
 
     def _screenshot(self, digest: str) -> Answer:
@@ -81,30 +73,29 @@ class Pages:
             return Answer(200, "image/png", self._store.read(digest), FOR_EVER)
         except NoScreenshotError:
             return _notice(
-                404, "No such screenshot", "It is not in this installation's blob store."
+                404, "Screenshot not found", "It is not in this installation's blob store."
             )
 
     def _rows(self, path: str) -> Answer:
         try:
             text = self._page_with_one_retry(path)
         except UnreachableError as error:
-            return _notice(503, "The database cannot be reached", str(error))
+            return _notice(503, "The database is unreachable", str(error))
         except ProgrammingError:
             return _notice(
                 503,
                 "There are no tables yet",
-                "`cua-project run` or `cua-project up` makes them and fills them from the log.",
+                "`cua-project up` or `cua-project run` creates them and fills them from the log.",
             )
         if text is None:
-            return _notice(404, "Not here", "No row has this id (yet): it may not be projected.")
+            return _notice(404, "Not found", "No row has this id; it may not be projected yet.")
         return Answer(200, HTML, text.encode())
 
     def _page_with_one_retry(self, path: str) -> str | None:
         try:
             return self._page(path)
         except OperationalError:
-            # The server ended (an embedded one may have been stopped): resolve again, which starts
-            # an embedded one.
+            # The server has stopped. Finding the database again restarts an embedded one.
             if self._engine is not None:
                 self._engine.dispose()
             self._engine = None
@@ -112,7 +103,7 @@ class Pages:
             return self._page(path)
         except OperationalError as error:
             first = str(error.orig).strip().splitlines()[0]
-            message = f"expected PostgreSQL to answer, found: {first}"
+            message = f"PostgreSQL does not answer: {first}"
             raise UnreachableError(message) from None
 
     def _page(self, path: str) -> str | None:

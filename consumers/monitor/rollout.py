@@ -1,4 +1,4 @@
-"""One rollout, turn by turn: what the agent saw, said and did, and how it was judged."""
+"""One rollout, turn by turn: screenshots, model responses, actions, and the validation."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,8 +8,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, selectinload
 
 from consumers.monitor import layout
-from consumers.monitor.batch import grid, trail
 from consumers.monitor.blobs import ScreenshotStore
+from consumers.monitor.grid import grid, trail
 from consumers.monitor.html import Html, Node, tag
 from consumers.monitor.screen import screen
 from consumers.queries import (
@@ -21,11 +21,11 @@ from consumers.queries import (
 from consumers.tables import Action, Baseline, Eval, Rollout, Step, Turn, Validation
 
 LONGEST_VALUE = 400
-"""Characters of one argument that are shown; the log has all of them."""
+"""Longest argument shown, in characters; the log has all of it."""
 
 
 def rollout_page(session: Session, rollout_id: UUID, store: ScreenshotStore) -> str | None:
-    """The page; None when there is no such rollout."""
+    """The page; None if the rollout does not exist."""
     rollout = session.get(Rollout, rollout_id)
     if rollout is None:
         return None
@@ -38,10 +38,12 @@ def rollout_page(session: Session, rollout_id: UUID, store: ScreenshotStore) -> 
     environment = get_environment_by_rollout(session, rollout.id)
     return layout.page(
         rollout.rollout_id,
-        tag("p", task.description if task else "The task is not stated yet.", class_="instruction"),
+        tag(
+            "p", task.description if task else "The task is not recorded yet.", class_="instruction"
+        ),
         _facts(rollout, environment.env_type if environment else None),
         tag("p", rollout.error_message, class_="warning") if rollout.error_message else None,
-        tag("p", "Its group: ", class_="faint"),
+        tag("p", "Rollouts of the same group: ", class_="faint"),
         grid(siblings, siblings),
         tag("h2", "Turns"),
         tag(
@@ -53,11 +55,11 @@ def rollout_page(session: Session, rollout_id: UUID, store: ScreenshotStore) -> 
         None if turns else tag("p", "No turn yet.", class_="faint"),
         tag("h2", "Validation"),
         _validations(rollout.validations),
-        tag("h2", "Status"),
+        tag("h2", "Status history"),
         layout.history(get_status_history(session, "rollout", rollout.id)),
         (
             [
-                tag("h2", "Environment"),
+                tag("h2", "Status history of the environment"),
                 layout.history(get_status_history(session, "environment", environment.id)),
             ]
             if environment
@@ -119,12 +121,14 @@ def _verdict(passed: bool | None) -> Node:  # noqa: FBT001  # a column's value
 
 
 def _turn(turn: Turn, store: ScreenshotStore) -> Html:
-    seen = {observation.obs_type: observation for observation in turn.observations}
-    before, said = seen.get("screenshot_before"), seen.get("text")
-    done = [action.action_json for action in turn.actions]
+    by_type = {observation.obs_type: observation for observation in turn.observations}
+    before, text = by_type.get("screenshot_before"), by_type.get("text")
+    actions = [action.action_json for action in turn.actions]
     return tag(
         "section",
-        screen(store, before.screenshot_uri if before else None, done, f"turn {turn.turn}, before"),
+        screen(
+            store, before.screenshot_uri if before else None, actions, f"before turn {turn.turn}"
+        ),
         tag(
             "div",
             tag(
@@ -132,16 +136,16 @@ def _turn(turn: Turn, store: ScreenshotStore) -> Html:
                 f"Turn {turn.turn}",
                 tag("span", f" {layout.duration(turn.turn_time)}", class_="faint"),
             ),
-            tag("p", said.text_content or "", class_="said") if said else None,
+            tag("p", text.text_content or "", class_="observed-text") if text else None,
             tag("ol", *(tag("li", _action(action)) for action in turn.actions), class_="actions"),
             tag(
                 "details",
-                tag("summary", "what the policy said"),
+                tag("summary", "model response"),
                 tag("pre", turn.model_response),
                 open="",
             ),
             tag("p", _small_print(turn), class_="faint"),
-            class_="told",
+            class_="turn-text",
         ),
         class_="turn",
         id=f"turn-{turn.turn}",
@@ -185,14 +189,14 @@ def _last_screen(turns: Sequence[Turn], store: ScreenshotStore) -> Node:
     if not turns:
         return None
     after = next(
-        (seen for seen in turns[-1].observations if seen.obs_type == "screenshot_after"), None
+        (one for one in turns[-1].observations if one.obs_type == "screenshot_after"), None
     )
     if after is None or after.screenshot_uri is None:
         return None
     return tag(
         "section",
-        screen(store, after.screenshot_uri, caption="the end"),
-        tag("div", tag("h3", "The end"), class_="told"),
+        screen(store, after.screenshot_uri, caption="after the last turn"),
+        tag("div", tag("h3", "Final screen"), class_="turn-text"),
         class_="turn",
     )
 
@@ -204,14 +208,14 @@ def _validations(validations: Sequence[Validation]) -> Html:
             tag("code", validation.validation_query),
             tag("code", validation.expected_result or layout.ABSENT),
             tag("code", validation.actual_result or layout.ABSENT),
-            validation.error_message or "",
+            tag("span", validation.error_message or "", class_="text"),
             str(validation.rank),
             layout.moment(validation.validation_time),
         )
         for validation in validations
     ]
     return layout.table(
-        ("verdict", "query", "expected", "found", "error", "rank", "time (UTC)"),
+        ("result", "query", "expected", "actual", "error", "rank", "time (UTC)"),
         rows,
-        "It was not judged.",
+        "Not validated.",
     )

@@ -1,4 +1,4 @@
-"""A screenshot with what the agent did drawn on it, as one SVG in the screen's own pixels."""
+"""A screenshot with the agent's actions drawn on it: one SVG in the screen's own pixels."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,20 +7,20 @@ from consumers.monitor.html import Html, Node, tag
 
 BLOB_PREFIX = "blob:sha256:"
 SCROLL_PX = 60
-"""Length of the arrow of a scroll, whose own length is in the list of actions."""
+"""Length of a scroll's arrow; the list of actions has the real distance."""
 
 
 def screen(
     store: ScreenshotStore, uri: str | None, actions: Sequence[object] = (), caption: str = ""
 ) -> Html:
-    """The screenshot named `uri`; in its place a sentence when the store does not have it."""
+    """The screenshot `uri`, or a sentence in its place if the store does not have it."""
     digest = (uri or "").removeprefix(BLOB_PREFIX)
     try:
         width, height = store.size_px(digest)
     except NoScreenshotError:
         return tag(
             "figure",
-            tag("p", "No screenshot here.", class_="missing"),
+            tag("p", "Screenshot not available.", class_="missing"),
             tag("figcaption", caption),
             class_="screen",
         )
@@ -41,10 +41,7 @@ def screen(
 
 
 def _mark(action: Mapping[str, object], unit: float) -> Html | None:
-    """The drawing of one action (`schemas.actions`, as JSON).
-
-    None for what has no place on the screen.
-    """
+    """The drawing of one action (`schemas.actions`, as JSON); None if it has no coordinates."""
     points = _points(action)
     if not points:
         return None
@@ -91,6 +88,6 @@ def _points(action: Mapping[str, object]) -> list[tuple[float, float]]:
     across, down = action.get("scroll_x"), action.get("scroll_y")
     if isinstance(across, int | float) and isinstance(down, int | float) and (across or down):
         longest = max(abs(across), abs(down))
-        # Content moves against the finger: the arrow shows the finger.
+        # The arrow shows the finger, which moves opposite to the scroll.
         return [(x, y), (x - across / longest * SCROLL_PX, y - down / longest * SCROLL_PX)]
     return [(x, y)]

@@ -1,24 +1,24 @@
-"""The monitor's HTTP server: loopback only, GET only, for requests that were made to a loopback name.
+"""The monitor's HTTP server: on loopback, GET only, for requests addressed to a loopback name.
 
-The standard library's server is enough: one user, pages of milliseconds, nothing to keep up to date. What a web framework would add
-(routing, templates) is a page of code here; what it would add in attack surface is not wanted.
+The standard library's server is enough for one user and pages of milliseconds. A web framework
+would save one page of code (routing, templates) and add attack surface.
 """
 
-import sys
-import traceback
+import logging
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
 from consumers.monitor.pages import Answer, Pages
 
+logger = logging.getLogger(__name__)
+
 ADDRESS = "127.0.0.1"
 DEFAULT_PORT = 8321
 REQUEST_TIMEOUT_S = 30
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost"})
 HEADERS: Mapping[str, str] = {
-    # No script, no frame, no form, nothing from elsewhere: what a policy wrote can do nothing even
-    # if it were not escaped.
+    # No script, frame, form or foreign resource: a policy's output is harmless even unescaped.
     "Content-Security-Policy": (
         "default-src 'none'; img-src 'self'; style-src 'self'; base-uri 'none'; form-action 'none';"
         " frame-ancestors 'none'"
@@ -31,24 +31,20 @@ HEADERS: Mapping[str, str] = {
 
 
 class MonitorServer(ThreadingHTTPServer):
-    """Serves `pages` on loopback.
-
-    `serve_forever` and `shutdown` as the standard library has them.
-    """
+    """Serves `pages` on loopback; `serve_forever` and `shutdown` are the standard library's."""
 
     daemon_threads = True
-    # Two monitors must not share a port, which SO_REUSEPORT would allow; SO_REUSEADDR alone only
-    # skips TIME_WAIT.
+    # SO_REUSEPORT would let two monitors share a port; SO_REUSEADDR alone only skips TIME_WAIT.
     allow_reuse_port = False
 
     def __init__(self, port: int, pages: Pages) -> None:
-        """`port` 0: a free one. OSError: it is taken."""
+        """`port` 0: a free one. OSError when the port is taken."""
         self.pages = pages
         super().__init__((ADDRESS, port), _Handler)
 
     @property
     def url(self) -> str:
-        """Where to look."""
+        """The address to open in a browser."""
         return f"http://{ADDRESS}:{self.server_port}/"
 
 
@@ -78,8 +74,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(answer.content)
 
     def _answer(self) -> Answer:
-        # A page of another origin may make its own name resolve to loopback (DNS rebinding); the
-        # Host header then names that origin.
+        # DNS rebinding: another origin can make its own name resolve to loopback. The Host header
+        # then has that name.
         if urlsplit(f"//{self.headers.get('Host', '')}").hostname not in LOOPBACK_NAMES:
             return Answer(
                 421,
@@ -88,16 +84,16 @@ class _Handler(BaseHTTPRequestHandler):
             )
         try:
             return self.server.pages.answer(urlsplit(self.path).path)
-        except Exception:  # noqa: BLE001  # the boundary of one request: recorded, and the server goes on
-            traceback.print_exc(file=sys.stderr)
+        except Exception:  # the boundary of one request: logged, and the server goes on
+            logger.exception("cannot render %s", self.path)
             return Answer(
                 500,
                 "text/plain; charset=utf-8",
-                b"The monitor failed on this page; its output says why.\n",
+                b"Internal error; the terminal that runs the monitor shows the traceback.\n",
             )
 
     def version_string(self) -> str:
         return "cua-project"
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the standard library's signature
-        """Say nothing: stderr is for what matters."""
+        """No access log."""

@@ -1,7 +1,4 @@
-"""Puts the monitor together from an environment.
-
-The installation's database, its screenshots, a port.
-"""
+"""Assembles the monitor of an installation: its database, its screenshots and a port."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -19,9 +16,9 @@ from schemas.installation import Installation
 def open_monitor(
     environ: Mapping[str, str], installation: Installation, port: int | None
 ) -> MonitorServer:
-    """A server that listens but does not serve yet. `port` None: the usual one, or a free one.
+    """A server that listens but does not serve yet. `port` None: the default, or a free one.
 
-    UsageError: taken.
+    UsageError when `port` cannot be used.
     """
 
     def open_engine() -> Engine:
@@ -33,7 +30,7 @@ def open_monitor(
             return MonitorServer(port, pages)
         except OSError as error:
             message = (
-                f"expected port {port} to be free, found: {error.strerror}; name another, or none"
+                f"cannot listen on port {port}: {error.strerror}; choose another --port, or omit it"
                 " to get a free one"
             )
             raise UsageError(message) from None

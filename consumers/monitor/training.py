@@ -1,4 +1,4 @@
-"""One training: what it is, its curves, its evaluations and steps, and the history of its status."""
+"""One training: its settings, curves, evaluations, steps and status history."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -20,7 +20,7 @@ from consumers.tables import Baseline, Eval, Step, Training
 
 
 def training_page(session: Session, training_id: UUID, now: datetime) -> str | None:
-    """The page; None when there is no such training."""
+    """The page; None if the training does not exist."""
     training = get_training(session, training_id)
     if training is None:
         return None
@@ -36,7 +36,7 @@ def training_page(session: Session, training_id: UUID, now: datetime) -> str | N
         _evaluations(baselines, evals),
         tag("h2", "Steps"),
         _steps(steps),
-        tag("h2", "Status"),
+        tag("h2", "Status history"),
         layout.history(get_status_history(session, "training", training.id)),
         live=training.status in layout.UNFINISHED,
     )
@@ -96,13 +96,14 @@ def _charts(steps: Sequence[Step], evaluations: Sequence[Baseline | Eval]) -> li
         chart("Mean reward of rollouts, by step", Series("reward", line("reward_mean"))),
         chart("Loss, by step", Series("loss", line("loss"))),
         chart(
-            "Divergence sampling to training policy, by step", Series("KL", line("kl_divergence"))
+            "KL divergence between sampling and training policy, by step",
+            Series("KL", line("kl_divergence")),
         ),
     ]
 
 
 def standard_error(evaluation: Baseline | Eval) -> float:
-    """Of the success rate, as the evaluation stated it; 0 when it stated none."""
+    """The success rate's standard error as recorded; 0 if it was not."""
     metrics = evaluation.metrics_json
     value = metrics.get("standard_error") if isinstance(metrics, Mapping) else None
     return float(value) if isinstance(value, int | float) else 0.0

@@ -1,22 +1,13 @@
-"""The monitor over a real PostgreSQL and a real socket.
+"""The monitor over a real PostgreSQL and a real socket: what it shows and what it refuses."""
 
-What it shows, and what nobody can make it do.
-"""
-
-import http.client
 import io
 import socket
-import struct
-import threading
-import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, create_engine
+from sqlalchemy import create_engine
 from sqlalchemy.orm import Session
 
 from consumers.database.location import database_engine
@@ -24,138 +15,13 @@ from consumers.errors import UnreachableError
 from consumers.monitor.blobs import ScreenshotStore
 from consumers.monitor.pages import Pages
 from consumers.monitor.server import MonitorServer
-from consumers.tables import StreamState
 from schemas.blobs import blob_path, blob_ref
 from schemas.installation import read_installation
+from tests.consumers.monitor.conftest import HOSTILE, SCREENSHOT, Monitor, put_blob, serve
 from tests.support.postgres import PostgresServer
-from tests.support.sample_rows import at, named, training_row, write_sample
+from tests.support.sample_rows import at, named, training_row
 
 pytestmark = pytest.mark.services
-
-HOSTILE = "</pre><script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
-
-
-def png(width: int, height: int) -> bytes:
-    """A grey PNG, as the format has it."""
-
-    def chunk(kind: bytes, content: bytes) -> bytes:
-        return (
-            struct.pack(">I", len(content))
-            + kind
-            + content
-            + struct.pack(">I", zlib.crc32(kind + content))
-        )
-
-    rows = b"".join(b"\0" + b"\x80" * width for _ in range(height))
-    head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    return (
-        b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", head)
-        + chunk(b"IDAT", zlib.compress(rows))
-        + chunk(b"IEND", b"")
-    )
-
-
-SCREENSHOT = png(320, 640)
-
-
-@dataclass
-class Reply:
-    """What came back."""
-
-    code: int
-    headers: dict[str, str]
-    content: bytes
-
-    @property
-    def text(self) -> str:
-        return self.content.decode()
-
-
-@dataclass
-class Monitor:
-    """A served monitor."""
-
-    server: MonitorServer
-    home: Path
-    engine: Engine
-
-    def get(self, path: str, method: str = "GET", host: str | None = None) -> Reply:
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.server_port, timeout=10)
-        try:
-            connection.putrequest(method, path, skip_host=host is not None)
-            if host is not None:
-                connection.putheader("Host", host)
-            connection.endheaders()
-            response = connection.getresponse()
-            return Reply(
-                response.status,
-                {name.lower(): value for name, value in response.getheaders()},
-                response.read(),
-            )
-        finally:
-            connection.close()
-
-
-def serve(pages: Pages, home: Path, engine: Engine) -> Iterator[Monitor]:
-    with MonitorServer(0, pages) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield Monitor(server, home, engine)
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-def put_blob(home: Path, content: bytes) -> str:
-    path = home / "blobs" / blob_path(blob_ref(content))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
-    return blob_ref(content)
-
-
-@pytest.fixture(scope="module")
-def monitor(
-    postgres: PostgresServer, migrated_template: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Monitor]:
-    home = tmp_path_factory.mktemp("home")
-    name = postgres.create(migrated_template)
-    engine = database_engine(postgres.url(name))
-    with Session(engine) as session:
-        write_sample(session, put_blob(home, SCREENSHOT), HOSTILE)
-        session.add(
-            training_row(
-                HOSTILE,
-                "failed",
-                -200,
-                error_message=HOSTILE,
-                status_message=HOSTILE,
-                model_name=HOSTILE,
-            )
-        )
-        parked = {
-            "ends": {},
-            "refused": [],
-            "statuses": {},
-            "abandoned": False,
-            "num_waiting": 0,
-            "source": "//h/1/1",
-        }
-        session.add(
-            StreamState(
-                stream=f"training/{named('older')}",
-                epoch=1,
-                sequence=4,
-                parked_since=at(3),
-                **parked,
-            )
-        )
-        session.commit()
-    store = ScreenshotStore(read_installation({"CUA_HOME": str(home)}))
-    yield from serve(Pages(lambda: engine, store, lambda: at(35)), home, engine)
-    engine.dispose()
-    postgres.drop(name)
 
 
 def test_the_first_page_lists_trainings_with_what_they_gained(monitor: Monitor) -> None:
@@ -168,7 +34,7 @@ def test_the_first_page_lists_trainings_with_what_they_gained(monitor: Monitor) 
     assert "2 / 3" in text
 
 
-def test_a_running_training_that_is_silent_for_a_minute_is_marked(
+def test_a_running_training_without_a_heartbeat_for_a_minute_is_marked(
     migrated_url: str, tmp_path: Path
 ) -> None:
     engine = create_engine(migrated_url)
@@ -176,9 +42,9 @@ def test_a_running_training_that_is_silent_for_a_minute_is_marked(
         session.add(training_row("lost", "running", last_heartbeat=at(0)))
         session.commit()
     store = ScreenshotStore(read_installation({"CUA_HOME": str(tmp_path)}))
-    for now, silent in ((at(60), False), (at(61), True)):
+    for now, overdue in ((at(60), False), (at(61), True)):
         page = Pages(lambda: engine, store, lambda moment=now: moment).answer("/")  # type: ignore[misc]  # binds the loop's value
-        assert (b"silent" in page.content) is silent
+        assert (b"overdue" in page.content) is overdue
     engine.dispose()
 
 
@@ -339,7 +205,7 @@ def test_a_missing_screenshot_leaves_the_page_whole(monitor: Monitor) -> None:
             f"/rollout/{named('rollout-1')}"
         )
         assert page.code == 200
-        assert b"No screenshot here." in page.content
+        assert b"Screenshot not available." in page.content
     finally:
         path.write_bytes(content)
 
@@ -434,7 +300,7 @@ def test_two_monitors_do_not_share_a_port(monitor: Monitor) -> None:
 
 
 def test_a_page_that_fails_is_one_failed_page(
-    monitor: Monitor, capsys: pytest.CaptureFixture[str]
+    monitor: Monitor, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken() -> datetime:
         message = "no clock"
@@ -446,7 +312,7 @@ def test_a_page_that_fails_is_one_failed_page(
     ):
         assert broken_monitor.get("/").code == 500
         assert broken_monitor.get(f"/step/{named('step-1')}").code == 200
-    assert "no clock" in capsys.readouterr().err
+    assert "no clock" in caplog.text
 
 
 def test_png_is_what_the_test_thinks() -> None:
