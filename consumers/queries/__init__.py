@@ -1,13 +1,12 @@
-"""What programs and notebooks ask of the tables, by the names that the recipe's users know.
+"""Queries for programs and notebooks, named as users of the recipe know them.
 
     init_database()
     with get_session() as session:
         training = get_training_by_run_name(session, "demo")
 
-Every function takes a session first and reads only. Ids are row ids (UUID) except where a name says
-otherwise: `task_id` of get_task_by_task_id and `rollout_id` of get_rollout_by_rollout_id are the
-text ids. Where no generation is named, the newest counts: what a newer generation trains again
-(`superseded`) is left out.
+Every function takes a session first and only reads. Ids are row ids (UUID), except `task_id` of
+get_task_by_task_id and `rollout_id` of get_rollout_by_rollout_id, which are text ids. Without a
+generation the newest counts: rows that a newer generation trains again (`superseded`) are omitted.
 """
 
 from consumers.queries.evaluations import (

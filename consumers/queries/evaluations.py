@@ -12,7 +12,7 @@ from consumers.tables import Baseline, Eval
 def list_baselines_by_training(
     session: Session, training_id: UUID, generation: int | None = None
 ) -> Sequence[Baseline]:
-    """Evaluations before the first step, the oldest first."""
+    """Evaluations before the first step, oldest first."""
     query = (
         select(Baseline)
         .where(Baseline.training_id == training_id)
@@ -29,7 +29,7 @@ def list_baselines_by_training(
 def list_evals_by_training(
     session: Session, training_id: UUID, generation: int | None = None
 ) -> Sequence[Eval]:
-    """Scheduled and manual evaluations by step."""
+    """Scheduled and manual evaluations, by step."""
     query = (
         select(Eval)
         .where(Eval.training_id == training_id)

@@ -1,4 +1,4 @@
-"""What became of an entity."""
+"""The status history of an entity."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -12,9 +12,9 @@ from consumers.tables import StatusHistory
 def get_status_history(
     session: Session, entity_type: str, entity_id: UUID
 ) -> Sequence[StatusHistory]:
-    """Every change of one entity's status, the newest first; `entity_type` is its table.
+    """Every status change of an entity, newest first.
 
-    Training, step, rollout ...
+    `entity_type` is its table: training, step, rollout ...
     """
     query = select(StatusHistory).where(
         StatusHistory.entity_type == entity_type, StatusHistory.entity_id == entity_id

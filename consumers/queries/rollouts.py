@@ -1,4 +1,4 @@
-"""Groups, rollouts, and what happened in them."""
+"""Groups, rollouts, turns, actions, observations, validations and environments."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -39,7 +39,7 @@ def get_rollout_by_rollout_id(session: Session, rollout_id: str) -> Rollout | No
 
 
 def list_rollouts_by_step(session: Session, step: UUID) -> Sequence[Rollout]:
-    """Rollouts of a step by group, place in it and attempt; failed attempts are among them."""
+    """Rollouts of a step by group, index and attempt, failed attempts included."""
     return _rollouts(session, Rollout.step_id == step)
 
 
@@ -54,7 +54,7 @@ def list_rollouts_by_baseline(session: Session, baseline: UUID) -> Sequence[Roll
 
 
 def list_rollouts_by_task(session: Session, task: UUID) -> Sequence[Rollout]:
-    """Rollouts of one task's definition, whoever ran them."""
+    """Rollouts of one task definition, of every training."""
     return _rollouts(session, Rollout.task_id == task)
 
 
@@ -76,12 +76,12 @@ def list_actions_by_turn(session: Session, turn: UUID) -> Sequence[Action]:
 
 
 def list_observations_by_turn(session: Session, turn: UUID) -> Sequence[Obs]:
-    """What the turn showed and said, by type."""
+    """Observations of a turn, by type."""
     return session.scalars(select(Obs).where(Obs.turn_id == turn).order_by(Obs.obs_type)).all()
 
 
 def get_validation_by_rollout(session: Session, rollout: UUID) -> Validation | None:
-    """The verdict that counts: of the highest rank; among equals the latest."""
+    """The validation that counts: the highest rank, and the latest of equal rank."""
     order = (Validation.rank.desc(), Validation.validation_time.desc(), Validation.id)
     return session.scalar(
         select(Validation).where(Validation.rollout_id == rollout).order_by(*order).limit(1)
@@ -89,7 +89,7 @@ def get_validation_by_rollout(session: Session, rollout: UUID) -> Validation | N
 
 
 def get_environment_by_rollout(session: Session, rollout: UUID) -> Environment | None:
-    """The device that the rollout ran on; None before it asked for one."""
+    """The environment that the rollout ran in; None before it requested one."""
     return session.scalar(
         select(Environment)
         .join(Rollout, Rollout.env_id == Environment.id)

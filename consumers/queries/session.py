@@ -1,6 +1,6 @@
 """Sessions for programs and notebooks.
 
-The one place that keeps an engine for the whole process, because `get_session()` takes none.
+The only module with an engine per process, because `get_session()` takes no argument.
 """
 
 import os
@@ -20,14 +20,12 @@ _sessions: sessionmaker[Session] | None = None
 
 
 def init_database(url: str | None = None, *, migrate: bool | None = None) -> Engine:
-    """Connect this process to the tables; call it once before `get_session`.
+    """Connect this process to the tables, before `get_session`; a second call reconnects.
 
-    Called again, it connects to the other database.
-
-    Without `url` the installation's database is used: DATABASE_URL, POSTGRES_*, or the embedded
-    one. With `migrate` None an embedded or an empty database is brought to the newest revision and
-    any other is only checked; True migrates any, False none. UnreachableError; CuaProjectError when
-    the database is at another revision, which says how to migrate.
+    Without `url`: the installation's database (DATABASE_URL, POSTGRES_*, or the embedded one).
+    `migrate` None migrates an embedded or an empty database and only checks any other; True
+    migrates any; False only checks. UnreachableError; CuaProjectError when the database is at
+    another revision, with the command that migrates it.
     """
     from consumers.database.readiness import make_ready
 
@@ -49,11 +47,8 @@ def init_database(url: str | None = None, *, migrate: bool | None = None) -> Eng
 
 
 def get_session() -> Session:
-    """Open a session, used by `with` or plain and closed by hand.
-
-    CuaProjectError before `init_database`.
-    """
+    """Open a session; the caller closes it. CuaProjectError before `init_database`."""
     if _sessions is None:
-        message = "expected init_database() to be called first, found no database connected"
+        message = "no database is connected; call init_database() first"
         raise CuaProjectError(message)
     return _sessions()

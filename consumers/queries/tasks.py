@@ -1,4 +1,4 @@
-"""Tasks and how they are judged."""
+"""Tasks and their validators."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -15,7 +15,7 @@ def get_task(session: Session, task: UUID) -> Task | None:
 
 
 def get_task_by_task_id(session: Session, task_id: str) -> Task | None:
-    """The definition under the text id `task_id` that was stated last."""
+    """The latest definition with the text id `task_id`."""
     query = (
         select(Task)
         .where(Task.task_id == task_id)
@@ -31,10 +31,7 @@ def list_tasks(
     difficulty: str | None = None,
     source_type: str | None = None,
 ) -> Sequence[Task]:
-    """Every definition by text id, the one stated last first among those of one text id.
-
-    Narrowed by what is given.
-    """
+    """Every definition that matches the filters, by text id; the latest first within one id."""
     query = select(Task).order_by(Task.task_id, Task.updated_at.desc(), Task.id)
     for column, wanted in (
         (Task.category, category),
@@ -47,7 +44,7 @@ def list_tasks(
 
 
 def list_validators_by_task(session: Session, task: UUID) -> Sequence[Validator]:
-    """Validators of the definition with this row id, the oldest first."""
+    """Validators of the definition with this row id, oldest first."""
     return session.scalars(
         select(Validator)
         .where(Validator.task_id == task)

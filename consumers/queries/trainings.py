@@ -15,12 +15,12 @@ def get_training(session: Session, training_id: UUID) -> Training | None:
 
 
 def get_training_by_run_name(session: Session, run_name: str) -> Training | None:
-    """The training that the command line called --training-name `run_name`."""
+    """The training named `run_name` (the command line's --training-name)."""
     return session.scalar(select(Training).where(Training.run_name == run_name))
 
 
 def list_trainings(session: Session, status: str | None = None) -> Sequence[Training]:
-    """Trainings, the newest first; with `status`, those in it."""
+    """Trainings, newest first; with `status`, only those."""
     query = select(Training).order_by(Training.created_at.desc(), Training.id)
     if status is not None:
         query = query.where(Training.status == status)
@@ -30,7 +30,7 @@ def list_trainings(session: Session, status: str | None = None) -> Sequence[Trai
 def list_steps_by_training(
     session: Session, training_id: UUID, generation: int | None = None
 ) -> Sequence[Step]:
-    """Steps by number; of one generation as it was, or, without one, the steps that no newer generation trains again."""
+    """Steps by number: of one generation, or those that no newer generation trains again."""
     query = select(Step).where(Step.training_id == training_id).order_by(Step.step, Step.generation)
     query = (
         query.where(~Step.superseded)

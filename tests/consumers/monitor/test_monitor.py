@@ -116,7 +116,7 @@ def test_a_click_is_drawn_at_its_place_on_the_screenshot(monitor: Monitor) -> No
 
 def test_both_verdicts_are_shown_with_their_ranks_the_highest_first(monitor: Monitor) -> None:
     text = monitor.get(f"/rollout/{named('rollout-1')}").text
-    verdicts = text[text.index(">Validation<") : text.index(">Status<")]
+    verdicts = text[text.index(">Validation<") : text.index(">Status history<")]
     assert verdicts.index(">passed<") < verdicts.index(">failed<")
 
 

@@ -1,0 +1,61 @@
+"""`cua-project --help`: quick, whole, and with examples."""
+
+import subprocess
+import sys
+
+import pytest
+import rich_click as click
+from click.testing import CliRunner
+
+from consumers.cli import COMMANDS, cli
+
+HEAVY = ("sqlalchemy", "psycopg2", "alembic", "kafka", "pydantic", "filelock", "rich.progress")
+
+
+def commands() -> list[tuple[str, ...]]:
+    """Every command and subcommand."""
+    found: list[tuple[str, ...]] = []
+    for name in COMMANDS:
+        found.append((name,))
+        command = cli.get_command(click.Context(cli), name)
+        if isinstance(command, click.Group):
+            found += [(name, child) for child in command.commands]
+    return found
+
+
+@pytest.mark.parametrize("arguments", [(), *commands()], ids=" ".join)
+def test_help_imports_nothing_that_only_running_needs(arguments: tuple[str, ...]) -> None:
+    program = (
+        "import sys\nfrom consumers.cli import cli\n"
+        f"cli.main([*{arguments!r}, '--help'], standalone_mode=False)\n"
+        f"print(*[name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr, end='')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stderr == ""
+
+
+def test_summaries_of_commands_are_whole() -> None:
+    shown = CliRunner().invoke(cli, ["--help"], prog_name="cua-project").stdout
+    assert "..." not in shown.replace("[ARGS]...", "")
+    assert all(f" {name} " in shown for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_names_what_options_take(name: str) -> None:
+    shown = CliRunner().invoke(cli, [name, "--help"], prog_name="cua-project").stdout
+    for vague in (" TEXT ", " VALUE ", " INTEGER "):
+        assert vague not in shown
+
+
+@pytest.mark.parametrize("name", ["up", "status", "tail", "monitor", "database", "migrate"])
+def test_help_has_examples(name: str) -> None:
+    shown = CliRunner().invoke(cli, [name, "--help"], prog_name="cua-project").stdout
+    assert "Examples:" in shown
+    assert f"cua-project {name}" in shown.partition("Examples:")[2]
+
+
+def test_help_fits_eighty_columns() -> None:
+    shown = CliRunner().invoke(cli, ["tail", "--help"], prog_name="cua-project").stdout
+    assert max(map(len, shown.splitlines())) <= 80

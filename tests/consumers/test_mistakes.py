@@ -1,0 +1,257 @@
+"""After a mistake or an outage a user sees one sentence and a documented exit code."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from producer.log.local import LocalLog
+from producer.log.writer import Record
+from schemas.installation import read_installation
+from tests.support.logs import said_by, write_local_log
+
+Call = Callable[..., "subprocess.CompletedProcess[str]"]
+NOBODY_LISTENS = "127.0.0.1:1"
+
+
+@pytest.fixture
+def call() -> Call:
+    """`cua-project` in its own process, without a terminal; keyword arguments are variables."""
+
+    def run(*arguments: str, **environ: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, "-m", "consumers", *arguments],
+            env={**os.environ, **environ},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    return run
+
+
+def sentence(done: "subprocess.CompletedProcess[str]", code: int) -> str:
+    """stderr, which must be a single line of an error with this exit code."""
+    assert (done.returncode, done.stdout) == (code, ""), done
+    assert "Traceback" not in done.stderr
+    assert "internal error" not in done.stderr
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: ")
+    return line.removeprefix("error: ")
+
+
+def test_a_file_in_place_of_cua_home_is_a_usage_error(call: Call, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    for home in (file, file / "below"):
+        for command in ("tail", "status", "up", "database"):
+            text = sentence(call(command, CUA_HOME=str(home)), 2)
+            assert text.startswith(f"CUA_HOME cannot be {home}: {file} is a file;")
+
+
+def test_a_home_in_which_nothing_can_be_created_names_the_folder(call: Call) -> None:
+    text = sentence(call("database", CUA_HOME="/proc/cua"), 5)
+    assert text.startswith("cannot use /proc/cua/database for the embedded database: No such file")
+    assert "set CUA_HOME to a folder that you can write to" in text
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every folder")
+def test_a_home_that_may_not_be_read_is_a_usage_error(call: Call, tmp_path: Path) -> None:
+    home = tmp_path / "closed"
+    home.mkdir(mode=0o000)
+    assert "may not be read" in sentence(call("tail", CUA_HOME=str(home)), 2)
+
+
+def test_a_cursor_file_in_no_folder_is_a_usage_error(call: Call, tmp_path: Path) -> None:
+    cursor = tmp_path / "missing" / "cursor.json"
+    write_local_log(read_installation(os.environ).local_log_path, said_by("demo")[:3])
+    text = sentence(call("tail", "--cursor", str(cursor)), 2)
+    assert text == f"the folder of --cursor {cursor} does not exist; create it first"
+
+
+def test_a_file_that_is_no_cursor_is_not_overwritten(call: Call, tmp_path: Path) -> None:
+    cursor = tmp_path / "notes.txt"
+    cursor.write_text("my notes")
+    text = sentence(call("tail", "--cursor", str(cursor)), 2)
+    assert text.startswith(f"{cursor} is not a cursor of `tail`;")
+    assert cursor.read_text() == "my notes"
+
+
+def test_kafka_away_is_one_line_without_its_client_s_own(call: Call) -> None:
+    for command in (["tail"], ["tail", "--follow"]):
+        text = sentence(call(*command, KAFKA_BOOTSTRAP_SERVERS=NOBODY_LISTENS), 5)
+        assert text.startswith(f"Kafka at {NOBODY_LISTENS} cannot be reached")
+
+
+def test_postgresql_away_is_named_without_its_password(call: Call) -> None:
+    url = f"postgresql://someone:s3cret@{NOBODY_LISTENS}/training"
+    for command in (["status"], ["migrate"], ["migrate", "--check"], ["up"]):
+        text = sentence(call(*command, DATABASE_URL=url), 5)
+        assert text.startswith(
+            f"cannot connect to PostgreSQL at postgresql://someone:***@{NOBODY_LISTENS}/training:"
+            " Connection refused; start the server, or correct DATABASE_URL"
+        )
+
+
+@pytest.mark.services
+def test_a_wrong_password_is_named_as_such(call: Call, database_url: str) -> None:
+    user, _, rest = database_url.rpartition("@")
+    wrong = f"{user.rpartition(':')[0]}:n0t-it@{rest}"
+    text = sentence(call("status", DATABASE_URL=wrong), 5)
+    assert 'password authentication failed for user "cua"' in text
+    assert "n0t-it" not in text
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "start"),
+    [
+        ("DATABASE_URL", "s3cret", "the database URL (DATABASE_URL) is malformed"),
+        ("DATABASE_URL", "mysql://u:s3cret@h/d", "the database URL (DATABASE_URL) is for mysql"),
+        ("POSTGRES_PORT", "many", "POSTGRES_PORT 'many' is not a number"),
+    ],
+)
+def test_a_garbled_database_address_is_a_usage_error(
+    call: Call, variable: str, value: str, start: str
+) -> None:
+    text = sentence(call("status", **{variable: value}), 2)
+    assert text.startswith(start)
+    assert "s3cret" not in text
+
+
+@pytest.mark.services
+def test_a_port_that_is_taken_is_a_usage_error(call: Call, migrated_url: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        text = sentence(call("monitor", "--port", port, DATABASE_URL=migrated_url), 2)
+    assert text.startswith(f"cannot listen on port {port}: Address already in use; choose another")
+
+
+@pytest.mark.services
+def test_an_unknown_revision_is_not_found_and_the_known_ones_are_listed(
+    call: Call, migrated_url: str
+) -> None:
+    text = sentence(call("migrate", "--to", "nonsense", DATABASE_URL=migrated_url), 3)
+    assert text.startswith("cannot migrate to 'nonsense'")
+    assert "the revisions are 0001" in text
+
+
+@pytest.mark.services
+def test_a_database_of_a_newer_version_asks_for_that_version(call: Call, migrated_url: str) -> None:
+    from consumers.database.connection import connected
+
+    with (
+        connected(migrated_url, "test") as connection,
+        connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute("UPDATE cua_ops.alembic_version SET version_num = '9999'")
+    text = sentence(call("migrate", DATABASE_URL=migrated_url), 1)
+    assert text.startswith("the database is at revision 9999, which this version")
+    assert "install the newer cua-train" in text
+
+
+@pytest.mark.services
+def test_an_empty_database_is_migrated_and_a_foreign_one_is_not_touched(
+    call: Call, database_url: str
+) -> None:
+    from consumers.database.connection import connected
+
+    with (
+        connected(database_url, "test") as connection,
+        connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute("CREATE TABLE public.mine (id int)")
+    text = sentence(call("status", DATABASE_URL=database_url), 1)
+    assert text.startswith("the database has no tables of ours")
+    assert text.endswith("run `cua-project migrate`")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["stauts"], 2, "no such command 'stauts'. Did you mean 'status'?"),
+        (["tail", "--flow"], 2, "no such option '--flow'. Did you mean '--follow'?"),
+        (["tail", "--topic", "rolouts"], 2, "no topic 'cua.rolouts'; did you mean cua.rollouts?"),
+        (["tail", "--topic", "xyz"], 2, "the topics are cua.rollouts, cua.training"),
+        (["tail", "--type", "rolout.failed"], 3, "did you mean rollout.failed"),
+        (["tail", "--training", "dmeo"], 3, "no training 'dmeo' in the log; did you mean demo?"),
+        (["tail", "--offset", "yesterday"], 2, "--offset 'yesterday' is not an offset; use start"),
+        (["tail", "--format", "%z"], 2, "unknown %z in --format '%z'; use %t"),
+        (["tail", "--json", "--format", "%t"], 2, "--json and --format are mutually exclusive"),
+        (["tail", "-p", "x"], 2, "'x' is not a valid integer"),
+    ],
+)
+def test_a_mistyped_name_is_answered_with_the_right_one(
+    call: Call, arguments: list[str], code: int, words: str
+) -> None:
+    write_local_log(read_installation(os.environ).local_log_path, said_by("demo")[:30])
+    assert words in sentence(call(*arguments), code)
+
+
+def test_a_name_that_exists_is_no_mistake_even_if_nothing_matches(call: Call) -> None:
+    write_local_log(read_installation(os.environ).local_log_path, said_by("demo")[:30])
+    for arguments in (
+        ["--training", "demo", "--type", "checkpoint.*"],
+        ["--training", "demo", "--offset", "end"],
+    ):
+        done = call("tail", *arguments)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_type_of_a_newer_version_is_found_by_its_name(call: Call) -> None:
+    log = LocalLog(read_installation(os.environ).local_log_path)
+    try:
+        created = b"cua.training.created"
+        one = next(one for one in said_by("demo") if created in one.value)
+        value = one.value.replace(created, b"cua.training.dreamt")
+        log.append([Record("cua.training", one.subject, value)])
+    finally:
+        log.close()
+    done = call("tail", "--type", "training.dreamt", "--format", "%T")
+    assert (done.returncode, done.stdout) == (0, "cua.training.dreamt")
+
+
+def test_errors_are_json_lines_for_machines_before_or_after_the_command(call: Call) -> None:
+    for arguments in (
+        ["--log-format", "json", "status"],
+        ["status", "--log-format", "json"],
+    ):
+        done = call(*arguments, POSTGRES_PORT="many")
+        assert done.returncode == 2
+        line = json.loads(done.stderr)
+        assert set(line) == {"time", "level", "logger", "message"}
+        assert (line["level"], line["logger"]) == ("error", "consumers.cli")
+        assert line["message"].startswith("POSTGRES_PORT 'many'")
+
+
+def test_a_bug_of_ours_asks_for_a_report_and_shows_its_traceback_on_request() -> None:
+    program = (
+        "import sys, consumers.cli as cli\n"
+        "def broken(*_, **__): raise RuntimeError('a bug')\n"
+        "cli.cli.main = broken\n"
+        "cli.main()"
+    )
+
+    def run(**environ: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, **environ},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    plain = run()
+    assert plain.returncode == 1
+    assert plain.stderr == (
+        "error: internal error (RuntimeError: a bug); please report it. CUA_TRACEBACK=1 shows the"
+        " traceback\n"
+    )
+    assert "Traceback" in run(CUA_TRACEBACK="1").stderr

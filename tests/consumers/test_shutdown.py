@@ -1,0 +1,31 @@
+"""Shutdown signals: the first is graceful, the second immediate."""
+
+import logging
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from consumers.shutdown import shutdown_on_signals
+
+
+@pytest.fixture(autouse=True)
+def _handlers() -> Iterator[None]:
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_signal_is_graceful_and_the_second_immediate(
+    first: signal.Signals, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    shutdown = shutdown_on_signals()
+    os.kill(os.getpid(), first)
+    assert (shutdown.graceful.is_set(), shutdown.immediate.is_set()) == (True, False)
+    assert caplog.messages == ["stopping gracefully; press Ctrl-C again to abort"]
+    os.kill(os.getpid(), signal.SIGINT)
+    assert shutdown.immediate.is_set()
