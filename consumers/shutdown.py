@@ -25,12 +25,13 @@ def shutdown_on_signals() -> Shutdown:
     """Install the handlers. Main thread only."""
     shutdown = Shutdown()
 
-    def on_signal(_number: int, _frame: object) -> None:
+    def on_signal(number: int, _frame: object) -> None:
         if shutdown.graceful.is_set():
             shutdown.immediate.set()
             return
         shutdown.graceful.set()
-        logger.info("stopping gracefully; press Ctrl-C again to abort")
+        if number == signal.SIGINT:  # SIGTERM comes from a program, which needs no hint
+            logger.info("stopping gracefully; press Ctrl-C again to abort")
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, on_signal)

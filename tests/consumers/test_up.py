@@ -1,4 +1,4 @@
-"""`cua-project up`: everything on one machine in one process that ends in order."""
+"""`cua-project up`: database, projector and monitor in one process that stops gracefully."""
 
 import contextlib
 import json
@@ -147,5 +147,5 @@ def test_a_port_that_is_taken_is_a_usage_error(installation: Installation) -> No
             check=False,
         )
     assert done.returncode == 2
-    assert f"expected port {port} to be free" in done.stderr
+    assert f"error: cannot listen on port {port}: Address already in use" in done.stderr
     assert installation.home.exists()
