@@ -140,7 +140,7 @@ def main() -> None:
     try:
         result = cli.main(standalone_mode=False)
     except (click.Abort, KeyboardInterrupt):
-        logger.error("interrupted")  # noqa: TRY400  # no traceback for Ctrl-C
+        logger.info("interrupted")
         sys.exit(130)
     except click.ClickException as error:
         logger.error("%s", _usage_message(error))  # noqa: TRY400  # a user's mistake

@@ -40,10 +40,11 @@ def command(*, show_all: bool, as_json: bool) -> None:
     from consumers.status import read_status
 
     installation = open_installation(os.environ)
-    url = resolve_database(os.environ, installation)
-    make_ready(url, embedded=is_embedded(os.environ))
+    # The log first: without Kafka there is no need to start the embedded database.
     reader = open_reader(installation)
     try:
+        url = resolve_database(os.environ, installation)
+        make_ready(url, embedded=is_embedded(os.environ))
         status = read_status(reader, url)
     finally:
         reader.close()
@@ -73,9 +74,9 @@ def _summary(status: "ProjectionStatus") -> str:
         f"{held.parked:,} parked records"
         + (" (see `cua-project parked list`)" if held.parked else "")
     ]
-    notes += [f"{held.gaps:,} streams waiting for a gap"] if held.gaps else []
-    notes += [f"{held.fenced:,} refused records"] if held.fenced else []
-    notes += [f"{held.duplicates:,} duplicates ignored"] if held.duplicates else []
+    notes += [f"{held.gaps:,} gaps"] if held.gaps else []
+    notes += [f"{held.fenced:,} fenced records"] if held.fenced else []
+    notes += [f"{held.duplicates:,} duplicates"] if held.duplicates else []
     return (
         f"log     {status.log_kind}, {len(status.partitions)} partitions\n"
         f"tables  {lag}; {', '.join(notes)}"

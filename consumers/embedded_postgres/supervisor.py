@@ -67,7 +67,7 @@ def supervise(cluster: Cluster, idle_s: float, report: Callable[[str], None]) ->
     except _Stopped:
         pass
     finally:
-        # In this order: whoever waits for the start lock must find the supervisor's lock free.
+        # In this order: a command that gets the start lock must find the supervisor's lock free.
         lock.release()
         start_lock.release()
 

@@ -101,7 +101,7 @@ def _facts(rollout: Rollout, env_type: str | None) -> Html:
     return layout.facts(
         ("status", layout.status(rollout.status)),
         ("reward", tag("strong", layout.number(rollout.reward))),
-        ("validated", _verdict(rollout.validation_passed)),
+        ("validated", _passed_or_failed(rollout.validation_passed)),
         ("agent reported", reported),
         ("turns", f"{layout.number(rollout.num_turns)} of at most {rollout.max_turns}"),
         ("out of turns", {True: "yes", False: "no", None: layout.ABSENT}[rollout.ran_out_of_turns]),
@@ -114,7 +114,7 @@ def _facts(rollout: Rollout, env_type: str | None) -> Html:
     )
 
 
-def _verdict(passed: bool | None) -> Node:  # noqa: FBT001  # a column's value
+def _passed_or_failed(passed: bool | None) -> Node:  # noqa: FBT001  # a column's value
     if passed is None:
         return layout.ABSENT
     return tag("span", "passed" if passed else "failed", class_="good" if passed else "bad")
@@ -204,7 +204,7 @@ def _last_screen(turns: Sequence[Turn], store: ScreenshotStore) -> Node:
 def _validations(validations: Sequence[Validation]) -> Html:
     rows = [
         (
-            _verdict(validation.success),
+            _passed_or_failed(validation.success),
             tag("code", validation.validation_query),
             tag("code", validation.expected_result or layout.ABSENT),
             tag("code", validation.actual_result or layout.ABSENT),

@@ -84,7 +84,7 @@ def test_a_file_that_is_no_cursor_is_not_overwritten(call: Call, tmp_path: Path)
 
 
 def test_kafka_away_is_one_line_without_its_client_s_own(call: Call) -> None:
-    for command in (["tail"], ["tail", "--follow"]):
+    for command in (["tail"], ["tail", "--follow"], ["status"]):
         text = sentence(call(*command, KAFKA_BOOTSTRAP_SERVERS=NOBODY_LISTENS), 5)
         assert text.startswith(f"Kafka at {NOBODY_LISTENS} cannot be reached")
 
