@@ -59,7 +59,6 @@ def command(*, revision: str, check: bool, as_json: bool) -> None:
     before, after = migrate(url, revision)
     if as_json:
         click.echo(json.dumps({"before": before, "after": after}))
-    elif before == after:
-        click.echo(f"already at revision {after or 'none'}")
     else:
-        click.echo(f"migrated from revision {before or 'none'} to {after or 'none'}")
+        was = "" if before == after else f" (before: {before or 'none'})"
+        click.echo(f"at revision {after or 'none'}{was}")

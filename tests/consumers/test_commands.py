@@ -175,7 +175,9 @@ def test_the_database_being_away_is_exit_5_and_a_usage_error_exit_2(
     monkeypatch.setenv("DATABASE_URL", "postgresql://nobody@127.0.0.1:1/nothing")
     code, output, error = call("verify")
     assert (code, output) == (5, None)
-    assert error.startswith("error: expected PostgreSQL at postgresql://nobody@127.0.0.1:1/nothing")
+    assert error.startswith(
+        "error: cannot connect to PostgreSQL at postgresql://nobody@127.0.0.1:1/nothing:"
+    )
 
 
 def test_a_projector_killed_again_and_again_applies_everything_exactly_once(call: Call) -> None:

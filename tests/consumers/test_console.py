@@ -13,7 +13,7 @@ import pytest
 
 from consumers.console import Cell, Column, display_width, fit, format_age, print_table, sanitize
 from schemas.installation import read_installation
-from tests.support.logs import said_by, write_local_log
+from tests.support.logs import logged_events, write_local_log
 
 LONG = "qwen3-vl-30b-android-lora32-seed0-lr1e-5-second"
 SHOW = (
@@ -94,7 +94,7 @@ def test_ages_have_one_unit() -> None:
 
 @pytest.mark.parametrize("columns", [60, 80, 200])
 def test_lines_of_tail_fit_the_terminal_and_are_whole_elsewhere(columns: int) -> None:
-    write_local_log(read_installation(os.environ).local_log_path, said_by("demo")[:200])
+    write_local_log(read_installation(os.environ).local_log_path, logged_events("demo")[:200])
     command = [sys.executable, "-m", "consumers", "tail"]
     lines = on_terminal(command, columns, NO_COLOR="1").splitlines()
     assert len(lines) == 200

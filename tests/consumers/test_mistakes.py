@@ -13,7 +13,7 @@ import pytest
 from producer.log.local import LocalLog
 from producer.log.writer import Record
 from schemas.installation import read_installation
-from tests.support.logs import said_by, write_local_log
+from tests.support.logs import logged_events, write_local_log
 
 Call = Callable[..., "subprocess.CompletedProcess[str]"]
 NOBODY_LISTENS = "127.0.0.1:1"
@@ -70,7 +70,7 @@ def test_a_home_that_may_not_be_read_is_a_usage_error(call: Call, tmp_path: Path
 
 def test_a_cursor_file_in_no_folder_is_a_usage_error(call: Call, tmp_path: Path) -> None:
     cursor = tmp_path / "missing" / "cursor.json"
-    write_local_log(read_installation(os.environ).local_log_path, said_by("demo")[:3])
+    write_local_log(read_installation(os.environ).local_log_path, logged_events("demo")[:3])
     text = sentence(call("tail", "--cursor", str(cursor)), 2)
     assert text == f"the folder of --cursor {cursor} does not exist; create it first"
 
@@ -191,12 +191,12 @@ def test_an_empty_database_is_migrated_and_a_foreign_one_is_not_touched(
 def test_a_mistyped_name_is_answered_with_the_right_one(
     call: Call, arguments: list[str], code: int, words: str
 ) -> None:
-    write_local_log(read_installation(os.environ).local_log_path, said_by("demo")[:30])
+    write_local_log(read_installation(os.environ).local_log_path, logged_events("demo")[:30])
     assert words in sentence(call(*arguments), code)
 
 
 def test_a_name_that_exists_is_no_mistake_even_if_nothing_matches(call: Call) -> None:
-    write_local_log(read_installation(os.environ).local_log_path, said_by("demo")[:30])
+    write_local_log(read_installation(os.environ).local_log_path, logged_events("demo")[:30])
     for arguments in (
         ["--training", "demo", "--type", "checkpoint.*"],
         ["--training", "demo", "--offset", "end"],
@@ -209,7 +209,7 @@ def test_a_type_of_a_newer_version_is_found_by_its_name(call: Call) -> None:
     log = LocalLog(read_installation(os.environ).local_log_path)
     try:
         created = b"cua.training.created"
-        one = next(one for one in said_by("demo") if created in one.value)
+        one = next(one for one in logged_events("demo") if created in one.value)
         value = one.value.replace(created, b"cua.training.dreamt")
         log.append([Record("cua.training", one.subject, value)])
     finally:
