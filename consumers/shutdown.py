@@ -21,13 +21,19 @@ class Shutdown:
     """End now; what is unfinished is done again by the next start."""
 
 
-def shutdown_on_signals() -> Shutdown:
-    """Install the handlers. Main thread only."""
+def shutdown_on_signals(*, abort: bool = False) -> Shutdown:
+    """Install the handlers. Main thread only.
+
+    With `abort` the second signal also raises KeyboardInterrupt in the main thread, for a command
+    that does its work there.
+    """
     shutdown = Shutdown()
 
     def on_signal(number: int, _frame: object) -> None:
         if shutdown.graceful.is_set():
             shutdown.immediate.set()
+            if abort:
+                raise KeyboardInterrupt
             return
         shutdown.graceful.set()
         if number == signal.SIGINT:  # SIGTERM comes from a program, which needs no hint

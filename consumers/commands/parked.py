@@ -2,15 +2,20 @@
 
 import getpass
 import json
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import click
+import rich_click as click
+
+from consumers.console import is_terminal, sanitize
 
 if TYPE_CHECKING:
     from consumers.projection.redrive import HeldSummary, Operator, Redriven
+
+logger = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -18,10 +23,11 @@ def _operator() -> Iterator["Operator"]:
     from consumers.database.connection import connected
     from consumers.database.location import is_embedded, resolve_database
     from consumers.database.readiness import make_ready
+    from consumers.home import open_installation
     from consumers.projection.redrive import Operator
     from consumers.tables import SCHEMA
 
-    url = resolve_database(os.environ)
+    url = resolve_database(os.environ, open_installation(os.environ))
     make_ready(url, embedded=is_embedded(os.environ))
     with connected(url, "parked") as connection:
         yield Operator(connection, SCHEMA)
@@ -46,7 +52,17 @@ def _report(result: "Redriven", *, as_json: bool) -> None:
 
 @click.group()
 def command() -> None:
-    """List records that were not applied, try them again or give them up."""
+    """List records that were not applied, try them again or give them up.
+
+    A record that cannot be applied is parked together with everything later in its stream; other
+    streams go on.
+
+    Examples:
+        cua-project parked list
+        cua-project parked show cua.rollouts/3@1841
+        cua-project parked redrive
+        cua-project parked drop cua.rollouts/3@1841 --reason "broken build"
+    """
 
 
 @command.command("list")
@@ -68,16 +84,16 @@ def list_command(*, held_as: str | None, as_json: bool) -> None:
     for summary in summaries:
         by_stream.setdefault(summary.stream or "(no stream)", []).append(summary)
     for stream, held in by_stream.items():
-        click.echo(stream)
+        click.echo(sanitize(stream))
         for summary in held:
             name = (
                 f"{summary.type} {summary.epoch}/{summary.sequence}"
                 if summary.type
                 else "unreadable"
             )
-            click.echo(f"  {summary.held_as}  {summary.id}  {name}: {summary.reason}")
+            click.echo(sanitize(f"  {summary.held_as}  {summary.id}  {name}: {summary.reason}"))
     if not summaries:
-        click.echo("no records are held", err=True)
+        logger.info("no records are held")
 
 
 @command.command()
@@ -92,8 +108,8 @@ def show(record: str, *, as_json: bool) -> None:
         click.echo(json.dumps(_json(summary) | {"value": text}))
         return
     for name, content in _json(summary).items():
-        click.echo(f"{name}: {content}")
-    click.echo(text)
+        click.echo(sanitize(f"{name}: {content}"))
+    click.echo("\n".join(map(sanitize, text.splitlines())) if is_terminal() else text)
 
 
 @command.command()

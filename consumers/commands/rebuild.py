@@ -1,14 +1,17 @@
 """`cua-project rebuild`: make the tables again from the log."""
 
 import json
+import logging
 import os
 from typing import TYPE_CHECKING
 
-import click
+import rich_click as click
 
 if TYPE_CHECKING:
     from consumers.log.reader import LogReader
     from consumers.rebuild.rebuild import RebuildReport
+
+logger = logging.getLogger(__name__)
 
 
 @click.command()
@@ -63,15 +66,22 @@ def command(
 
     Readers and a running projector need not stop. The replaced tables stay as the schema
     cua_previous until the next rebuild.
+
+    Examples:
+        cua-project rebuild
+        cua-project rebuild --check
+        cua-project rebuild --rollback
+        cua-project rebuild --run demo --into only_demo
+        cua-project rebuild --until 2026-03-01T12:00:00Z
     """
     from consumers.database.location import is_embedded, resolve_database
     from consumers.database.readiness import make_ready
     from consumers.errors import MismatchError, UsageError
     from consumers.fold.fold import reduce_gc_frequency
+    from consumers.home import open_installation
     from consumers.log.open import open_reader
     from consumers.rebuild.parallel import Parallel
     from consumers.rebuild.rebuild import compare, rebuild, roll_back
-    from schemas.installation import read_installation
 
     is_partial = run_name is not None or until is not None
     if check + rollback + is_partial > 1:
@@ -80,14 +90,14 @@ def command(
     if schema is not None and not is_partial:
         message = "--into names the schema for --run or --until; give one of them too"
         raise UsageError(message)
-    url = resolve_database(os.environ)
+    installation = open_installation(os.environ)
+    url = resolve_database(os.environ, installation)
     make_ready(url, embedded=is_embedded(os.environ))
     if rollback:
         roll_back(url)
         _print_rollback(as_json=as_json)
         return
     reduce_gc_frequency()
-    installation = read_installation(os.environ)
     reader = open_reader(installation)
     try:
         if is_partial:
@@ -137,7 +147,7 @@ def _print(report: "RebuildReport", *, check: bool, as_json: bool) -> None:
         click.echo(json.dumps(summary))
         return
     num_rows = sum(report.tables.values())
-    lines = [f"{report.events} events, {num_rows} rows in {report.seconds:.1f} s"]
+    lines = [f"{report.events:,} events, {num_rows:,} rows in {report.seconds:.1f} s"]
     if check:
         outcome = "equal to" if report.equal else "different from"
         lines.append(f"the tables are {outcome} what the log gives; nothing was changed")
@@ -145,7 +155,8 @@ def _print(report: "RebuildReport", *, check: bool, as_json: bool) -> None:
         lines.append(f"the tables are in the schema {report.schema}")
     if report.schema != SCHEMA:
         lines.append(f"positions for --until: {positions}")
-    click.echo("\n".join(lines), err=True)
+    for line in lines:
+        logger.info("%s", line)
 
 
 def _print_rollback(*, as_json: bool) -> None:
@@ -153,5 +164,6 @@ def _print_rollback(*, as_json: bool) -> None:
         nothing_built = {"events": 0, "seconds": 0.0, "equal": None}
         click.echo(json.dumps(nothing_built | {"swapped": True, "tables": {}}))
     else:
-        text = "the tables from before the last rebuild are live again; a projector updates them"
-        click.echo(text, err=True)
+        logger.info(
+            "the tables from before the last rebuild are live again; a projector updates them"
+        )

@@ -1,11 +1,14 @@
 """`cua-project run`: keep the tables up to date with the log."""
 
 import json
+import logging
 import os
-import signal
-import threading
 
-import click
+import rich_click as click
+
+from consumers.shutdown import shutdown_on_signals
+
+logger = logging.getLogger(__name__)
 
 
 @click.command()
@@ -29,29 +32,36 @@ import click
 def command(*, once: bool, adopt_log: bool, jobs: int, as_json: bool) -> None:
     """Project the log into the tables, exactly once, until interrupted.
 
-    Of several projectors one works and the others wait for its lease.
+    Of several projectors one works and the others wait for its lease. Ctrl-C (or SIGTERM) stops it
+    after the events at hand; a second one aborts.
+
+    Examples:
+        cua-project run
+        cua-project run --once --json
     """
+    shutdown = shutdown_on_signals(abort=True)
     from consumers.database.location import is_embedded, resolve_database
     from consumers.database.readiness import make_ready
     from consumers.fold.fold import reduce_gc_frequency
+    from consumers.home import open_installation
     from consumers.log.open import open_reader
     from consumers.projection.loop import ProjectionLoop
     from consumers.rebuild.parallel import Parallel
-    from schemas.installation import read_installation
 
-    url = resolve_database(os.environ)
+    installation = open_installation(os.environ)
+    url = resolve_database(os.environ, installation)
     make_ready(url, embedded=is_embedded(os.environ))
     reduce_gc_frequency()
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
-    installation = read_installation(os.environ)
     reader = open_reader(installation)
     try:
         projection = ProjectionLoop(
             reader, url, adopt=adopt_log, parallel=Parallel(installation, jobs).fill
         )
-        report = projection.run_once(stop=stop) if once else projection.run_forever(stop)
+        report = (
+            projection.run_once(stop=shutdown.graceful)
+            if once
+            else projection.run_forever(shutdown.graceful)
+        )
     finally:
         reader.close()
     if as_json:
@@ -66,4 +76,4 @@ def command(*, once: bool, adopt_log: bool, jobs: int, as_json: bool) -> None:
         }
         click.echo(json.dumps(summary))
     else:
-        click.echo(f"applied {report.events} events in {report.seconds:.1f} s", err=True)
+        logger.info("applied %s events in %.1f s", f"{report.events:,}", report.seconds)

@@ -4,7 +4,9 @@ import json
 import os
 from typing import TYPE_CHECKING
 
-import click
+import rich_click as click
+
+from consumers.console import Column, print_table, sanitize
 
 if TYPE_CHECKING:
     from consumers.rebuild.verify import Verification
@@ -19,19 +21,24 @@ def command(*, as_json: bool) -> None:
 
     Reads one snapshot of the live tables while projectors go on; needs disk space for a second copy
     of them.
+
+    Examples:
+        cua-project verify
+        cua-project verify --json | jq .differences
     """
     from consumers.database.location import is_embedded, resolve_database
     from consumers.database.readiness import make_ready
     from consumers.errors import MismatchError
     from consumers.fold.fold import reduce_gc_frequency
+    from consumers.home import open_installation
     from consumers.log.open import open_reader
     from consumers.rebuild.verify import verify
-    from schemas.installation import read_installation
 
-    url = resolve_database(os.environ)
+    installation = open_installation(os.environ)
+    url = resolve_database(os.environ, installation)
     make_ready(url, embedded=is_embedded(os.environ))
     reduce_gc_frequency()
-    reader = open_reader(read_installation(os.environ))
+    reader = open_reader(installation)
     try:
         result = verify(reader, url)
     finally:
@@ -57,15 +64,19 @@ def command(*, as_json: bool) -> None:
 
 
 def _print(result: "Verification") -> None:
-    for name, table in result.tables.items():
-        click.echo(f"{name:15} {table.rows:10} rows  {table.hash}")
+    print_table(
+        [Column("table"), Column("rows", is_number=True), Column("hash")],
+        [[name, f"{table.rows:,}", table.hash] for name, table in result.tables.items()],
+    )
     for found in result.differences:
         where = found.table if found.column is None else f"{found.table}.{found.column}"
         click.echo(
-            f"{where} of {found.key}: {found.live} in the tables, {found.replayed} in the log"
+            sanitize(
+                f"{where} of {found.key}: {found.live} in the tables, {found.replayed} in the log"
+            )
         )
     if result.has_more:
         click.echo("... and more differences")
     for stream in result.redrivable:
         click.echo(f"{stream} was parked by an older version; `cua-project run` tries it again")
-    click.echo(f"{'equal' if result.equal else 'different'} after {result.events} events")
+    click.echo(f"{'equal' if result.equal else 'different'} after {result.events:,} events")

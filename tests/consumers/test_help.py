@@ -9,7 +9,6 @@ from click.testing import CliRunner
 
 from consumers.cli import COMMANDS, cli
 
-WITH_EXAMPLES = ("up", "status", "tail", "monitor", "database", "migrate")
 HEAVY = ("sqlalchemy", "psycopg2", "alembic", "kafka", "pydantic", "filelock", "rich.progress")
 
 
@@ -43,14 +42,14 @@ def test_summaries_of_commands_are_whole() -> None:
     assert all(f" {name} " in shown for name in COMMANDS)
 
 
-@pytest.mark.parametrize("name", WITH_EXAMPLES)
+@pytest.mark.parametrize("name", COMMANDS)
 def test_help_names_what_options_take(name: str) -> None:
     shown = CliRunner().invoke(cli, [name, "--help"], prog_name="cua-project").stdout
     for vague in (" TEXT ", " VALUE ", " INTEGER "):
         assert vague not in shown
 
 
-@pytest.mark.parametrize("name", WITH_EXAMPLES)
+@pytest.mark.parametrize("name", COMMANDS)
 def test_help_has_examples(name: str) -> None:
     shown = CliRunner().invoke(cli, [name, "--help"], prog_name="cua-project").stdout
     assert "Examples:" in shown

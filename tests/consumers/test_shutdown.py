@@ -30,3 +30,11 @@ def test_the_first_signal_is_graceful_and_the_second_immediate(
     assert caplog.messages == ([hint] if first == signal.SIGINT else [])
     os.kill(os.getpid(), signal.SIGINT)
     assert shutdown.immediate.is_set()
+
+
+def test_the_second_signal_aborts_a_command_that_works_in_the_main_thread() -> None:
+    shutdown = shutdown_on_signals(abort=True)
+    os.kill(os.getpid(), signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGINT)
+    assert shutdown.immediate.is_set()
