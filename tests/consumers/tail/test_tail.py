@@ -187,15 +187,9 @@ def test_format_strings_say_what_they_are_told(
     request_environments(emitter, ["a"])
     (record,) = read_all(installation)
     done = tail("--format", r"%t|%p|%o|%k|%T|%s|%e/%q|%i|%%|\x41\t\\\n")
-<<<<<<< HEAD
-    assert (
-        done.stdout == f"cua.rollouts|{record.partition}|0|{record.key}|cua.environment.requested"
-        f"|{record.key}|1/1|1|%|A\t\\\n"
-=======
     assert done.stdout == (
         f"cua.rollouts|{record.partition}|0|{record.key}|cua.environment.requested|{record.key}"
         "|1/1|1|%|A\t\\\n"
->>>>>>> 56eca40 (tail's and up's tests follow the new emitter and messages)
     )
     assert tail("--format", "%v").stdout.encode() == record.value
 
@@ -300,14 +294,8 @@ def test_the_human_view_decodes_arrays_shortens_them_and_never_dumps_what_is_lar
         progress_percent=10.0,
     )
     owner = uuid4()
-<<<<<<< HEAD
-    subject = f"rollout/{owner}"
-    running = StreamHistory(subject, statuses={("rollout", owner): "running"})
-    emitter.stream(subject, running).emit(turn).wait(10)
-=======
     running = StreamHistory(f"rollout/{owner}", statuses={("rollout", owner): "running"})
     emitter.stream(running.subject, running).emit(turn).wait(10)
->>>>>>> 56eca40 (tail's and up's tests follow the new emitter and messages)
     line = tail().stdout
     assert "prompt_tokens: [2000: 0 1 2 3 4 5 …]" in line
     assert "completion_logprobs: [2: -0.5 -inf]" in line
