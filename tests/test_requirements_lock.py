@@ -1,4 +1,4 @@
-"""requirements.lock pins everything that pyproject.toml asks for, by hash, and names no place to fetch it from."""
+"""requirements.lock pins all that pyproject.toml asks for, by hash, and names no index."""
 
 import re
 import tomllib

@@ -1,1 +1,1 @@
-"""Continuing a training: what its log and its saved states say, and how a dead process's streams are ended."""
+"""Continuing a training: its recorded history, its saved states, and a dead process's orphans."""

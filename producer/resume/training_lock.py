@@ -1,4 +1,4 @@
-"""One process per training and host: an exclusive lock in the run's folder, released at its death."""
+"""One process per training and host: a lock in the run's folder, released at the process's death."""
 
 import json
 import os

@@ -1,1 +1,1 @@
-"""The training loop: warm-up, baseline, steps, evaluations, checkpoints, and going on after a stop."""
+"""The training loop: baseline, steps, evaluations, checkpoints."""

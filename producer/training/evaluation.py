@@ -1,4 +1,4 @@
-"""Runs one evaluation on seeds that training never sees, grouped by task, in a stream of its own."""
+"""Runs one evaluation: seeds that training never sees, a group per task, a stream of its own."""
 
 import statistics
 from collections.abc import Sequence

@@ -134,7 +134,7 @@ class GroupRunner:
         self._on_progress()
 
     def _attempts_here(self, plan: RolloutPlan) -> int:
-        """Attempts of this process; those a dead process left are not the environment's failures."""
+        """Attempts of this process; a dead process's were not the environment's failures."""
         first = self._recalled.next_attempt.get((plan.group_num, plan.env_index), 0)
         return plan.attempt - first + 1
 

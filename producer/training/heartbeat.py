@@ -1,4 +1,4 @@
-"""Emits a heartbeat every few seconds and checks that the training is still ours, on its own thread.
+"""Emits heartbeats and checks that the training is still ours, on a thread of its own.
 
 Keeps a long update from looking like a dead process, and stops a process that was replaced.
 """

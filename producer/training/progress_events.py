@@ -17,7 +17,7 @@ class ProgressEvents:
     """Progress of one process's share of a training. For one thread."""
 
     stream: StreamWriter
-    """The training's; an evaluation by hand has its own stream and states no training's progress."""
+    """The training's. For an evaluation by hand its own, and then no training progress is emitted."""
     tracker: ProgressTracker
     current_step: int = 0
     phase: Phase = "initialization"

@@ -1,1 +1,1 @@
-"""`make bench`: what emitting, projecting and rebuilding cost, in CPU-microseconds and rates, beside plain COPY of the same rows."""
+"""`make bench`: CPU cost and rates of emitting, projecting and rebuilding, beside plain COPY."""

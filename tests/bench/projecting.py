@@ -122,7 +122,7 @@ def measure_rebuild(
 
 
 def measure_copy(bench: BenchServer, url: str, events: int) -> ProjectionCost:
-    """COPY of the same rows, ready-made as text, into fresh tables with the same indexes, one connection, one transaction."""
+    """Plain COPY of the same rows as text: same indexes, one connection, one transaction."""
     dumps = _dump(url)
     target = _migrated(bench)
     connection = psycopg2.connect(libpq_url(target))

@@ -1,8 +1,10 @@
-"""What projecting costs: events of a recorded run into all tables, live and as a rebuild, beside plain COPY of the same rows.
+"""The cost of projecting a recorded run, live and as a rebuild, beside plain COPY of its rows.
 
-Run: `python -m tests.bench.projection [--json] [--kafka] [--large]`; with --large also what several processes are worth.
+Run: `python -m tests.bench.projection [--json] [--kafka] [--large]`; --large also measures
+several processes.
 PostgreSQL is a real one with its defaults (every commit is synced).
-CPU is this process's and the server's; a rate depends on what else the machine does, CPU per row hardly.
+CPU is this process's and the server's. Rates depend on what else the machine does; CPU per row
+hardly does.
 """
 
 import io
@@ -258,7 +260,8 @@ def main() -> None:
         sys.stdout.write(json.dumps(report) + "\n")
         return
     lines = [
-        f"{'projection':<32}{'rows':>9}{'rows/s':>9}{'client us':>11}{'server us':>11}{'CPU-s per 1,000':>17}"
+        f"{'projection':<32}{'rows':>9}{'rows/s':>9}{'client us':>11}{'server us':>11}"
+        f"{'CPU-s per 1,000':>17}"
     ]
     lines += [
         f"{name:<32}{one.rows:>9}{one.rows_per_s:>9.0f}{one.client_cpu_us:>11.1f}{one.server_cpu_us:>11.1f}{one.cpu_s_per_1000:>17.4f}"

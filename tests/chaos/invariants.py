@@ -58,7 +58,7 @@ def accepted(events: list[dict[str, Any]]) -> tuple[dict[str, list[dict[str, Any
 def violations(
     events: list[dict[str, Any]], *, num_steps: int, groups: int, group_size: int
 ) -> list[str]:
-    """Everything that is not as an undisturbed run would have left it, but for cancelled attempts."""
+    """Differences from what an undisturbed run leaves, cancelled attempts excepted."""
     streams, wrong = accepted(events)
     for subject, records in streams.items():
         kind = subject.partition("/")[0]
@@ -126,7 +126,7 @@ def _steps(streams: dict[str, list[dict[str, Any]]], num_steps: int) -> list[str
 
 
 def _places(streams: dict[str, list[dict[str, Any]]], groups: int, group_size: int) -> list[str]:
-    """Every place of every step's groups has exactly one finished rollout, and its attempts count up from 0."""
+    """Every place of a step's groups has exactly one finished rollout; its attempts count from 0."""
     finished: dict[tuple[str, int, int], int] = Counter()
     attempts: dict[tuple[str, int, int], list[int]] = defaultdict(list)
     sources = set()

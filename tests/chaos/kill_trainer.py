@@ -1,4 +1,4 @@
-"""Kills a trainer with SIGKILL at random moments and runs the same command again, until it completes; then checks the log.
+"""Kills a trainer with SIGKILL at random moments and reruns it until it completes, then checks.
 
 python -m tests.chaos.kill_trainer --kills 20 [--model-name demo]
 """
@@ -104,7 +104,7 @@ def measure(environment: dict[str, str], run: list[str]) -> tuple[float, float]:
 def kill_until_done(
     environment: dict[str, str], *, kills: int, seed: int, model: str, steps: int
 ) -> tuple[list[str], list[str], dict[str, Any]]:
-    """(what the living trainers that were hit had last said, violations, the last run's summary)."""
+    """(last event of each trainer that was killed, violations, the last run's summary)."""
     rng, name = random.Random(seed), f"killed-{seed}"
     hit: list[str] = []
     run = command(name, model, steps)

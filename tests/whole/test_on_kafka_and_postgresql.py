@@ -247,7 +247,8 @@ def test_a_run_fills_every_table_and_all_of_it_is_rebuilt_from_kafka_alone(
         OR NOT EXISTS (SELECT FROM cua.validation WHERE rollout_id = r.id)
         OR EXISTS (SELECT FROM cua.turn AS t WHERE t.rollout_id = r.id AND (
             NOT EXISTS (SELECT FROM cua.action WHERE turn_id = t.id)
-            OR NOT EXISTS (SELECT FROM cua.obs WHERE turn_id = t.id AND obs_type = 'screenshot_before' AND screenshot_uri IS NOT NULL))))"""
+            OR NOT EXISTS (SELECT FROM cua.obs WHERE turn_id = t.id
+                AND obs_type = 'screenshot_before' AND screenshot_uri IS NOT NULL))))"""
     assert query(database, lacking) == []
     unborn = """SELECT rollout_id FROM cua.rollout AS r WHERE NOT EXISTS (
         SELECT FROM cua.status_history WHERE entity_id = r.id AND old_status IS NULL)"""

@@ -265,7 +265,7 @@ def test_evaluations_of_a_policy_that_learns_nothing_say_the_same_and_steps_do_n
 def test_a_process_whose_training_was_taken_over_stops_and_says_who_has_it(
     installation: Installation, read_log: ReadLog
 ) -> None:
-    """The second writer claims the stream behind the first one's back, as one on another host would with --takeover."""
+    """The second writer claims the stream as a process on another host would with --takeover."""
     taken = False
 
     def watch(line: str) -> None:
