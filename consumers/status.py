@@ -70,7 +70,7 @@ def read_status(reader: LogReader, url: str, now: datetime | None = None) -> Pro
         positions = load_positions(cursor, SCHEMA)
         held = count_held(cursor)
         trainings = load_trainings(cursor, now)
-    ends = reader.ends(reader.places())
+    ends = reader.end_offsets(reader.partitions())
     partitions = [
         _partition(reader, at, position=positions.get(at, 0), end=end, now=now)
         for at, end in ends.items()

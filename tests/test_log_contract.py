@@ -56,7 +56,7 @@ def open_log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callabl
 
 
 def rollouts(reader: LogReader) -> str:
-    return next(place.topic for place in reader.places() if place.topic.endswith("rollouts"))
+    return next(tp.topic for tp in reader.partitions() if tp.topic.endswith("rollouts"))
 
 
 def read(reader: LogReader, count: int) -> list[LogRecord]:
@@ -76,17 +76,17 @@ def test_what_was_appended_is_read_at_its_coordinates_in_order_and_nothing_else(
         Record(topic, key, f"{key}:{number}".encode()) for number in range(5) for key in KEYS
     ]
     coordinates = writer.append(records)
-    reader.seek(dict.fromkeys(reader.places(), 0))
+    reader.seek(dict.fromkeys(reader.partitions(), 0))
     found = read(reader, len(records))
     assert reader.poll(10, 0.1) == []
     assert {(r.topic, r.partition, r.offset): (r.key, r.value) for r in found} == {
         tuple(at): (record.key, record.value)
         for at, record in zip(coordinates, records, strict=True)
     }
-    for place in reader.places():
-        offsets = [r.offset for r in found if (r.topic, r.partition) == place]
+    for tp in reader.partitions():
+        offsets = [r.offset for r in found if (r.topic, r.partition) == tp]
         assert offsets == list(range(len(offsets)))
-        times = [r.appended_at for r in found if (r.topic, r.partition) == place]
+        times = [r.appended_at for r in found if (r.topic, r.partition) == tp]
         assert times == sorted(times)
 
 
@@ -95,8 +95,8 @@ def test_both_sides_name_the_log_and_its_twelve_partitions_a_topic_alike(
 ) -> None:
     writer, reader = open_log()
     assert reader.log_id == writer.log_id != ""
-    assert len(reader.places()) == 24
-    assert {place.partition for place in reader.places()} == set(range(12))
+    assert len(reader.partitions()) == 24
+    assert {tp.partition for tp in reader.partitions()} == set(range(12))
 
 
 def values(
@@ -126,10 +126,12 @@ def test_ends_and_beginnings_count_the_records(open_log: Callable[[], Pair]) -> 
     topic = rollouts(reader)
     writer.append([Record(topic, "rollout/7", b"x")] * 3)
     at = TopicPartition(topic, partition_of("rollout/7", 12))
-    assert {place: end for place, end in reader.ends(reader.places()).items() if end} == {at: 3}
-    assert set(reader.beginnings(reader.places()).values()) == {0}
-    assert {tuple(place): end for place, end in writer.ends().items()} == {
-        tuple(p): e for p, e in reader.ends(reader.places()).items()
+    assert {tp: end for tp, end in reader.end_offsets(reader.partitions()).items() if end} == {
+        at: 3
+    }
+    assert set(reader.beginning_offsets(reader.partitions()).values()) == {0}
+    assert {tuple(tp): end for tp, end in writer.ends().items()} == {
+        tuple(p): e for p, e in reader.end_offsets(reader.partitions()).items()
     }
 
 
@@ -142,9 +144,9 @@ def test_time_finds_the_first_record_appended_then_or_later(open_log: Callable[[
     reader.seek({at: 0})
     times = [record.appended_at for record in read(reader, 3)]
     for offset, time in enumerate(times):
-        assert reader.offset_at([at], time)[at] == times.index(time) <= offset
-    assert reader.offset_at([at], times[-1] + timedelta(seconds=1)) == {at: 3}
-    assert reader.offset_at([at], times[0] - timedelta(days=1)) == {at: 0}
+        assert reader.offsets_for_time([at], time)[at] == times.index(time) <= offset
+    assert reader.offsets_for_time([at], times[-1] + timedelta(seconds=1)) == {at: 3}
+    assert reader.offsets_for_time([at], times[0] - timedelta(days=1)) == {at: 0}
 
 
 def test_a_position_that_the_log_cannot_have_is_refused(open_log: Callable[[], Pair]) -> None:
@@ -159,7 +161,7 @@ def test_a_position_that_the_log_cannot_have_is_refused(open_log: Callable[[], P
 def test_a_reader_that_waits_gets_what_comes(open_log: Callable[[], Pair]) -> None:
     writer, reader = open_log()
     topic = rollouts(reader)
-    reader.seek(reader.ends(reader.places()))
+    reader.seek(reader.end_offsets(reader.partitions()))
     assert reader.poll(10, 0.05) == []
     writer.append([Record(topic, "rollout/7", b"late")])
     assert [record.value for record in read(reader, 1)] == [b"late"]
@@ -172,13 +174,13 @@ def test_a_bounded_reading_merges_partitions_by_append_time_and_stops_where_told
     topic = rollouts(reader)
     for number in range(4):
         writer.append([Record(topic, key, f"{key}:{number}".encode()) for key in KEYS])
-    ends = reader.ends(reader.places())
+    ends = reader.end_offsets(reader.partitions())
     writer.append([Record(topic, KEYS[0], b"later")])
-    starts = {place: min(1, end) for place, end in ends.items()}
+    starts = {tp: min(1, end) for tp, end in ends.items()}
     found = list(read_bounded(reader, starts, ends))
     assert [record.appended_at for record in found] == sorted(
         record.appended_at for record in found
     )
     assert {(r.topic, r.partition, r.offset) for r in found} == {
-        (*place, offset) for place, end in ends.items() for offset in range(starts[place], end)
+        (*tp, offset) for tp, end in ends.items() for offset in range(starts[tp], end)
     }

@@ -162,8 +162,8 @@ def command(
     topics = _topics(topic, installation.topic_prefix)
     partitions = set(partition)
 
-    def is_wanted(place: "TopicPartition") -> bool:
-        return place.topic in topics and (not partitions or place.partition in partitions)
+    def is_wanted(tp: "TopicPartition") -> bool:
+        return tp.topic in topics and (not partitions or tp.partition in partitions)
 
     request = TailRequest(
         offset=None if offset is None else parse_offset(offset, datetime.now(UTC)),

@@ -83,7 +83,7 @@ class KafkaLogReader:
         self._describe()
         return self._log_id
 
-    def places(self) -> list[TopicPartition]:
+    def partitions(self) -> list[TopicPartition]:
         """Every partition of the installation's topics, sorted; empty until both exist."""
         self._describe()
         return list(self._places)
@@ -110,45 +110,47 @@ class KafkaLogReader:
             str(cluster_id), {topic["name"]: str(topic["topic_id"]) for topic in topics}
         )
 
-    def beginnings(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    def beginning_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """First offset; above 0 where retention has deleted records."""
         return self._offsets(
             lambda consumer, partitions: consumer.beginning_offsets(
                 partitions, timeout_ms=ANSWER_TIMEOUT_MS
             ),
-            places,
+            partitions,
         )
 
-    def ends(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    def end_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """Offset after the last record that is on all in-sync replicas."""
         return self._offsets(
             lambda consumer, partitions: consumer.end_offsets(
                 partitions, timeout_ms=ANSWER_TIMEOUT_MS
             ),
-            places,
+            partitions,
         )
 
-    def offset_at(
-        self, places: Sequence[TopicPartition], time: datetime
+    def offsets_for_time(
+        self, partitions: Sequence[TopicPartition], time: datetime
     ) -> dict[TopicPartition, int]:
         """First offset appended at or after `time` (in milliseconds); the end if there is none."""
         since_ms = max(0, math.ceil((time - EPOCH_START) / MILLISECOND))
-        partitions = [kafka.TopicPartition(place.topic, place.partition) for place in places]
+        partitions = [kafka.TopicPartition(tp.topic, tp.partition) for tp in partitions]
         found = self._ask(
             lambda consumer: consumer.offsets_for_times(
                 dict.fromkeys(partitions, since_ms), timeout_ms=ANSWER_TIMEOUT_MS
             )
         )
-        ends = self.ends(places)
+        ends = self.end_offsets(partitions)
         return {
-            place: ends[place] if found.get(at) is None else int(found[at].offset)
-            for place, at in zip(places, partitions, strict=True)
+            tp: ends[tp] if found.get(at) is None else int(found[at].offset)
+            for tp, at in zip(partitions, partitions, strict=True)
         }
 
     def _offsets(
-        self, question: Callable[[Any, Any], Mapping[Any, int]], places: Sequence[TopicPartition]
+        self,
+        question: Callable[[Any, Any], Mapping[Any, int]],
+        partitions: Sequence[TopicPartition],
     ) -> dict[TopicPartition, int]:
-        partitions = [kafka.TopicPartition(place.topic, place.partition) for place in places]
+        partitions = [kafka.TopicPartition(tp.topic, tp.partition) for tp in partitions]
         if not partitions:
             return {}
         found = self._ask(lambda consumer: question(consumer, partitions))
@@ -159,19 +161,18 @@ class KafkaLogReader:
 
         MismatchError for an offset that is not in this log.
         """
-        places = list(positions)
-        ends, beginnings = self.ends(places), self.beginnings(places)
-        for place, offset in positions.items():
-            if not beginnings[place] <= offset <= ends[place]:
+        partitions = list(positions)
+        ends, beginnings = self.end_offsets(partitions), self.beginning_offsets(partitions)
+        for tp, offset in positions.items():
+            if not beginnings[tp] <= offset <= ends[tp]:
                 message = (
-                    f"{place.topic}/{place.partition} has offsets {beginnings[place]} to"
-                    f" {ends[place]}, not {offset}: the position is of another log than Kafka at"
+                    f"{tp.topic}/{tp.partition} has offsets {beginnings[tp]} to"
+                    f" {ends[tp]}, not {offset}: the position is of another log than Kafka at"
                     f" {self._servers}, or retention has deleted records"
                 )
                 raise MismatchError(message)
         self._wanted = {
-            kafka.TopicPartition(place.topic, place.partition): offset
-            for place, offset in positions.items()
+            kafka.TopicPartition(tp.topic, tp.partition): offset for tp, offset in positions.items()
         }
         self._ask(self._assign)
 

@@ -51,52 +51,52 @@ class LocalLogReader:
         self._open()
         return self._log_id
 
-    def places(self) -> list[TopicPartition]:
+    def partitions(self) -> list[TopicPartition]:
         """Every partition of the installation's topics, sorted.
 
         Empty when nothing was ever written.
         """
-        return sorted(place for place in self._ids() if place.topic in self._topics)
+        return sorted(tp for tp in self._ids() if tp.topic in self._topics)
 
-    def beginnings(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    def beginning_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """First offset; above 0 where a spool was pruned."""
-        ends = self.ends(places)
+        ends = self.end_offsets(partitions)
         ids = self._ids()
         found: dict[TopicPartition, int] = {}
-        for place in places:
+        for tp in partitions:
             first = None
-            if place in ids:
+            if tp in ids:
                 first = self._one(
-                    'SELECT min("offset") FROM records WHERE partition_id = ?', (ids[place],)
+                    'SELECT min("offset") FROM records WHERE partition_id = ?', (ids[tp],)
                 )
-            found[place] = ends[place] if first is None else first
+            found[tp] = ends[tp] if first is None else first
         return found
 
-    def ends(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    def end_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """Offset after the last record."""
         rows = self._all("SELECT topic, partition, next_offset FROM partitions")
         known = {TopicPartition(topic, partition): end for topic, partition, end in rows}
-        return {place: known.get(place, 0) for place in places}
+        return {tp: known.get(tp, 0) for tp in partitions}
 
-    def offset_at(
-        self, places: Sequence[TopicPartition], time: datetime
+    def offsets_for_time(
+        self, partitions: Sequence[TopicPartition], time: datetime
     ) -> dict[TopicPartition, int]:
         """First offset appended at or after `time`; the end if there is none."""
         ids = self._ids()
         since = to_microseconds(time)
-        lows, highs = self.beginnings(places), self.ends(places)
+        lows, highs = self.beginning_offsets(partitions), self.end_offsets(partitions)
         found: dict[TopicPartition, int] = {}
-        for place in places:
-            low, high = lows[place], highs[place]
+        for tp in partitions:
+            low, high = lows[tp], highs[tp]
             # Offsets have no gaps and their times never fall, so halving finds the first.
             while low < high:
                 middle = (low + high) // 2
                 at = self._one(
                     'SELECT appended_at FROM records WHERE partition_id = ? AND "offset" = ?',
-                    (ids[place], middle),
+                    (ids[tp], middle),
                 )
                 low, high = (middle + 1, high) if at is not None and at < since else (low, middle)
-            found[place] = low
+            found[tp] = low
         return found
 
     def seek(self, positions: Mapping[TopicPartition, int]) -> None:
@@ -104,13 +104,13 @@ class LocalLogReader:
 
         MismatchError for an offset that is not in this log.
         """
-        places = list(positions)
-        ends, beginnings = self.ends(places), self.beginnings(places)
-        for place, offset in positions.items():
-            if not beginnings[place] <= offset <= ends[place]:
+        partitions = list(positions)
+        ends, beginnings = self.end_offsets(partitions), self.beginning_offsets(partitions)
+        for tp, offset in positions.items():
+            if not beginnings[tp] <= offset <= ends[tp]:
                 message = (
-                    f"{place.topic}/{place.partition} has offsets {beginnings[place]} to"
-                    f" {ends[place]}, not {offset}: the position is of another log than"
+                    f"{tp.topic}/{tp.partition} has offsets {beginnings[tp]} to"
+                    f" {ends[tp]}, not {offset}: the position is of another log than"
                     f" {self._path}, or that file was replaced by an older copy"
                 )
                 raise MismatchError(message)
@@ -120,13 +120,13 @@ class LocalLogReader:
     def _plan(self) -> None:
         """Decide where the scan begins and which partitions it selects."""
         ids = self._ids()
-        self._places_by_id = {ids[place]: place for place in self._wanted if place in ids}
+        self._places_by_id = {ids[tp]: tp for tp in self._wanted if tp in ids}
         head = self._one("SELECT next_position FROM head", ())
         starts = [1 if head is None else head]
-        for partition_id, place in self._places_by_id.items():
+        for partition_id, tp in self._places_by_id.items():
             at = self._one(
                 'SELECT position FROM records WHERE partition_id = ? AND "offset" = ?',
-                (partition_id, self._wanted[place]),
+                (partition_id, self._wanted[tp]),
             )
             if at is not None:
                 starts.append(at)
@@ -161,7 +161,7 @@ class LocalLogReader:
                 return []
         elif not self._wanted:
             return []
-        wanted, places = self._wanted, self._places_by_id
+        wanted, partitions = self._wanted, self._places_by_id
         records: list[LogRecord] = []
         while not records:
             rows = self._all(self._scan, (self._next_position, max_records))
@@ -169,15 +169,15 @@ class LocalLogReader:
                 break
             self._next_position = rows[-1][0] + 1
             for _, partition_id, offset, key, value, appended_at in rows:
-                place = places.get(partition_id)
+                tp = partitions.get(partition_id)
                 # None: a partition created after the scan was planned. Below the wanted offset:
                 # another partition made the scan begin earlier.
-                if place is not None and offset >= wanted[place]:
-                    wanted[place] = offset + 1
+                if tp is not None and offset >= wanted[tp]:
+                    wanted[tp] = offset + 1
                     records.append(
                         LogRecord(
-                            place.topic,
-                            place.partition,
+                            tp.topic,
+                            tp.partition,
                             offset,
                             key,
                             value,

@@ -40,23 +40,23 @@ class LogReader(Protocol):
         """The log's identity; positions are valid only in one log."""
         ...
 
-    def places(self) -> list[TopicPartition]:
+    def partitions(self) -> list[TopicPartition]:
         """Every partition of the installation's topics, sorted.
 
         Empty when nothing was ever written.
         """
         ...
 
-    def beginnings(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    def beginning_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """First offset of each."""
         ...
 
-    def ends(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    def end_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """Offset after the last record of each."""
         ...
 
-    def offset_at(
-        self, places: Sequence[TopicPartition], time: datetime
+    def offsets_for_time(
+        self, partitions: Sequence[TopicPartition], time: datetime
     ) -> dict[TopicPartition, int]:
         """First offset appended at or after `time`; the end if there is none."""
         ...

@@ -113,7 +113,7 @@ class ProjectionLoop:
         self, limit_s: float = ONCE_LIMIT_S, stop: threading.Event | None = None
     ) -> Report:
         """Project up to the log's current end. UnreachableError after an outage of `limit_s`."""
-        until = self._reader.ends(self._reader.places())
+        until = self._reader.end_offsets(self._reader.partitions())
         return self._run(_Run(stop or threading.Event(), Outage(self._clock), limit_s, until))
 
     def run_forever(self, stop: threading.Event) -> Report:
@@ -193,7 +193,7 @@ class ProjectionLoop:
             return not run.stop.is_set()
 
         start = start_positions(run.committed.positions, self._reader)
-        until = self._reader.ends(list(start))
+        until = self._reader.end_offsets(list(start))
         try:
             run.committed.num_events += self._parallel(
                 self._url, schema.schema, start, until, keep_going

@@ -89,8 +89,8 @@ def start_positions(positions: Mapping[TopicPartition, int], reader: LogReader) 
 
     CuaProjectError when that record was deleted, MismatchError when the log is too short.
     """
-    partitions = reader.places()
-    beginnings, ends = reader.beginnings(partitions), reader.ends(partitions)
+    partitions = reader.partitions()
+    beginnings, ends = reader.beginning_offsets(partitions), reader.end_offsets(partitions)
     start: Positions = {}
     for at in partitions:
         position = positions.get(at, 0)

@@ -144,7 +144,7 @@ def build_into(
             " one with --into"
         )
         raise UsageError(message)
-    end = reader.ends(reader.places()) if until is None else until
+    end = reader.end_offsets(reader.partitions()) if until is None else until
     replay_filter = EVERYTHING if run_name is None else _only_training(run_name)
     make_tables(url, schema)
     with Replay(reader, url, schema, replay_filter=replay_filter) as replay:
@@ -220,7 +220,7 @@ def _compare(reader: LogReader, url: str, replay: Replay, schema: str) -> _Compa
 
 
 def _check_ends(positions: Positions, reader: LogReader) -> None:
-    ends = reader.ends(reader.places())
+    ends = reader.end_offsets(reader.partitions())
     beyond = [at for at, offset in positions.items() if offset > ends.get(at, 0)]
     if beyond:
         at = beyond[0]
@@ -234,7 +234,7 @@ def _check_ends(positions: Positions, reader: LogReader) -> None:
 def _catch_up(replay: Replay, reader: LogReader) -> None:
     """Advance until little is left to do while projectors are blocked."""
     for _ in range(CATCH_UPS):
-        ends = reader.ends(reader.places())
+        ends = reader.end_offsets(reader.partitions())
         if replay.lag(ends) <= NEAR_RECORDS and replay.positions:
             break
         replay.advance(ends)

@@ -123,7 +123,7 @@ def _lag(positions: Mapping[TopicPartition, int], until: Mapping[TopicPartition,
 
 def check_beginning(reader: LogReader) -> None:
     """CuaProjectError when the log's first records were deleted: the rest gives other tables."""
-    for at, first in sorted(reader.beginnings(reader.places()).items()):
+    for at, first in sorted(reader.beginning_offsets(reader.partitions()).items()):
         if first > 0:
             message = (
                 f"{at.topic}/{at.partition} begins at offset {first}: records were deleted, and the"

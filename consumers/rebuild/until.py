@@ -25,7 +25,7 @@ def parse_until(text: str, reader: LogReader) -> Positions:
         raise UsageError(message) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return reader.offset_at(reader.places(), moment)
+    return reader.offsets_for_time(reader.partitions(), moment)
 
 
 def _parse_position(part: str) -> tuple[TopicPartition, int]:
@@ -38,7 +38,7 @@ def _parse_position(part: str) -> tuple[TopicPartition, int]:
 
 
 def _within(positions: Positions, reader: LogReader) -> Positions:
-    ends = reader.ends(reader.places())
+    ends = reader.end_offsets(reader.partitions())
     for at, offset in positions.items():
         if offset > ends.get(at, 0):
             message = (

@@ -53,8 +53,8 @@ class Cursor:
         if positions == self._saved:
             return
         topics: dict[str, dict[str, int]] = {}
-        for place, offset in sorted(positions.items()):
-            topics.setdefault(place.topic, {})[str(place.partition)] = offset
+        for tp, offset in sorted(positions.items()):
+            topics.setdefault(tp.topic, {})[str(tp.partition)] = offset
         temporary = self._path.with_name(f".{self._path.name}.{os.getpid()}.part")
         try:
             with temporary.open("w") as file:

@@ -31,7 +31,7 @@ def json_line(decoded: DecodedRecord, num_before: int = 0) -> bytes:  # noqa: AR
             "offset": record.offset,
         }
         return json.dumps(unreadable).encode() + b"\n"
-    place = (
+    tp = (
         f'"topic":{json.dumps(record.topic)},"partition":{record.partition},'
         f'"offset":{record.offset}}}\n'
     ).encode()
@@ -43,7 +43,7 @@ def json_line(decoded: DecodedRecord, num_before: int = 0) -> bytes:  # noqa: AR
         and b"\r" not in value
     ):
         # As our emitter writes it. Not parsed and serialised again, so nothing can change.
-        return value[:-1] + b"," + place
+        return value[:-1] + b"," + tp
     found = {
         name: part for name, part in pydantic_core.from_json(value).items() if name not in OURS
     }
@@ -52,7 +52,7 @@ def json_line(decoded: DecodedRecord, num_before: int = 0) -> bytes:  # noqa: AR
             :-1
         ]
         + b","
-        + place
+        + tp
     )
 
 

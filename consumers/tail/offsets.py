@@ -147,20 +147,16 @@ def parse_duration(text: str) -> timedelta | None:
         return None
 
 
-def resolve(spec: OffsetSpec, reader: LogReader, places: Sequence[TopicPartition]) -> Span:
+def resolve(spec: OffsetSpec, reader: LogReader, partitions: Sequence[TopicPartition]) -> Span:
     """The offsets that the bounds mean now; starts are clamped to the log's beginning and end."""
-    beginnings, ends = reader.beginnings(places), reader.ends(places)
+    beginnings, ends = reader.beginning_offsets(partitions), reader.end_offsets(partitions)
 
     def offsets(bound: Bound) -> dict[TopicPartition, int]:
-        at = reader.offset_at(places, bound.time) if bound.time is not None else {}
-        return {
-            place: _offset(bound, beginnings[place], ends[place], at.get(place, 0))
-            for place in places
-        }
+        at = reader.offsets_for_time(partitions, bound.time) if bound.time is not None else {}
+        return {tp: _offset(bound, beginnings[tp], ends[tp], at.get(tp, 0)) for tp in partitions}
 
     starts = {
-        place: min(max(offset, beginnings[place]), ends[place])
-        for place, offset in offsets(spec.start).items()
+        tp: min(max(offset, beginnings[tp]), ends[tp]) for tp, offset in offsets(spec.start).items()
     }
     return Span(starts, None if spec.stop is None else offsets(spec.stop))
 

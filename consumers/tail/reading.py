@@ -21,7 +21,7 @@ def read_bounded(
 
     UnreachableError when the log stops responding.
     """
-    starts = {place: offset for place, offset in starts.items() if offset < stops[place]}
+    starts = {tp: offset for tp, offset in starts.items() if offset < stops[tp]}
     if reader.kind == "local":
         # The local log is already in append order.
         yield from _read_in_order(reader, starts, stops)
@@ -36,11 +36,11 @@ def _read_in_order(
     reader.seek(starts)
     while unfinished:
         for record in _poll_or_fail(reader, BATCH):
-            place = TopicPartition(record.topic, record.partition)
-            if record.offset < stops[place]:
+            tp = TopicPartition(record.topic, record.partition)
+            if record.offset < stops[tp]:
                 yield record
-            if record.offset + 1 >= stops[place]:
-                unfinished.discard(place)
+            if record.offset + 1 >= stops[tp]:
+                unfinished.discard(tp)
 
 
 def _merge(
@@ -48,30 +48,28 @@ def _merge(
 ) -> Iterator[LogRecord]:
     """k-way merge; fetches a partition's next batch when the last is used up, to bound memory."""
     heap: list[tuple[datetime, TopicPartition, int, Iterator[LogRecord], LogRecord]] = []
-    for place, start in starts.items():
-        records = _partition(reader, place, start, stops[place])
-        _push(heap, place, records)
+    for tp, start in starts.items():
+        records = _partition(reader, tp, start, stops[tp])
+        _push(heap, tp, records)
     while heap:
-        _, place, _, records, record = heapq.heappop(heap)
+        _, tp, _, records, record = heapq.heappop(heap)
         yield record
-        _push(heap, place, records)
+        _push(heap, tp, records)
 
 
 def _push(
     heap: list[tuple[datetime, TopicPartition, int, Iterator[LogRecord], LogRecord]],
-    place: TopicPartition,
+    tp: TopicPartition,
     records: Iterator[LogRecord],
 ) -> None:
     record = next(records, None)
     if record is not None:
-        heapq.heappush(heap, (record.appended_at, place, record.offset, records, record))
+        heapq.heappush(heap, (record.appended_at, tp, record.offset, records, record))
 
 
-def _partition(
-    reader: LogReader, place: TopicPartition, start: int, stop: int
-) -> Iterator[LogRecord]:
+def _partition(reader: LogReader, tp: TopicPartition, start: int, stop: int) -> Iterator[LogRecord]:
     while start < stop:
-        reader.seek({place: start})
+        reader.seek({tp: start})
         batch = _poll_or_fail(reader, BATCH)
         start = batch[-1].offset + 1
         yield from (record for record in batch if record.offset < stop)

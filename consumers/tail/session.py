@@ -58,13 +58,13 @@ class TailSession:
 
     def run(self) -> int:
         """Print until the end or the limit, or for ever; returns the number of records printed."""
-        places = self._wait_for_places()
-        if not places:
+        partitions = self._wait_for_places()
+        if not partitions:
             if self._cursor is not None:
                 self._cursor.load(self._reader.log_id)
             return 0
         saved = self._cursor.load(self._reader.log_id) if self._cursor is not None else None
-        span = self._span(places, saved)
+        span = self._span(partitions, saved)
         self._positions = dict(span.starts)
         request = self._request
         try:
@@ -81,18 +81,18 @@ class TailSession:
     def _wait_for_places(self) -> list[TopicPartition]:
         while (
             not (
-                places := [
-                    place for place in self._reader.places() if self._request.is_wanted(place)
+                partitions := [
+                    tp for tp in self._reader.partitions() if self._request.is_wanted(tp)
                 ]
             )
             and self._request.follow
         ):
             self._has_waited = True
             time.sleep(WATCH_S)
-        return places
+        return partitions
 
     def _span(
-        self, places: list[TopicPartition], saved: Mapping[TopicPartition, int] | None
+        self, partitions: list[TopicPartition], saved: Mapping[TopicPartition, int] | None
     ) -> Span:
         if self._request.offset is not None:
             spec = self._request.offset
@@ -101,19 +101,17 @@ class TailSession:
             # records from before its first use.
             from_now_on = self._request.follow and self._cursor is None and not self._has_waited
             spec = OffsetSpec(END if from_now_on else START, None)
-        span = resolve(spec, self._reader, places)
+        span = resolve(spec, self._reader, partitions)
         if saved is None:
             return span
-        return Span(
-            {place: saved.get(place, start) for place, start in span.starts.items()}, span.stops
-        )
+        return Span({tp: saved.get(tp, start) for tp, start in span.starts.items()}, span.stops)
 
     def _bounded(self, span: Span) -> Iterator[LogRecord]:
-        ends = self._reader.ends(list(span.starts))
+        ends = self._reader.end_offsets(list(span.starts))
         stops = (
             ends
             if span.stops is None
-            else {place: min(stop, ends[place]) for place, stop in span.stops.items()}
+            else {tp: min(stop, ends[tp]) for tp, stop in span.stops.items()}
         )
         return read_bounded(self._reader, span.starts, stops)
 
@@ -121,7 +119,7 @@ class TailSession:
         unfinished = (
             None
             if span.stops is None
-            else {place for place, start in span.starts.items() if start < span.stops[place]}
+            else {tp for tp, start in span.starts.items() if start < span.stops[tp]}
         )
         for batch in read_on(self._reader, span.starts):
             if span.stops is not None and unfinished is not None:
@@ -131,9 +129,7 @@ class TailSession:
                     for record in batch
                     if record.offset < stops[TopicPartition(record.topic, record.partition)]
                 )
-                unfinished = {
-                    place for place in unfinished if self._positions[place] < stops[place]
-                }
+                unfinished = {tp for tp in unfinished if self._positions[tp] < stops[tp]}
             else:
                 self._print_all(batch)
             if self._is_full() or unfinished == set():

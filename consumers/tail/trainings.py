@@ -12,10 +12,12 @@ def require_training(reader: LogReader, topic: str, name: str) -> None:
 
     Reads the whole topic of trainings: only for a `tail` that has printed nothing.
     """
-    places = [place for place in reader.places() if place.topic == topic]
+    partitions = [tp for tp in reader.partitions() if tp.topic == topic]
     created = TrainingCreated.TYPE.encode()
     names: set[str] = set()
-    for record in read_bounded(reader, reader.beginnings(places), reader.ends(places)):
+    for record in read_bounded(
+        reader, reader.beginning_offsets(partitions), reader.end_offsets(partitions)
+    ):
         if created not in record.value:
             continue
         envelope = decode(record).envelope

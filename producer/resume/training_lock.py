@@ -1,4 +1,4 @@
-"""One process per training and host: a lock in the run's folder, released at the process's death."""
+"""One process per training and host: a lock in the run's folder, released when it dies."""
 
 import json
 import os

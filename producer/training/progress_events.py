@@ -17,7 +17,7 @@ class ProgressEvents:
     """Progress of one process's share of a training. For one thread."""
 
     stream: StreamWriter
-    """The training's. For an evaluation by hand its own, and then no training progress is emitted."""
+    """The training's, or that of an evaluation by hand (then no training progress is emitted)."""
     tracker: ProgressTracker
     current_step: int = 0
     phase: Phase = "initialization"

@@ -166,7 +166,7 @@ def copy_rows(url: str, texts: dict[str, str]) -> None:
 
 def read_and_parse(reader: LogReader, count: int) -> None:
     """What any consumer must do at least."""
-    reader.seek(reader.beginnings(reader.places()))
+    reader.seek(reader.beginning_offsets(reader.partitions()))
     while count > 0:
         records = reader.poll(5_000, 5.0)
         for record in records:

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.chaos.invariants import violations
+from tests.support.invariants import violations
 
 GROUPS, GROUP_SIZE = 4, 4
 SHARE = 0.7

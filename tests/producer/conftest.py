@@ -21,7 +21,7 @@ def read_log(installation: Installation) -> Callable[[], list[dict[str, Any]]]:
     def read() -> list[dict[str, Any]]:
         reader = LocalLogReader(installation.local_log_path, topic_prefix=installation.topic_prefix)
         try:
-            reader.seek(dict.fromkeys(reader.places(), 0))
+            reader.seek(dict.fromkeys(reader.partitions(), 0))
             events: list[dict[str, Any]] = []
             while records := reader.poll(10_000, 0.0):
                 events += [

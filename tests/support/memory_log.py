@@ -69,43 +69,43 @@ class MemoryReader:
         """The log's name."""
         return self._log.log_id
 
-    def places(self) -> list[TopicPartition]:
+    def partitions(self) -> list[TopicPartition]:
         """Every partition with a record."""
         return sorted(
             {TopicPartition(record.topic, record.partition) for record in self._log.records}
         )
 
-    def beginnings(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    def beginning_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """As the test set them."""
-        return {place: self._log.first_kept.get(place, 0) for place in places}
+        return {tp: self._log.first_kept.get(tp, 0) for tp in partitions}
 
-    def ends(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    def end_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """After the last record."""
-        found = dict.fromkeys(places, 0)
+        found = dict.fromkeys(partitions, 0)
         for record in self._log.records:
-            if (place := TopicPartition(record.topic, record.partition)) in found:
-                found[place] = record.offset + 1
+            if (tp := TopicPartition(record.topic, record.partition)) in found:
+                found[tp] = record.offset + 1
         return found
 
-    def offset_at(
-        self, places: Sequence[TopicPartition], time: datetime
+    def offsets_for_time(
+        self, partitions: Sequence[TopicPartition], time: datetime
     ) -> dict[TopicPartition, int]:
         """First record at or after a time."""
-        found = self.ends(places)
+        found = self.end_offsets(partitions)
         for record in reversed(self._log.records):
             if (
                 record.appended_at >= time
-                and (place := TopicPartition(record.topic, record.partition)) in found
+                and (tp := TopicPartition(record.topic, record.partition)) in found
             ):
-                found[place] = record.offset
+                found[tp] = record.offset
         return found
 
     def seek(self, positions: Mapping[TopicPartition, int]) -> None:
         """From here on; never outside of the log."""
-        ends = self.ends(list(positions))
+        ends = self.end_offsets(list(positions))
         assert all(
-            self._log.first_kept.get(place, 0) <= offset <= ends[place]
-            for place, offset in positions.items()
+            self._log.first_kept.get(tp, 0) <= offset <= ends[tp]
+            for tp, offset in positions.items()
         ), positions
         self._wanted = dict(positions)
         self._next = 0
@@ -119,9 +119,9 @@ class MemoryReader:
         while self._next < len(self._log.records) and len(found) < max_records:
             record = self._log.records[self._next]
             self._next += 1
-            place = TopicPartition(record.topic, record.partition)
-            if record.offset >= self._wanted.get(place, record.offset + 1):
-                self._wanted[place] = record.offset + 1
+            tp = TopicPartition(record.topic, record.partition)
+            if record.offset >= self._wanted.get(tp, record.offset + 1):
+                self._wanted[tp] = record.offset + 1
                 found.append(record)
         return found
 

@@ -15,7 +15,7 @@ import psycopg2
 import pytest
 
 from consumers.database.location import libpq_url
-from tests.chaos.invariants import violations
+from tests.support.invariants import violations
 from tests.support.kafka import KafkaService
 from tests.support.paths import ROOT
 from tests.support.postgres import PostgresServer

@@ -61,7 +61,11 @@ def test_once_applies_everything_and_a_second_time_nothing(migrated_url: str) ->
 
     assert first.events == len(log.records)
     assert second.events == 0
-    assert first.positions == second.positions == MemoryReader(log).ends(MemoryReader(log).places())
+    assert (
+        first.positions
+        == second.positions
+        == MemoryReader(log).end_offsets(MemoryReader(log).partitions())
+    )
     assert_equal_to_reference(migrated_url, log)
 
 
@@ -313,7 +317,7 @@ def test_a_log_that_ends_before_the_position_is_refused(migrated_url: str) -> No
 
 def test_a_log_whose_next_records_were_deleted_is_refused(migrated_url: str) -> None:
     log = memory_log(logged_events("a"))
-    first = MemoryReader(log).places()[0]
+    first = MemoryReader(log).partitions()[0]
     log.first_kept[TopicPartition(*first)] = 3
 
     with pytest.raises(CuaProjectError, match="records were deleted"):

@@ -38,12 +38,12 @@ def open_log(path: Path) -> LocalLogReader:
 
 
 def test_work_is_divided_by_length_and_nothing_is_left_out() -> None:
-    places = [TopicPartition("t", number) for number in range(4)]
-    until = dict(zip(places, (100, 60, 50, 7), strict=True))
+    partitions = [TopicPartition("t", number) for number in range(4)]
+    until = dict(zip(partitions, (100, 60, 50, 7), strict=True))
 
-    shards = divide({places[3]: 7}, until, 2)
+    shards = divide({partitions[3]: 7}, until, 2)
 
-    assert shards == [{places[0]: 100}, {places[1]: 60, places[2]: 50}]
+    assert shards == [{partitions[0]: 100}, {partitions[1]: 60, partitions[2]: 50}]
     assert divide(until, until, 2) == []
 
 
@@ -84,7 +84,7 @@ def test_the_failure_of_one_process_is_raised_in_the_process_that_started_it(
     migrated_url: str, installation: Installation
 ) -> None:
     reader = open_log(installation.local_log_path)
-    until = reader.ends(reader.places())
+    until = reader.end_offsets(reader.partitions())
 
     parallel = Parallel(installation, 2, worthwhile_records=1)
 
@@ -97,7 +97,7 @@ def test_processes_end_when_they_are_told_to_stop(
     migrated_url: str, installation: Installation
 ) -> None:
     reader = open_log(installation.local_log_path)
-    until = reader.ends(reader.places())
+    until = reader.end_offsets(reader.partitions())
 
     parallel = Parallel(installation, 2, worthwhile_records=1)
     assert parallel.fill(migrated_url, "cua", {}, until, keep_going=lambda: False) == 0

@@ -28,8 +28,8 @@ from schemas.environment import EnvironmentRequested
 from schemas.ids import EPOCH_START, training_id
 from schemas.installation import Installation
 from schemas.turn import Sampling, TokenRecord, TurnTaken
-from tests.producer.emit.reading import installation_at, read_all
 from tests.support.paths import ROOT
+from tests.support.reading import installation_at, read_all
 
 BLOB = "blob:sha256:" + "ab" * 32
 
@@ -201,8 +201,8 @@ class WatchedReader(LocalLogReader):
         super().__init__(installation.local_log_path, topic_prefix=installation.topic_prefix)
         self.was_asked = threading.Event()
 
-    def places(self) -> list[TopicPartition]:
-        found = super().places()
+    def partitions(self) -> list[TopicPartition]:
+        found = super().partitions()
         self.was_asked.set()
         return found
 

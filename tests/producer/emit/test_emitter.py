@@ -26,7 +26,7 @@ from schemas.event import Event, StreamPoint
 from schemas.ids import EPOCH_START, uuid7, uuid7_text
 from schemas.installation import Installation
 from schemas.wire import decode
-from tests.producer.emit.reading import installation_at, read_all
+from tests.support.reading import installation_at, read_all
 
 AT = datetime(2026, 11, 21, 3, 14, 15, 926535, tzinfo=UTC)
 

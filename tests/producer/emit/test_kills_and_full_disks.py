@@ -25,13 +25,13 @@ from schemas.catalogue import NUM_PARTITIONS
 from schemas.environment import EnvironmentRequested
 from schemas.local_log import partition_of
 from schemas.wire import read_envelope
-from tests.producer.emit.reading import installation_at, read_all
 from tests.support.paths import ROOT
+from tests.support.reading import installation_at, read_all
 
 
 def start_process(home: Path, num_streams: int) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.producer.emit.emitting_process", str(num_streams)],
+        [sys.executable, "-m", "tests.support.emitting_process", str(num_streams)],
         cwd=ROOT,
         env={**os.environ, "CUA_HOME": str(home), "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
@@ -206,7 +206,7 @@ def test_a_process_whose_files_may_grow_no_more_ends_with_the_error_and_loses_no
     tmp_path: Path,
 ) -> None:
     process = subprocess.run(
-        [sys.executable, "-m", "tests.producer.emit.emitting_process", "5"],
+        [sys.executable, "-m", "tests.support.emitting_process", "5"],
         cwd=ROOT,
         env={**os.environ, "CUA_HOME": str(tmp_path), "PYTHONPATH": str(ROOT)},
         capture_output=True,

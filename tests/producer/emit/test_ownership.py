@@ -13,7 +13,7 @@ from schemas.environment import (
 )
 from schemas.event import StreamPoint
 from schemas.ids import EPOCH_START
-from tests.producer.emit.reading import installation_at
+from tests.support.reading import installation_at
 
 REQUESTED = EnvironmentRequested(env_type="a", box_type="b", config={})
 CREATING = EnvironmentCreationStarted()

@@ -21,7 +21,7 @@ from schemas.status import IllegalTransitionError
 from schemas.step import StepCollectionStarted, StepCreated, StepFailed, StepTrainingStarted
 from schemas.streams import StreamPosition
 from schemas.training import HeartbeatSent, Recipe, TrainingCreated, TrainingInitializing
-from tests.producer.emit.reading import installation_at
+from tests.support.reading import installation_at
 
 REQUESTED = EnvironmentRequested(env_type="android_sim", box_type="android", config={})
 STARTED = EnvironmentStarted(gbox_id="x", started_at=EPOCH_START)

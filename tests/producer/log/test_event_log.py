@@ -14,8 +14,8 @@ from producer.errors import LogBrokenError, UnreachableError
 from producer.log.event_log import EventLog
 from producer.log.writer import Record
 from schemas.installation import Installation
-from tests.producer.emit.reading import installation_at
 from tests.support.kafka import free_port
+from tests.support.reading import installation_at
 
 RECORD = Record("cua.rollouts", "rollout/a", b"1")
 

@@ -48,15 +48,15 @@ def test_append_time_never_falls_although_the_clock_does(tmp_path: Path) -> None
     for value in (b"1", b"2", b"3"):
         log.append([record("rollout/a", value)])
     reader = LocalLogReader(log.path, topic_prefix="cua.")
-    reader.seek(dict.fromkeys(reader.places(), 0))
+    reader.seek(dict.fromkeys(reader.partitions(), 0))
     start = datetime(1970, 1, 1, tzinfo=UTC)
     assert [read.appended_at for read in reader.poll(10, 0)] == [
         start + timedelta(seconds=s) for s in (5, 5, 7)
     ]
     place = TopicPartition("cua.rollouts", partition_of("rollout/a", 12))
-    assert reader.offset_at([place], start + timedelta(seconds=5)) == {place: 0}
-    assert reader.offset_at([place], start + timedelta(seconds=6)) == {place: 2}
-    assert reader.offset_at([place], start + timedelta(seconds=8)) == {place: 3}
+    assert reader.offsets_for_time([place], start + timedelta(seconds=5)) == {place: 0}
+    assert reader.offsets_for_time([place], start + timedelta(seconds=6)) == {place: 2}
+    assert reader.offsets_for_time([place], start + timedelta(seconds=8)) == {place: 3}
     reader.close()
     log.close()
 
@@ -64,14 +64,14 @@ def test_append_time_never_falls_although_the_clock_does(tmp_path: Path) -> None
 def test_a_log_that_is_not_there_yet_is_empty_and_watched(tmp_path: Path) -> None:
     path = tmp_path / "log" / "log.sqlite3"
     reader = LocalLogReader(path, topic_prefix="cua.")
-    assert reader.places() == []
+    assert reader.partitions() == []
     assert reader.log_id == ""
     assert not path.exists()
     log = LocalLog(path, topics=TOPICS)
     log.append([record("rollout/a", b"1")])
-    assert len(reader.places()) == 24
+    assert len(reader.partitions()) == 24
     assert reader.log_id == log.log_id
-    reader.seek(dict.fromkeys(reader.places(), 0))
+    reader.seek(dict.fromkeys(reader.partitions(), 0))
     assert [read.value for read in reader.poll(10, 1)] == [b"1"]
     reader.close()
     log.close()
@@ -115,11 +115,11 @@ def test_a_reader_gets_every_record_from_its_positions_on_and_no_other_place(
 def test_a_topic_that_the_log_gets_later_is_not_read_until_it_is_asked_for(tmp_path: Path) -> None:
     first = LocalLog(tmp_path / "log.sqlite3", topics=["cua.training"])
     reader = LocalLogReader(first.path, topic_prefix="cua.")
-    reader.seek(dict.fromkeys(reader.places(), 0))
+    reader.seek(dict.fromkeys(reader.partitions(), 0))
     both = LocalLog(tmp_path / "log.sqlite3", topics=TOPICS)
     both.append([record("rollout/a", b"1")])
     assert reader.poll(10, 0) == []
-    reader.seek(dict.fromkeys(reader.places(), 0))
+    reader.seek(dict.fromkeys(reader.partitions(), 0))
     assert [read.value for read in reader.poll(10, 0)] == [b"1"]
     for each in (reader, first, both):
         each.close()

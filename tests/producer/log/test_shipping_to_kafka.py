@@ -58,7 +58,7 @@ def test_kafka_killed_while_events_are_emitted_loses_none_and_keeps_their_order(
         emitter = Emitter.open(installation_on(service.bootstrap_servers, tmp_path))
         emitter.log.connect(30)
         reader = open_reader(installation_on(service.bootstrap_servers, tmp_path))
-        reader.seek(dict.fromkeys(reader.places(), 0))
+        reader.seek(dict.fromkeys(reader.partitions(), 0))
         read: list[LogRecord] = []
         longest_s = 0.0
         for number in range(400):
@@ -94,7 +94,7 @@ def test_what_a_killed_process_left_in_the_spool_is_sent_first_by_the_next(
     prefix = f"t{uuid4().hex}."
     # It never reaches a broker: everything it acknowledged is in the spool alone.
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.producer.emit.emitting_process", "2"],
+        [sys.executable, "-m", "tests.support.emitting_process", "2"],
         cwd=ROOT,
         env={
             **os.environ,
@@ -170,8 +170,8 @@ def test_topics_that_exist_are_used_as_they_are(tmp_path: Path, kafka: KafkaServ
         emitter.log.wait_shipped(30)
         assert all(emitter.log.read_back(subject, {}).exists for subject in subjects)
     reader = open_reader(installation)
-    assert [place.partition for place in reader.places()] == [0, 1, 2, 0]
-    assert sum(reader.ends(reader.places()).values()) == 20
+    assert [place.partition for place in reader.partitions()] == [0, 1, 2, 0]
+    assert sum(reader.end_offsets(reader.partitions()).values()) == 20
     reader.close()
 
 

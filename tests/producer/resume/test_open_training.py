@@ -19,7 +19,7 @@ from producer.resume.open_training import (
 )
 from producer.training.run import run, utc_now
 from schemas.installation import Installation
-from tests.chaos.invariants import violations
+from tests.support.invariants import violations
 from tests.support.small_run import small
 
 ReadLog = Callable[[], list[dict[str, Any]]]

@@ -22,7 +22,7 @@ from schemas import ids
 from schemas.catalogue import stream
 from schemas.installation import Installation
 from schemas.training import TrainingCreated
-from tests.chaos.invariants import accepted
+from tests.support.invariants import accepted
 
 ReadLog = Callable[[], list[dict[str, Any]]]
 SUBJECT = stream("training", ids.training_id("marked"))

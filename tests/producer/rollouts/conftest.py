@@ -10,7 +10,7 @@ from schemas import ids
 from schemas.base import Payload
 from schemas.catalogue import stream
 from schemas.installation import read_installation
-from tests.producer.rollouts.doubles import plan
+from tests.support.scripted import plan
 
 ROLLOUT = stream("rollout", plan(0).id)
 DEVICE = stream("environment", ids.environment_id(plan(0).id))

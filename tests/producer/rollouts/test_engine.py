@@ -22,7 +22,7 @@ from schemas.catalogue import stream
 from schemas.rollout import RolloutFinished
 from schemas.turn import TurnTaken
 from tests.producer.rollouts.conftest import DEVICE, ROLLOUT, payloads_of, types_of
-from tests.producer.rollouts.doubles import (
+from tests.support.scripted import (
     SETTINGS,
     Devices,
     ScriptedEnvironment,

@@ -28,7 +28,7 @@ from schemas.environment import EnvironmentFailed, EnvironmentTerminated
 from schemas.rollout import RolloutAgentInitialized, RolloutCancelled, RolloutFailed, RolloutStarted
 from schemas.turn import TurnTaken
 from tests.producer.rollouts.conftest import DEVICE, ROLLOUT, payloads_of, types_of
-from tests.producer.rollouts.doubles import (
+from tests.support.scripted import (
     SETTINGS,
     Devices,
     ScriptedEnvironment,

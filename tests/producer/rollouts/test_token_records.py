@@ -9,8 +9,8 @@ from producer.rollouts.token_records import token_record, total_prompt_images
 from schemas.blobs import blob_ref
 from schemas.turn import Sampling, TurnTaken
 from schemas.wire import decode
-from tests.producer.rollouts.doubles import WIFI, picture
 from tests.support.paths import GOLDEN_EVENTS
+from tests.support.scripted import WIFI, picture
 
 EPISODE = UUID("6f1d7f0a-6b0c-5d0e-9d57-3c1f0a2e4b61")
 

@@ -27,7 +27,7 @@ from schemas.base import Payload
 from schemas.catalogue import stream
 from schemas.group import GroupFailed, GroupFinished
 from schemas.installation import read_installation
-from tests.producer.rollouts.doubles import (
+from tests.support.scripted import (
     WIFI,
     Devices,
     ScriptedEnvironment,

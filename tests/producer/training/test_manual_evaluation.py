@@ -11,7 +11,7 @@ from producer.errors import NotFoundError, StopRequestedError
 from producer.training.manual_evaluation import evaluate
 from producer.training.run import run
 from schemas.installation import Installation
-from tests.chaos.invariants import accepted
+from tests.support.invariants import accepted
 from tests.support.small_run import small
 
 ReadLog = Callable[[], list[dict[str, Any]]]

@@ -18,7 +18,7 @@ from schemas.catalogue import stream
 from schemas.ids import training_id
 from schemas.installation import Installation
 from schemas.training import TrainingCreated, TrainingResumed
-from tests.chaos.invariants import violations
+from tests.support.invariants import violations
 from tests.support.small_run import small, watching
 
 ReadLog = Callable[[], list[dict[str, Any]]]

@@ -21,7 +21,7 @@ def installation_at(home: Path) -> Installation:
 def read_all(installation: Installation) -> list[LogRecord]:
     """Every record of the local log, in the order of appending."""
     reader = LocalLogReader(installation.local_log_path, topic_prefix=installation.topic_prefix)
-    reader.seek(dict.fromkeys(reader.places(), 0))
+    reader.seek(dict.fromkeys(reader.partitions(), 0))
     records: list[LogRecord] = []
     while batch := reader.poll(1000, 0):
         records += batch

@@ -1,6 +1,6 @@
 """A process for tests to kill: emits for ever and prints every acknowledged event.
 
-Called as `python -m tests.producer.emit.emitting_process NUM_STREAMS`; the environment
+Called as `python -m tests.support.emitting_process NUM_STREAMS`; the environment
 describes its installation.
 """
 

@@ -126,7 +126,7 @@ def _steps(streams: dict[str, list[dict[str, Any]]], num_steps: int) -> list[str
 
 
 def _places(streams: dict[str, list[dict[str, Any]]], groups: int, group_size: int) -> list[str]:
-    """Every place of a step's groups has exactly one finished rollout; its attempts count from 0."""
+    """Every place of a step's groups has one finished rollout; its attempts count from 0."""
     finished: dict[tuple[str, int, int], int] = Counter()
     attempts: dict[tuple[str, int, int], list[int]] = defaultdict(list)
     sources = set()
