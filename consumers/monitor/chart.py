@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import isfinite
 
 from consumers.monitor.html import Html, Node, tag
+from consumers.monitor.layout import number
 
 WIDTH, HEIGHT = 420, 150
 LEFT, RIGHT, TOP, BOTTOM = 54, 10, 10, 22
@@ -55,7 +56,9 @@ def chart(
         parts.append(
             tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=up(value), y2=up(value), class_="grid")
         )
-        parts.append(tag("text", f"{value:.2g}", x=LEFT - 6, y=up(value) + 4, class_="label end"))
+        parts.append(
+            tag("text", number(value, digits=2), x=LEFT - 6, y=up(value) + 4, class_="label end")
+        )
     parts += [
         tag("text", f"{step:g}", x=across(step), y=HEIGHT - 5, class_="label middle")
         for step in dict.fromkeys((first, last))

@@ -90,15 +90,17 @@ def progress(percent: float) -> Html:
     )
 
 
+LARGEST_WRITTEN_OUT = 1e9
+"""Larger numbers have an exponent."""
+
+
 def number(value: float | None, digits: int = 3) -> str:
-    """Rounded to significant digits; a dash for NULL."""
-    return (
-        ABSENT
-        if value is None
-        else f"{value:.{digits}g}"
-        if isinstance(value, float)
-        else f"{value:,}"
-    )
+    """Rounded to significant digits, whole from 10^digits on; a dash for NULL."""
+    if value is None:
+        return ABSENT
+    if not isinstance(value, float) or 10**digits <= abs(value) < LARGEST_WRITTEN_OUT:
+        return f"{value:,.0f}" if isinstance(value, float) else f"{value:,}"
+    return f"{value:.{digits}g}"
 
 
 def share(value: float | None) -> str:

@@ -2,11 +2,13 @@
 
 from html.parser import HTMLParser
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from consumers.monitor.chart import Series, chart
 from consumers.monitor.html import Html, render, tag
+from consumers.monitor.layout import number
 
 
 class Reader(HTMLParser):
@@ -89,3 +91,14 @@ def test_what_is_not_a_number_is_not_drawn() -> None:
 def test_one_point_and_equal_points_are_drawn() -> None:
     assert circles(chart("t", Series("s", [(3, 2.0)]))) == [("54.0", "69.0")]
     assert len(circles(chart("t", Series("s", [(1, 2.0), (2, 2.0)])))) == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [(None, "—"), (7, "7"), (12345, "12,345"), (0.123456, "0.123"), (290.4128, "290"),
+     (2904.1, "2,904"), (-1234567.0, "-1,234,567"), (1.5e12, "1.5e+12"), (0.00183, "0.00183")],
+)  # fmt: skip
+def test_numbers_are_rounded_to_three_digits_and_written_out_up_to_a_billion(
+    value: float | None, written: str
+) -> None:
+    assert number(value) == written
