@@ -53,12 +53,18 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
 class ProgressBar:
     """A bar with a short note behind it. Draws nothing where nobody would see it."""
 
-    def __init__(self, draw: Callable[[int, str], None]) -> None:
+    def __init__(self, draw: Callable[[int, str], None] | None = None) -> None:
         self._draw = draw
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether anybody sees it."""
+        return self._draw is not None
 
     def advance(self, amount: int = 1, note: str = "") -> None:
         """Move on by `amount` and replace the note."""
-        self._draw(amount, note)
+        if self._draw is not None:
+            self._draw(amount, note)
 
 
 @contextmanager
@@ -68,7 +74,7 @@ def progress_bar(description: str, total: int) -> Iterator[ProgressBar]:
     Nothing is drawn without a terminal, with --quiet or with --log-format json.
     """
     if not (sys.stderr.isatty() and is_for_people()):
-        yield ProgressBar(lambda _amount, _note: None)
+        yield ProgressBar()
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn

@@ -39,7 +39,6 @@ CONNECT_TIMEOUT_S = 3.0
 
 # We report an outage once; kafka-python would log a line per attempt.
 logging.getLogger("kafka").addHandler(logging.NullHandler())
-logging.getLogger("kafka").propagate = False
 
 Answer = TypeVar("Answer")
 

@@ -51,7 +51,7 @@ OF_TRAINING = "the training's, or demo's"
 def command(
     *, as_json: bool, config_file: Path | None, training_name: str | None, **flags: Any
 ) -> int:
-    """Measure the success rate of a policy in unseen initial states, without training it."""
+    """Measure the success rate of a policy on unseen seeds, without training it."""
     given = given_fields(flags, config_file)
     training_name = training_name or given.pop("training_name", None)
     if training_name is not None and "model_name" in given:

@@ -124,8 +124,8 @@ def _print_summary(summary: "Summary") -> None:
     ):
         if success is not None:
             click.echo(
-                f"success {when}: {success:.3f} ± {error:.3f} ({summary.episodes} episodes in"
-                " unseen initial states)"
+                f"success {when}: {success:.3f} ± {error:.3f} ({summary.episodes} episodes on"
+                " unseen seeds)"
             )
     click.echo("look at it:")
     click.echo(f"  {cua_project_command('up')}  # tables and monitor")

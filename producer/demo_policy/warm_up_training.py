@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from producer.config import RunConfig, recipe
+from producer.console import ProgressBar, progress_bar
 from producer.emit import Emitter, StreamWriter
 from producer.errors import LogBrokenError, StopRequestedError
 from producer.resume.open_stream_markers import mark_open
@@ -50,8 +51,11 @@ class WarmUpTraining:
         self._open_dir = open_dir
         self._stop = stop
         self._marker = ExitStack()
+        self._drawing = ExitStack()
+        self._bar = ProgressBar()
         self._stream: StreamWriter | None = None
         self._total = 0
+        self._done = 0
         self._percent = -1
 
     def on_progress(self, policy: str, done: int, total: int, loss: float | None) -> None:
@@ -62,13 +66,15 @@ class WarmUpTraining:
         writer = self._stream or self._begin(policy, total)
         if self._stop.is_set():
             raise StopRequestedError
+        activity = "drawing demonstrations" if loss is None else f"loss {loss:.3f}"
+        self._bar.advance(done - self._done, activity)
+        self._done = done
         percent = 100 * done // total
         if percent // 5 == self._percent // 5 and done < total:
             return
         self._percent = percent
-        activity = "drawing demonstrations" if loss is None else f"loss {loss:.3f}"
         line = f"warm-up of the default policy: {percent} %, {activity}"
-        logger.info("%s", line)
+        logger.log(logging.DEBUG if self._bar.is_drawn else logging.INFO, "%s", line)
         writer.emit(
             TrainingProgressed(
                 current_phase="training",
@@ -87,8 +93,9 @@ class WarmUpTraining:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self._drawing.close()
         if self._stream is None or isinstance(exc, LogBrokenError):
-            return
+            return  # with a broken log the marker stays
         with self._marker:
             self._stream.emit(self._ending(exc))
             self._stream.close()
@@ -123,5 +130,8 @@ class WarmUpTraining:
         )
         writer.emit(TrainingInitializing())
         writer.emit(TrainingStarted(current_step=0))
+        self._bar = self._drawing.enter_context(
+            progress_bar("warming up the default policy", total)
+        )
         self._stream, self._total = writer, total
         return writer

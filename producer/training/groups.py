@@ -7,9 +7,11 @@ stream. What an earlier process finished is kept; only what is missing runs.
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 
+from producer.console import ProgressBar, progress_bar
 from producer.emit import StreamWriter
 from producer.errors import CuaTrainError
 from producer.rollouts.engine import RolloutEngine
@@ -74,20 +76,20 @@ class GroupRunner:
         """Group -> place -> its scored rollout; None: given up."""
         self._progressed_at: dict[int, datetime] = {}
         self._outcomes: dict[int, GroupOutcome] = {}
+        self._bar = ProgressBar()
 
     def run(self) -> list[GroupOutcome]:
         """Outcomes in the groups' order. CuaTrainError under the policy fail_fast."""
         for group in self._groups.values():
             if self._status(group) is None:
                 self._stream.emit(self._created(group))
-        for group in self._groups.values():
-            self._submit_missing(group)
-        results = self._engine.run()
-        try:
-            for result in results:
-                self._take(result)
-        finally:
-            results.close()
+        num_rollouts = sum(len(group.seeds) for group in self._groups.values())
+        with progress_bar(self._source.label, num_rollouts) as self._bar:
+            for group in self._groups.values():
+                self._submit_missing(group)
+            with closing(self._engine.run()) as results:
+                for result in results:
+                    self._take(result)
         return [self._outcomes[num] for num in self._groups]
 
     def give_up(self, reason: str) -> None:
@@ -186,6 +188,7 @@ class GroupRunner:
         """A place of the group has ended; so has the group with its last one."""
         places = self._results[group.num]
         places[index] = result
+        self._bar.advance(note=group.stated.task.name)
         if len(places) < len(group.seeds):
             self._emit_progress(group)
             return

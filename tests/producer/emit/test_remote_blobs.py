@@ -85,5 +85,5 @@ def test_bytes_that_are_not_what_their_name_says_are_an_error(tmp_path: Path) ->
         kafka_options=(),
         blobs_url=str(tmp_path / "blobs"),
     )
-    with pytest.raises(CuaProjectError, match="damaged"):
+    with pytest.raises(CuaProjectError, match="corrupt"):
         read_blob(installation, ref)
