@@ -1,5 +1,5 @@
-# Every target first sets .venv up by itself when it is missing or does not fit requirements.lock; nothing is fetched when it fits.
-# It needs Python 3.11 or newer with its venv module. Works from any folder: make -C <checkout> test
+# Every target first sets .venv up when it is missing or older than requirements.lock. Needs Python 3.11 or newer with its venv
+# module. Works from any folder: make -C <checkout> test
 
 SHELL := /bin/bash
 ROOT := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
