@@ -61,13 +61,6 @@ def _definitions(schema: str) -> tuple[sa.MetaData, list[sa.schema.ExecutableDDL
     return metadata, late
 
 
-def drop_schema(connection: Connection, schema: str) -> None:
-    """Drop a schema with everything in it, if it exists."""
-    connection.rollback()
-    with connection, connection.cursor() as cursor:
-        cursor.execute(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE')
-
-
 @contextmanager
 def side_schema(url: str, prefix: str) -> Iterator[str]:
     """A new schema, dropped on the way out unless it was renamed; yields its name.
