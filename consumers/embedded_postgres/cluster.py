@@ -139,6 +139,13 @@ class Cluster:
         It stops when the calling thread ends (PR_SET_PDEATHSIG).
         """
         owner = self.data.stat().st_uid
+        if owner == 0:
+            message = (
+                f"{self.data} belongs to root, but PostgreSQL does not run as root; run"
+                f" `chown -R nobody {self.data}`, or delete the folder and run `cua-project run`"
+                " (a copy by `cp -a` keeps the owner)"
+            )
+            raise UnreachableError(message)
         binaries = find_binaries(self.environ, int((self.data / "PG_VERSION").read_text()))
         run = self.folder / "run"
         if len(bytes(run / f".s.PGSQL.{port}.lock")) <= SOCKET_PATH_LIMIT:
@@ -183,7 +190,8 @@ class Cluster:
     def _end_of_log(self) -> str:
         if not self.log_path.exists():
             return ""
-        return "\n".join(self.log_path.read_text(errors="replace").splitlines()[-5:])
+        """The log's last lines as one: the supervisor reports in a single line."""
+        return " / ".join(self.log_path.read_text(errors="replace").splitlines()[-5:])
 
     def _launch(
         self,

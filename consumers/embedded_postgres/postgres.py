@@ -5,6 +5,7 @@ supervisor process in a session of its own, so it outlives the command that star
 itself when it is idle.
 """
 
+import contextlib
 import json
 import logging
 import os
@@ -90,8 +91,8 @@ def stop_running(folder: Path) -> bool:
 def running_url(cluster: Cluster) -> str | None:
     """The URL if our server runs; None otherwise.
 
-    The server must accept our password, so another installation's on that port is not mistaken
-    for ours.
+    The server must accept our password and serve our data: a copied folder has the password and the
+    port of the installation that it was copied from, whose server may be running.
     """
     state = cluster.folder / supervisor.STATE_FILE
     try:
@@ -105,10 +106,26 @@ def running_url(cluster: Cluster) -> str | None:
         {"require_auth": "scram-sha-256"} if psycopg2.extensions.libpq_version() >= LIBPQ_16 else {}
     )
     try:
-        psycopg2.connect(url, connect_timeout=5, **strict).close()
+        with (
+            contextlib.closing(psycopg2.connect(url, connect_timeout=5, **strict)) as connection,
+            connection.cursor() as cursor,
+        ):
+            cursor.execute("SHOW data_directory")
+            row = cursor.fetchone()
     except psycopg2.OperationalError:
         return None
-    return url
+    assert row is not None  # noqa: S101  # SHOW has one row
+    return url if _is_same_folder(Path(row[0]), cluster.data) else None
+
+
+def _is_same_folder(served: Path, ours: Path) -> bool:
+    """Whether a server of `served` is the server of `ours`; True if ours was moved while it ran."""
+    try:
+        return served.samefile(ours)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
 
 
 def _start_supervisor(folder: Path, environ: Mapping[str, str]) -> None:

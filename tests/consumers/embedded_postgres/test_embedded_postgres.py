@@ -222,3 +222,40 @@ def test_the_server_survives_the_thread_that_asked_for_it(folder: Path) -> None:
     thread.start()
     thread.join()
     assert execute(urls[0], "SELECT 1") == [(1,)]
+
+
+def test_a_copied_folder_has_a_server_of_its_own(folder: Path, tmp_path: Path) -> None:
+    url = ensure_running(folder, os.environ)
+    stop_running(folder)
+    copy = tmp_path / "copy" / "database"
+    subprocess.run(["cp", "-a", folder, copy.parent.parent / "kept"], check=True)
+    ensure_running(folder, os.environ)
+    copy.parent.mkdir()
+    (tmp_path / "kept").rename(copy)
+    try:
+        of_copy = ensure_running(copy, os.environ)
+        execute(of_copy, "CREATE TABLE only_in_the_copy AS SELECT 1 AS value")
+        assert of_copy != url
+        assert execute(url, "SELECT to_regclass('only_in_the_copy')") == [(None,)]
+    finally:
+        stop_running(copy)
+
+
+def test_a_folder_that_was_moved_while_its_server_runs_keeps_it(
+    folder: Path, tmp_path: Path
+) -> None:
+    url = ensure_running(folder, os.environ)
+    moved = folder.rename(tmp_path / "moved")
+    try:
+        assert ensure_running(moved, os.environ) == url
+    finally:
+        stop_running(moved)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root's copies belong to root")
+def test_a_copy_that_belongs_to_root_says_how_to_give_it_back(folder: Path) -> None:
+    ensure_running(folder, os.environ)
+    stop_running(folder)
+    subprocess.run(["chown", "-R", "root", folder / "data"], check=True)
+    with pytest.raises(UnreachableError, match=r"belongs to root.*chown -R nobody"):
+        ensure_running(folder, os.environ)
