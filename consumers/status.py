@@ -6,7 +6,7 @@ from typing import NamedTuple
 from consumers.database.connection import Cursor, connected
 from consumers.log.reader import LogReader, TopicPartition
 from consumers.projection.positions import check_log, load_positions, read_state
-from consumers.tables import SCHEMA
+from consumers.tables import PROJECTION_VERSION, SCHEMA
 
 FIRST_RECORD_S = 1.0
 """How long to wait for a partition's first unprojected record, to know its age."""
@@ -55,6 +55,8 @@ class ProjectionStatus(NamedTuple):
     partitions: list[PartitionStatus]
     held: HeldCounts
     trainings: list[TrainingStatus]
+    needs_rebuild: bool
+    """The tables were filled by another version of the projection; no projector continues them."""
 
     @property
     def lag_events(self) -> int:
@@ -66,7 +68,8 @@ def read_status(reader: LogReader, url: str, now: datetime | None = None) -> Pro
     """The current status. MismatchError when the tables were made from another log."""
     now = now or datetime.now(UTC)
     with connected(url, "status") as connection, connection, connection.cursor() as cursor:
-        check_log(read_state(cursor, SCHEMA), reader)
+        state = read_state(cursor, SCHEMA)
+        check_log(state, reader)
         positions = load_positions(cursor, SCHEMA)
         held = count_held(cursor)
         trainings = load_trainings(cursor, now)
@@ -75,7 +78,8 @@ def read_status(reader: LogReader, url: str, now: datetime | None = None) -> Pro
         _partition(reader, at, position=positions.get(at, 0), end=end, now=now)
         for at, end in ends.items()
     ]
-    return ProjectionStatus(reader.kind, partitions, held, trainings)
+    needs_rebuild = state.version != PROJECTION_VERSION
+    return ProjectionStatus(reader.kind, partitions, held, trainings, needs_rebuild)
 
 
 def _partition(

@@ -55,6 +55,7 @@ def command(*, show_all: bool, as_json: bool) -> None:
                 "partitions": [partition._asdict() for partition in status.partitions],
             },
             "lag_events": status.lag_events,
+            "needs_rebuild": status.needs_rebuild,
             **status.held._asdict(),
             "trainings": [training._asdict() for training in status.trainings],
         }
@@ -70,6 +71,8 @@ def _summary(status: "ProjectionStatus") -> str:
     if oldest_s := max((partition.lag_seconds for partition in status.partitions), default=0.0):
         lag += f", the oldest appended {format_age(oldest_s)}"
     held = status.held
+    if status.needs_rebuild:
+        lag = "filled by another version of cua-train; run `cua-project rebuild`"
     notes = [
         f"{held.parked:,} parked records"
         + (" (see `cua-project parked list`)" if held.parked else "")
