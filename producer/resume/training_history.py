@@ -25,7 +25,7 @@ from schemas.catalogue import TOPIC_NAMES, TOPICS, stream, stream_kind
 from schemas.evaluation import EvaluationCreated, EvaluationFinished
 from schemas.event import Envelope
 from schemas.group import GroupDropped
-from schemas.rollout import RolloutCreated, RolloutFinished
+from schemas.rollout import RolloutCreated, RolloutFailed, RolloutFinished
 from schemas.step import SamplesChosen, StepCreated
 from schemas.training import TrainingCreated, TrainingResumed
 from schemas.wire import InvalidPayloadError, UnknownSchemaError, UnreadableError, read_envelope
@@ -145,10 +145,11 @@ class TrainingHistory:
         groups: Iterable[GroupPlan],
         read_blob: Callable[[str], bytes],
     ) -> Recalled:
-        """Results of the source's finished rollouts, and the next attempt at every place."""
+        """Results of the source's finished rollouts, and every place's attempts so far."""
         plans = {group.id: group for group in groups}
         results: dict[GroupPlace, RolloutResult] = {}
         next_attempt: dict[GroupPlace, int] = {}
+        num_failed: Counter[GroupPlace] = Counter()
         for subject, rollout in self.streams.items():
             if stream_kind(subject) != "rollout" or not rollout.events:
                 continue
@@ -158,12 +159,13 @@ class TrainingHistory:
             place = (created.group_num, created.env_index)
             next_attempt[place] = max(next_attempt.get(place, 0), created.attempt + 1)
             finished = rollout.events[-1].payload
+            num_failed[place] += isinstance(finished, RolloutFailed)
             if isinstance(finished, RolloutFinished):
                 plan = recorded_plan(created, plans[created.group_id], source)
                 result = recorded_result(plan, rollout, finished, read_blob)
                 if result is not None:
                     results[place] = result
-        return Recalled(results, next_attempt)
+        return Recalled(results, next_attempt, num_failed)
 
 
 def read_training_history(

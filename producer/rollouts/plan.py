@@ -46,7 +46,8 @@ class RolloutPlan:
     seed: int
     """Of the environment; shared by a group, so that its rollouts start from the same screen."""
     sampling_seed: int
-    """Of this rollout's completions; each turn derives its own from it."""
+    """Of this rollout's completions; each turn derives its own from it. An attempt after a failed
+    one has another; one after a killed process has the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,5 +171,5 @@ class Recalled:
     """Of places that have a scored rollout."""
     next_attempt: Mapping[GroupPlace, int] = field(default_factory=dict)
     """Of places that were attempted."""
-    statuses: Mapping[UUID, str] = field(default_factory=dict)
-    """Of groups."""
+    num_failed: Mapping[GroupPlace, int] = field(default_factory=dict)
+    """Attempts that failed; those that ended with their process are not counted."""

@@ -170,13 +170,18 @@ class GroupRunner:
     def _sampling_seed(self, group: GroupPlan, index: int, attempt: int) -> int:
         """Without the training's name: the same configuration draws the same numbers.
 
-        An episode draws the same in every evaluation, so that two evaluations differ only by what
-        the policy learnt.
+        An attempt after a killed process draws what the lost one drew; otherwise each kill would
+        keep the short episodes and draw the long ones again. An episode draws the same in every
+        evaluation, so that two evaluations differ only by what the policy learnt.
         """
         source, seed = self._source, self._settings.seed
         if source.type == "step":
-            place = (source.generation, source.label, group.num, index, attempt)
-            return derived_seed(seed, "sampling", *place)
+            place = (group.num, index)
+            num_here = attempt - self._recalled.next_attempt.get(place, 0)
+            num_failed = self._recalled.num_failed.get(place, 0) + num_here
+            return derived_seed(
+                seed, "sampling", source.generation, source.label, *place, num_failed
+            )
         return derived_seed(seed, "evaluation-sampling", group.seeds[index])
 
     def _on_begin(self, plan: RolloutPlan) -> None:

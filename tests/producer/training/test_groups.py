@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from producer.emit import Emitter
+from producer.emit import Emitter, StreamWriter
 from producer.environments.environment import Environment
 from producer.errors import CuaTrainError
 from producer.rollouts.engine import RolloutEngine
@@ -19,13 +19,14 @@ from producer.rollouts.plan import (
     RolloutSource,
     StatedTask,
 )
+from producer.seeds import derived_seed
 from producer.tasks.statements import task_facts
 from producer.training.groups import GroupRunner, GroupSettings
 from producer.training.progress import ProgressTracker, Unit
 from schemas import ids
 from schemas.base import Payload
 from schemas.catalogue import stream
-from schemas.group import GroupFailed, GroupFinished
+from schemas.group import GroupCreated, GroupFailed, GroupFinished
 from schemas.installation import read_installation
 from tests.support.scripted import (
     WIFI,
@@ -37,7 +38,9 @@ from tests.support.scripted import (
 
 TRAINING = ids.training_id("t")
 STEP = ids.step_id(TRAINING, 0, 1)
+GROUP = ids.group_id(STEP, 0)
 GROUP_SIZE = 3
+FIRST_SEED_OF_PLACE_1 = derived_seed(0, "sampling", 0, "step-1", 0, 1, 0)
 
 
 @pytest.fixture
@@ -52,9 +55,12 @@ def run_group(
     *,
     policy: str,
     min_group_size: int = 2,
+    recalled: Recalled | None = None,
+    begin_stream: Callable[[StreamWriter], None] = lambda _stream: None,
 ) -> tuple[GroupOutcome, list[Payload], list[RolloutPlan]]:
     stated, validator = task_facts(WIFI)
     source_stream = emitter.stream(stream("training", TRAINING))
+    begin_stream(source_stream)
     begun: list[RolloutPlan] = []
 
     def make_engine(on_begin: Callable[[RolloutPlan], None]) -> RolloutEngine:
@@ -81,7 +87,7 @@ def run_group(
         [
             GroupPlan(
                 0,
-                ids.group_id(STEP, 0),
+                GROUP,
                 StatedTask(WIFI, stated.id, validator.id if validator else None),
                 (7,) * GROUP_SIZE,
             )
@@ -89,7 +95,7 @@ def run_group(
         settings=GroupSettings(
             "t", 0, 20, 1.0, policy, max_attempts=3, min_group_size=min_group_size
         ),
-        recalled=Recalled(),
+        recalled=recalled or Recalled(),
         stream=source_stream,
         make_engine=make_engine,
         tracker=ProgressTracker(8, [unit]),
@@ -160,3 +166,72 @@ def test_fail_fast_stops_at_the_first_failed_attempt_and_says_which(emitter: Emi
             lambda plan: ScriptedEnvironment(Devices(), fails_to_open=plan.env_index == 2),
             policy="fail_fast",
         )
+
+
+def sampling_seeds(begun: list[RolloutPlan]) -> dict[tuple[int, int], int]:
+    return {(plan.env_index, plan.attempt): plan.sampling_seed for plan in begun}
+
+
+def dies_at_first_on_place_1(plan: RolloutPlan) -> ScriptedEnvironment:
+    return ScriptedEnvironment(
+        Devices(), fails_to_open=plan.env_index == 1 and plan.sampling_seed == FIRST_SEED_OF_PLACE_1
+    )
+
+
+def test_an_attempt_after_a_killed_process_draws_what_the_lost_one_drew(
+    emitter: Emitter, tmp_path: Path
+) -> None:
+    with Emitter.open(read_installation({"CUA_HOME": str(tmp_path / "undisturbed")})) as other:
+        _, _, undisturbed = run_group(other, dies_at_first_on_place_1, policy="retry")
+    seeds = sampling_seeds(undisturbed)
+    assert len(set(seeds.values())) == 4
+
+    # Place 0 was lost with two processes; place 1 failed once, then was lost with its second
+    # attempt; place 2 was not begun.
+    lost = Recalled(next_attempt={(0, 0): 2, (0, 1): 2}, num_failed={(0, 1): 1})
+    outcome, _, begun = run_group(emitter, dies_at_first_on_place_1, policy="retry", recalled=lost)
+
+    assert sampling_seeds(begun) == {
+        (0, 2): seeds[0, 0],
+        (1, 2): seeds[1, 1],
+        (2, 0): seeds[2, 0],
+    }
+    assert [result.plan.attempt for result in outcome.results] == [2, 2, 0]
+
+
+def test_attempts_of_a_killed_process_do_not_use_up_the_retries(emitter: Emitter) -> None:
+    _, _, begun = run_group(
+        emitter,
+        lambda plan: ScriptedEnvironment(Devices(), fails_to_open=plan.env_index == 0),
+        policy="retry",
+        recalled=Recalled(next_attempt={(0, 0): 5}),
+    )
+    assert [plan.attempt for plan in begun if plan.env_index == 0] == [5, 6, 7]
+
+
+def test_a_group_that_failed_before_a_kill_stays_failed_and_runs_nothing(emitter: Emitter) -> None:
+    def fail(stream: StreamWriter) -> None:
+        stream.emit(
+            GroupCreated(
+                group_id=GROUP,
+                source_type="step",
+                source_id=STEP,
+                group_num=0,
+                batch=0,
+                num_rollouts=GROUP_SIZE,
+            )
+        )
+        stream.emit(
+            GroupFailed(
+                group_id=GROUP,
+                completed_rollouts=0,
+                error_message="only 0 of 3 rollouts ended",
+                ended_at=datetime.now(UTC),
+            )
+        )
+
+    outcome, _, begun = run_group(
+        emitter, lambda _plan: ScriptedEnvironment(Devices()), policy="retry", begin_stream=fail
+    )
+    assert begun == []
+    assert (outcome.is_failed, outcome.results) == (True, ())
