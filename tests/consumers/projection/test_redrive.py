@@ -177,6 +177,11 @@ def test_the_rest_of_a_stream_can_be_given_up_for_good(
     project(log, migrated_url)
 
     assert operator.list_held() == []
+    with connected(migrated_url, "test") as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT sequence FROM cua.stream_position WHERE stream = %s", (events[index].subject,)
+        )
+        assert cursor.fetchall() == [(json.loads(events[index].value)["sequence"] - 1,)]
     expect(
         migrated_url,
         [one for one in events[:index] if one.subject == events[index].subject]

@@ -148,6 +148,10 @@ def test_ensure_raises_for_a_status_that_can_no_longer_be_reached(emitter: Emitt
             )
         )
     stream.ensure(StepFailed(step_id=STEP, error_message="no memory", ended_at=EPOCH_START))
+    # It was created, although its path does not lead from pending to failed.
+    stream.ensure(
+        StepCreated(step_id=STEP, generation=0, step=1, batch=0, learning_rate=0.1, model_path=None)
+    )
     assert len(types(emitter, stream.subject)) == num_events
 
 
@@ -178,6 +182,7 @@ def test_a_closed_stream_takes_no_more_events(emitter: Emitter) -> None:
     stream = running(emitter)
     stream.close()
     stream.close()
+    assert stream.status(("environment", OWNER)) is None, "its memory is free"
     for use in (stream.emit, stream.ensure):
         with pytest.raises(ValueError, match="was closed"):
             use(TERMINATED)
@@ -213,11 +218,27 @@ def test_a_history_opens_the_next_epoch_and_names_what_it_continues(
         stream = other.stream(SUBJECT, history)
         assert stream.status(("environment", OWNER)) == "running"
         stream.ensure(STARTED)
+        assert stream.point == StreamPoint(1, 3), "nothing was emitted yet"
         stream.emit(TERMINATED)
         last = read(other).events[-1].envelope
-    assert last.point == StreamPoint(2, 1)
+    assert last.point == stream.point == StreamPoint(2, 1)
     assert last.continues == StreamPoint(1, 3)
     assert last.source == other.source
+
+
+def test_only_the_first_event_of_an_epoch_names_what_it_continues(emitter: Emitter) -> None:
+    emitter.stream(SUBJECT).emit(REQUESTED)
+    history = read(emitter)
+    emitter.stream(SUBJECT).close()
+    again = emitter.stream(SUBJECT, history)
+    for payload in (EnvironmentCreationStarted(), STARTED, TERMINATED):
+        again.emit(payload)
+    assert [event.envelope.continues for event in read(emitter).events] == [
+        None,
+        StreamPoint(1, 1),
+        None,
+        None,
+    ]
 
 
 def test_an_epoch_follows_the_position_whatever_it_is(emitter: Emitter) -> None:

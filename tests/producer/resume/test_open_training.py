@@ -1,6 +1,8 @@
 """How a training that exists goes on: which state, which generation, and what is refused."""
 
 import json
+import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,7 @@ import pytest
 
 from producer.config import read_config
 from producer.emit import Emitter
-from producer.errors import CuaTrainError
+from producer.errors import CuaTrainError, StopRequestedError
 from producer.resume.open_training import (
     OpenedTraining,
     Plan,
@@ -17,10 +19,11 @@ from producer.resume.open_training import (
     plan_training,
     read_recorded_training,
 )
+from producer.resume.resume_state import find_states
 from producer.training.run import run, utc_now
 from schemas.installation import Installation
 from tests.support.invariants import violations
-from tests.support.small_run import small
+from tests.support.small_run import small, watching
 
 ReadLog = Callable[[], list[dict[str, Any]]]
 OPEN_SETTINGS = {
@@ -32,22 +35,22 @@ OPEN_SETTINGS = {
 }
 
 
-def plan_of(installation: Installation, **changes: object) -> Plan:
+def plan_of(installation: Installation, *, overwrite: bool = False, **changes: object) -> Plan:
     """What a process would do now; it emits nothing."""
     folder = installation.runs_dir / "small"
     with Emitter.open(installation) as emitter:
         recorded = read_recorded_training(emitter, "small", folder)
-        plan = plan_training(recorded, small(**changes), folder, overwrite=False)
+        plan = plan_training(recorded, small(**changes), folder, overwrite=overwrite)
     assert isinstance(plan, Plan)
     return plan
 
 
-def claim_and_die(installation: Installation, *, overwrite: bool) -> None:
+def claim_and_die(installation: Installation, *, overwrite: bool, **changes: object) -> None:
     with Emitter.open(installation) as emitter:
         opened = open_training(
             emitter,
             "small",
-            small(),
+            small(**changes),
             installation.runs_dir / "small",
             clock=utc_now,
             overwrite=overwrite,
@@ -80,6 +83,69 @@ def test_a_process_killed_right_after_overwriting_does_not_bring_the_old_state_b
     plan = plan_of(installation)
     assert (plan.generation, plan.begins_generation) == (1, False)
     assert (plan.manifest.step, plan.state_folder) == (0, None)
+
+
+def state_folder(installation: Installation) -> Path:
+    return installation.runs_dir / "small" / "state"
+
+
+def test_overwriting_takes_nothing_over_from_the_state(installation: Installation) -> None:
+    run(small(), installation=installation)
+    (newest, *_) = find_states(installation.runs_dir / "small")
+    assert newest.manifest.evaluations
+    assert newest.manifest.pending
+    plan = plan_of(installation, overwrite=True)
+    assert (plan.generation, plan.state_folder, plan.manifest.step) == (1, None, 0)
+    assert (plan.manifest.evaluations, plan.manifest.pending) == ((), ())
+
+
+def test_a_process_killed_right_after_it_began_a_generation_is_continued_from_the_same_state(
+    installation: Installation,
+) -> None:
+    run(small(), installation=installation)
+    shutil.rmtree(state_folder(installation) / "generation-0" / "step-000003")
+    claim_and_die(installation, overwrite=False, num_steps=4)
+    plan = plan_of(installation, num_steps=4)
+    assert (plan.generation, plan.begins_generation, plan.manifest.step) == (1, False, 2)
+    assert plan.state_folder == state_folder(installation) / "generation-0" / "step-000002"
+
+
+def test_an_evaluation_of_a_policy_that_is_lost_is_not_kept(installation: Installation) -> None:
+    stop = threading.Event()
+
+    def stop_after_baseline(line: str) -> None:
+        if line.startswith("baseline:"):
+            stop.set()
+
+    with watching(stop_after_baseline), pytest.raises(StopRequestedError):
+        run(small(), installation=installation, stop=stop)
+    assert not plan_of(installation).begins_generation
+    shutil.rmtree(state_folder(installation))
+    plan = plan_of(installation)
+    assert (plan.generation, plan.begins_generation, plan.state_folder) == (1, True, None)
+
+
+def test_offsets_of_another_log_are_forgotten(installation: Installation) -> None:
+    run(small(num_steps=1), installation=installation)
+    for path in state_folder(installation).rglob("manifest.json"):
+        manifest = json.loads(path.read_text())
+        beyond = dict.fromkeys(manifest["since"], 1_000_000)
+        elsewhere = {"log_id": "elsewhere", "since": beyond, "log_start": beyond}
+        path.write_text(json.dumps(manifest | elsewhere))
+    manifest = plan_of(installation, num_steps=2).manifest
+    assert (manifest.log_start, manifest.since) == ({}, {})
+    assert manifest.log_id != "elsewhere"
+    assert run(small(num_steps=2), installation=installation).steps == 2
+
+
+def test_events_that_the_state_has_and_the_log_too_are_not_emitted_again(
+    installation: Installation, read_log: ReadLog
+) -> None:
+    run(small(num_steps=1), installation=installation)
+    run(small(num_steps=2), installation=installation)
+    types = [event["type"] for event in read_log()]
+    assert types.count("cua.step.finished") == 2
+    assert types.count("cua.checkpoint.saved") == 3
 
 
 def test_states_saved_by_the_first_release_are_continued(
