@@ -20,6 +20,7 @@ from producer.durable import sync_folder, write_durably
 from producer.log.writer import TopicPartition
 from schemas.base import Payload
 from schemas.catalogue import BY_TYPE
+from schemas.upcasting import upcast
 
 FORMAT = 1
 NUM_KEPT = 2
@@ -86,8 +87,9 @@ def pending_to_json(payload: Payload) -> dict[str, JsonValue]:
 
 
 def pending_from_json(pending: Mapping[str, Any]) -> Payload:
-    """The inverse of `pending_to_json`."""
-    return BY_TYPE[pending["type"], int(pending["version"])].model_validate(pending["data"])
+    """The inverse of `pending_to_json`; also reads what an older release saved."""
+    version, data = upcast(pending["type"], int(pending["version"]), pending["data"])
+    return BY_TYPE[pending["type"], version].model_validate(data, extra="ignore")
 
 
 def begin_state(run: Path, generation: int, step: int) -> Path:
