@@ -8,6 +8,7 @@ ends the stream. A training needs no marker: the same command continues it.
 """
 
 import json
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from producer.errors import LogBrokenError
 from producer.log.writer import TopicPartition
 from producer.resume.resume_state import bounds_from_json, bounds_to_json
 from schemas.catalogue import stream_owner
+
+logger = logging.getLogger(__name__)
 
 SUFFIX = ".open"
 
@@ -81,9 +84,22 @@ def markers_of_dead_processes(folder: Path, log_id: str) -> Iterator[OpenStreamM
                 # Removed by its owner between our listing and our lock.
                 path.with_suffix(".lock").unlink(missing_ok=True)
                 continue
-            content = json.loads(path.read_text(encoding="utf-8"))
-            # Offsets of another log mean nothing in this one.
-            since = bounds_from_json(content["since"]) if content["log_id"] == log_id else {}
-            yield OpenStreamMarker(content["subject"], since, path)
+            marker = _read(path, log_id)
+            if marker is not None:
+                yield marker
         finally:
             lock.release()
+
+
+def _read(path: Path, log_id: str) -> OpenStreamMarker | None:
+    """The marker; None, with a warning, for a file that is none."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        subject = content["subject"]
+        stream_owner(subject)
+        # Offsets of another log mean nothing in this one.
+        since = bounds_from_json(content["since"]) if content["log_id"] == log_id else {}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        logger.warning("ignoring %s, which is no marker of an open stream (%s)", path, error)
+        return None
+    return OpenStreamMarker(subject, since, path)

@@ -21,7 +21,7 @@ def training_lock(folder: Path, name: str) -> Iterator[None]:
     try:
         lock.acquire(blocking=False)
     except Timeout:
-        holder = path.read_text(encoding="utf-8").strip() or "another process"
+        holder = _holder(path)
         message = (
             f"training {name!r} is being trained on this host by {holder}; stop that process"
             " first, or choose another --training-name"
@@ -33,3 +33,12 @@ def training_lock(folder: Path, name: str) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def _holder(path: Path) -> str:
+    """Who holds the lock, for a person."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return f"process {int(content['pid'])}"
+    except (ValueError, KeyError, TypeError):
+        return "another process"

@@ -96,6 +96,30 @@ def test_on_sigterm_the_tables_get_everything_that_the_log_has(installation: Ins
     assert projected(addresses["database"]) == owners
 
 
+def test_embedded_tables_of_an_older_version_are_rebuilt_from_the_log(
+    installation: Installation,
+) -> None:
+    with up() as (process, addresses):
+        owners = emit_environments(installation, 3)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(DEADLINE_S) == 0
+    with (
+        contextlib.closing(psycopg2.connect(addresses["database"])) as connection,
+        connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute("UPDATE cua.projection SET version = 0")
+        cursor.execute("DELETE FROM cua.environment")
+    with up() as (process, addresses):
+        owners |= emit_environments(installation, 1)
+        deadline = time.monotonic() + DEADLINE_S
+        while projected(addresses["database"]) != owners:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(DEADLINE_S) == 0
+
+
 def test_an_embedded_database_that_is_stopped_beside_it_comes_back(
     installation: Installation,
 ) -> None:

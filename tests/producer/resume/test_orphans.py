@@ -13,6 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from producer.config import read_config, recipe
 from producer.emit import Emitter
 from producer.resume.open_stream_markers import mark_open
@@ -74,6 +76,28 @@ def test_the_stream_of_a_living_owner_is_left_and_that_of_a_killed_one_ended_onc
         ("cua.training.cancelled", 2, 1),
     ]
     assert list(installation.open_dir.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"\xff\xfe",
+        b"[1]",
+        b"{}",
+        b'{"subject": 7, "since": {}}',
+        b'{"subject": "rollout/x", "log_id": "a", "since": {}}',
+    ],
+)
+def test_a_file_that_is_no_marker_is_passed_over_with_a_warning(
+    installation: Installation, caplog: pytest.LogCaptureFixture, content: bytes
+) -> None:
+    installation.open_dir.mkdir(parents=True)
+    (installation.open_dir / "stray.open").write_bytes(content)
+    with Emitter.open(installation) as emitter:
+        assert end_abandoned(installation, emitter, utc_now) == 0
+    assert "stray.open" in caplog.text
 
 
 def test_an_owner_that_ends_in_order_leaves_no_mark(installation: Installation) -> None:
