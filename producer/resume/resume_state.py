@@ -106,6 +106,12 @@ def commit_state(folder: Path, manifest: Manifest) -> None:
     sync_folder(folder.parent)
 
 
+def update_manifest(run: Path, manifest: Manifest) -> None:
+    """Replace the manifest of a committed state, durably."""
+    folder = _folder(run, manifest.generation, manifest.step)
+    write_durably(folder / MANIFEST, json.dumps(asdict(manifest), indent=1))
+
+
 def drop_old_states(run: Path, generation: int, step: int) -> None:
     """Keep the `NUM_KEPT` newest states of this generation."""
     for number in range(step - NUM_KEPT, -1, -1):

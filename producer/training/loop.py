@@ -81,9 +81,7 @@ class TrainingLoop:
             tracker.units.extend(units)
             if step <= self.manifest.step:
                 for unit in units:
-                    unit.finished_rollouts = unit.num_rollouts
-                    unit.finished_turns = unit.num_rollouts * max_turns
-                    unit.is_trained = True
+                    unit.finish()
         return baseline, steps, evaluations
 
     def _evaluate_step(self, step: int, unit: Unit) -> None:
@@ -93,10 +91,13 @@ class TrainingLoop:
 
     def _evaluate(self, plan: EvaluationPlan, unit: Unit) -> None:
         if any(summary.label == plan.label for summary in self.manifest.evaluations):
+            unit.finish()
             return
         summary = run_evaluation(self.session, plan, self.eval_tasks, unit)
         evaluations = (*self.manifest.evaluations, summary)
         self.manifest = replace(self.manifest, evaluations=evaluations)
+        # Without it the last evaluation would be missing when a complete training is named again.
+        resume_state.update_manifest(self.run_folder, self.manifest)
         logger.info(
             "%s: success %.3f ± %.3f over %d episodes on unseen seeds",
             plan.label,

@@ -27,6 +27,12 @@ class Unit:
     """The step's update is done."""
     highest_percent: float = 0.0
 
+    def finish(self) -> None:
+        """Count it as done by an earlier process, with every rollout at `max_turns`."""
+        self.finished_rollouts = self.num_rollouts
+        self.finished_turns = self.num_rollouts * self.max_turns
+        self.is_trained = True
+
     @property
     def expected_turns(self) -> int:
         """Turns that its rollouts are expected to take in all."""

@@ -1,5 +1,6 @@
 """`run(config)`: one process's work on a training, from its name to its summary."""
 
+import logging
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -41,6 +42,8 @@ from schemas.training import (
     TrainingFailed,
     TrainingStarted,
 )
+
+logger = logging.getLogger(__name__)
 
 
 def utc_now() -> datetime:
@@ -94,6 +97,10 @@ def run(
         if on_open is not None:
             on_open(name, folder)
         if isinstance(opened, AlreadyComplete):
+            logger.info(
+                "training %r is already complete after step %d; a larger --num-steps continues it",
+                *(name, opened.manifest.step),
+            )
             return summarise(opened.manifest, status="completed", seconds=0.0, folder=folder)
         process = _Process(opened, emitter, name, folder, installation, clock, stop)
         manifest = process.run(heartbeat_s)

@@ -4,6 +4,7 @@ import fcntl
 import shutil
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,10 +59,13 @@ def test_an_undisturbed_run_leaves_every_stream_whole_and_every_entity_at_its_en
 def test_a_complete_training_is_left_alone_and_goes_on_when_more_steps_are_asked_for(
     installation: Installation, read_log: ReadLog
 ) -> None:
-    run(small(), installation=installation)
+    first = run(small(), installation=installation)
     before = read_log()
     again = run(small(), installation=installation)
     assert (again.status, again.steps) == ("completed", 3)
+    assert replace(again, seconds=first.seconds) == first
+    skipped = run(small(behavior_if_log_dir_exists="skip"), installation=installation)
+    assert replace(skipped, seconds=first.seconds, status="completed") == first
     assert read_log() == before
     more = run(small(num_steps=4), installation=installation)
     assert more.steps == 4
