@@ -95,8 +95,10 @@ def _existing(training_name: str, installation: Installation) -> str:
         message = f"--training-name: {error}"
         raise UsageError(message) from None
     runs = installation.runs_dir
-    if not (runs / name).is_dir():
+    # A link to a --log-path that is missing now is reported as such later.
+    if not (runs / name).is_dir() and not (runs / name).is_symlink():
         known = [one.name for one in runs.iterdir()] if runs.is_dir() else []
-        message = f"there is no training {name!r} in {runs}.{did_you_mean(name, known)}"
+        hint = did_you_mean(name, known) or " Evaluate it on the host that trains it"
+        message = f"there is no training {name!r} in {runs}.{hint}"
         raise NotFoundError(message)
     return name

@@ -7,6 +7,7 @@ import click
 
 from producer.config import RunConfig
 from producer.resume import resume_state
+from producer.resume.run_folder import find_run_folder
 from schemas.installation import Installation
 
 ANSWERS: dict[str, Literal["resume", "overwrite", "skip"]] = {
@@ -21,7 +22,7 @@ def resolve_existing(config: RunConfig, installation: Installation) -> RunConfig
     name = config.training_name
     if config.behavior_if_log_dir_exists != "ask" or name is None:
         return config
-    folder = config.log_path or installation.runs_dir / name
+    folder = find_run_folder(installation, name, config.log_path)
     states = resume_state.find_states(folder)
     if not states or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return config.resolved("resume")

@@ -12,7 +12,7 @@ from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Self
 
 from producer.blobs import FolderBlobs, RemoteBlobs, local_folder
-from producer.errors import UnreachableError
+from producer.errors import StopRequestedError, UnreachableError
 from producer.log.blob_uploads import BlobUploads, NoLog
 from producer.log.local import LocalLog
 from producer.log.shipper import KEEP, Shipper
@@ -92,10 +92,11 @@ class EventLog:
         topics = [self.topic_prefix + name for name in TOPIC_NAMES]
         return KafkaLog(self._installation, topics)
 
-    def connect(self, timeout_s: float = 0.0) -> LogWriter:
+    def connect(self, timeout_s: float = 0.0, stop: threading.Event | None = None) -> LogWriter:
         """The log that others read, for reading streams back.
 
         Tries at least once and for up to `timeout_s`, then raises UnreachableError.
+        StopRequestedError once `stop` is set while it waits.
         """
         if not self._has_kafka:
             return self.local
@@ -111,7 +112,10 @@ class EventLog:
                     logger.warning("%s Waiting up to %.0f s for it.", error, timeout_s)
                     has_warned = True
             # Without the lock: `close` and callers with a shorter timeout must not wait for this.
-            time.sleep(RETRY_S)
+            if stop is None:
+                time.sleep(RETRY_S)
+            elif stop.wait(RETRY_S):
+                raise StopRequestedError
 
     def _connect_once(self) -> "KafkaLog":
         with self._lock:
@@ -124,9 +128,9 @@ class EventLog:
                 self._kafka = kafka
             return self._kafka
 
-    def log_id(self, timeout_s: float = 0.0) -> str:
-        """Identity of the log that others read. UnreachableError."""
-        return self.connect(timeout_s).log_id
+    def log_id(self, timeout_s: float = 0.0, stop: threading.Event | None = None) -> str:
+        """Identity of the log that others read. UnreachableError, StopRequestedError."""
+        return self.connect(timeout_s, stop).log_id
 
     def ends(self) -> dict[TopicPartition, int]:
         """Offset after the last record of every partition, now. UnreachableError."""

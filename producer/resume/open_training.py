@@ -5,6 +5,7 @@ been read back from the log.
 """
 
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -96,13 +97,15 @@ def open_training(
     clock: Callable[[], datetime],
     overwrite: bool = False,
     takeover: bool = False,
+    stop: threading.Event | None = None,
 ) -> OpenedTraining | AlreadyComplete:
     """Begin the training or continue it.
 
     UsageError for settings other than the recorded ones, CuaTrainError when another process trains
-    it, UnreachableError when the log is away for `LOG_TIMEOUT_S`.
+    it, UnreachableError when the log is away for `LOG_TIMEOUT_S`, StopRequestedError when `stop` is
+    set meanwhile.
     """
-    recorded = read_recorded_training(emitter, run_name, run_folder)
+    recorded = read_recorded_training(emitter, run_name, run_folder, stop)
     if recorded.stream.exists and not takeover:
         refuse_living_writer(recorded, emitter.source, clock())
     plan = plan_training(recorded, asked, run_folder, overwrite=overwrite)
@@ -117,10 +120,12 @@ def open_training(
     return OpenedTraining(plan, stream, recorded.history, monitor)
 
 
-def read_recorded_training(emitter: Emitter, run_name: str, run_folder: Path) -> RecordedTraining:
+def read_recorded_training(
+    emitter: Emitter, run_name: str, run_folder: Path, stop: threading.Event | None = None
+) -> RecordedTraining:
     """The training as recorded: its own stream whole, other streams since the newest state."""
     log = emitter.log
-    log_id = log.log_id(LOG_TIMEOUT_S)
+    log_id = log.log_id(LOG_TIMEOUT_S, stop)
     # Records that dead processes left in the spool belong to the history that is read now.
     log.wait_shipped(LOG_TIMEOUT_S)
     states = [_for_log(state, log_id) for state in resume_state.find_states(run_folder)]

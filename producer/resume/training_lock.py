@@ -14,7 +14,10 @@ from producer.errors import CuaTrainError
 
 @contextmanager
 def training_lock(folder: Path, name: str) -> Iterator[None]:
-    """Hold the training's lock. CuaTrainError names the process that holds it."""
+    """Hold the training's lock. CuaTrainError names the process that holds it.
+
+    A folder in which nothing but the lock was made is removed again.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "lock"
     lock = FileLock(path)
@@ -32,6 +35,11 @@ def training_lock(folder: Path, name: str) -> Iterator[None]:
         path.write_text(holder, encoding="utf-8")
         yield
     finally:
+        # A run that was refused leaves nothing. Unlinked before the release: whoever has opened
+        # the file meanwhile sees that it has no name any more and opens a new one.
+        if [one.name for one in folder.iterdir()] == [path.name]:
+            path.unlink()
+            folder.rmdir()
         lock.release()
 
 
@@ -40,5 +48,5 @@ def _holder(path: Path) -> str:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         return f"process {int(content['pid'])}"
-    except (ValueError, KeyError, TypeError):
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
         return "another process"

@@ -20,6 +20,7 @@ from producer.resume import resume_state
 from producer.resume.open_stream_markers import mark_open
 from producer.resume.orphans import end_abandoned
 from producer.resume.resume_state import EvaluationSummary, Manifest
+from producer.resume.run_folder import find_run_folder
 from producer.resume.training_history import TrainingHistory
 from producer.tasks.sources import load_tasks
 from producer.training.evaluation import EvaluationPlan, run_evaluation
@@ -79,7 +80,7 @@ def config_of_policy(given: dict[str, Any]) -> RunConfig:
 def _policy_of_training(
     training_name: str, given: dict[str, Any], installation: Installation
 ) -> EvaluatedPolicy:
-    run_folder = installation.runs_dir / training_name
+    run_folder = find_run_folder(installation, training_name)
     states = resume_state.find_states(run_folder)
     if not states:
         message = (

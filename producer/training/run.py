@@ -20,6 +20,7 @@ from producer.resume import resume_state
 from producer.resume.open_training import AlreadyComplete, OpenedTraining, open_training
 from producer.resume.orphans import end_abandoned
 from producer.resume.resume_state import Manifest
+from producer.resume.run_folder import check_not_elsewhere, find_run_folder, link_run_folder
 from producer.resume.training_lock import training_lock
 from producer.rollouts.engine import EnvironmentFactory
 from producer.task import Task
@@ -72,7 +73,7 @@ def run(
     installation = installation or read_installation(os.environ)
     name = config.training_name or new_training_name(config.model_name, clock())
     config = config.named(name)
-    folder = config.log_path or installation.runs_dir / name
+    folder = find_run_folder(installation, name, config.log_path)
     behavior = config.behavior_if_log_dir_exists
     states = resume_state.find_states(folder)
     if states and behavior == "raise":
@@ -83,6 +84,8 @@ def run(
         raise UsageError(message)
     if states and behavior == "skip":
         return summarise(states[0].manifest, status="skipped", seconds=0.0, folder=folder)
+    if behavior != "overwrite":
+        check_not_elsewhere(installation, name, folder)
     begun_s = monotonic()
     with training_lock(folder, name), Emitter.open(installation, clock=clock) as emitter:
         opened = open_training(
@@ -93,7 +96,9 @@ def run(
             clock=clock,
             overwrite=behavior == "overwrite",
             takeover=takeover,
+            stop=stop,
         )
+        link_run_folder(installation, name, folder)
         if on_open is not None:
             on_open(name, folder)
         if isinstance(opened, AlreadyComplete):

@@ -12,12 +12,13 @@ import pytest
 
 from producer.emit import Emitter
 from producer.emit.ownership import ClaimLostError, claim
-from producer.errors import CuaTrainError, StopRequestedError, UsageError
+from producer.errors import CuaTrainError, NotFoundError, StopRequestedError, UsageError
 from producer.resume.open_training import open_training
+from producer.training.manual_evaluation import evaluate
 from producer.training.run import run, utc_now
 from schemas.catalogue import stream
 from schemas.ids import training_id
-from schemas.installation import Installation
+from schemas.installation import Installation, read_installation
 from schemas.training import TrainingCreated, TrainingResumed
 from tests.support.invariants import violations
 from tests.support.small_run import small, watching
@@ -304,3 +305,44 @@ def test_a_process_whose_training_was_taken_over_stops_and_says_who_has_it(
         run(small(num_steps=200), installation=installation, heartbeat_s=0.05)
     assert "training.resumed" in types(read_log())
     assert "training.cancelled" not in types(read_log())
+
+
+def test_a_training_in_a_folder_of_the_users_is_found_by_its_name_alone(
+    installation: Installation, tmp_path: Path
+) -> None:
+    folder = tmp_path / "elsewhere"
+    first = run(small(num_steps=1, log_path=folder), installation=installation)
+    assert run(small(num_steps=1), installation=installation).log_path == first.log_path
+    more = run(small(num_steps=2), installation=installation)
+    assert (more.steps, more.generation, more.log_path) == (2, 0, str(folder))
+    evaluated = evaluate({"eval_episodes": 2}, training_name="small", installation=installation)
+    assert evaluated.episodes == 2
+
+
+def test_a_folder_of_another_training_and_an_empty_one_beside_the_known_are_refused(
+    installation: Installation, tmp_path: Path, read_log: ReadLog
+) -> None:
+    folder = tmp_path / "elsewhere"
+    run(small(num_steps=1, log_path=folder), installation=installation)
+    before = read_log()
+    with pytest.raises(UsageError, match="elsewhere holds training 'small', not 'other'"):
+        run(small(training_name="other", log_path=folder), installation=installation)
+    with pytest.raises(UsageError, match=r"training 'small' is in .*elsewhere; omit --log-path"):
+        run(small(num_steps=2, log_path=tmp_path / "new"), installation=installation)
+    assert not (tmp_path / "new").exists()
+    folder.rename(tmp_path / "moved")
+    with pytest.raises(NotFoundError, match="elsewhere, does not exist; mount or restore it"):
+        run(small(num_steps=2), installation=installation)
+    assert read_log() == before
+    moved = run(small(num_steps=2, log_path=tmp_path / "moved"), installation=installation)
+    assert (moved.steps, moved.generation) == (2, 0)
+
+
+def test_a_run_that_is_refused_before_its_first_event_leaves_no_folder(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    away = read_installation({"CUA_HOME": str(home), "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1"})
+    stop = threading.Event()
+    stop.set()
+    with pytest.raises(StopRequestedError):  # while it waits for Kafka
+        run(small(), installation=away, stop=stop)
+    assert list(away.runs_dir.iterdir()) == []

@@ -1,0 +1,71 @@
+"""The folder with a training's states and checkpoints: CUA_HOME/runs/NAME, or its --log-path.
+
+A folder elsewhere is linked from runs/NAME, so that the training's name alone finds it again.
+"""
+
+from pathlib import Path
+
+from producer.errors import NotFoundError, UsageError
+from producer.resume.resume_state import find_states
+from schemas.installation import Installation
+
+
+def find_run_folder(installation: Installation, name: str, log_path: Path | None = None) -> Path:
+    """The training's folder, which need not exist yet.
+
+    UsageError when it holds another training, or when `log_path` is empty while the training's
+    states are elsewhere; NotFoundError when runs/NAME links to a folder that is missing.
+    """
+    known = _linked(installation, name)
+    folder = log_path or known
+    if log_path is None and known != _named(installation, name) and not known.is_dir():
+        message = (
+            f"the folder of training {name!r}, {known}, does not exist; mount or restore it, or"
+            " name the folder that replaces it with --log-path"
+        )
+        raise NotFoundError(message)
+    states = find_states(folder)
+    owner = states[0].manifest.training_name if states else name
+    if owner != name:
+        message = (
+            f"{folder} holds training {owner!r}, not {name!r}; choose another --log-path or"
+            " --training-name"
+        )
+        raise UsageError(message)
+    return folder
+
+
+def check_not_elsewhere(installation: Installation, name: str, folder: Path) -> None:
+    """UsageError when `folder` has no state of the training and its known folder has one.
+
+    Training in `folder` would begin again and supersede what the known folder holds.
+    """
+    known = _linked(installation, name)
+    if folder != known and find_states(known) and not find_states(folder):
+        message = (
+            f"--log-path: training {name!r} is in {known}; omit --log-path, or move that folder to"
+            f" {folder} first"
+        )
+        raise UsageError(message)
+
+
+def link_run_folder(installation: Installation, name: str, folder: Path) -> None:
+    """Make the name alone lead to `folder`. A real folder runs/NAME is left as it is."""
+    named = _named(installation, name)
+    if folder in {named, _linked(installation, name)}:
+        return
+    if named.is_symlink():
+        named.unlink()
+    elif named.exists():
+        return
+    named.parent.mkdir(parents=True, exist_ok=True)
+    named.symlink_to(folder, target_is_directory=True)
+
+
+def _named(installation: Installation, name: str) -> Path:
+    return installation.runs_dir / name
+
+
+def _linked(installation: Installation, name: str) -> Path:
+    named = _named(installation, name)
+    return named.readlink() if named.is_symlink() else named
