@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from producer.errors import UsageError
+from producer.errors import UsageError, did_you_mean
 from producer.field_errors import field_problems
 from producer.tasks.preset import PRESET_TASK_IDS
 from producer.training_name import check_training_name
@@ -51,8 +51,12 @@ DEMO_PRESET: dict[str, JsonValue] = {
 }
 """Defaults for the small policy: 1 M parameters need other settings than 30 B."""
 
-PositiveInt = Annotated[int, Field(ge=1)]
-NonNegativeInt = Annotated[int, Field(ge=0)]
+PositiveInt = Annotated[int, Field(ge=1, le=1_000_000)]
+NonNegativeInt = Annotated[int, Field(ge=0, le=1_000_000)]
+"""The tables' integers have 32 bits: a larger number would park the training's stream."""
+BatchPart = Annotated[int, Field(ge=1, le=10_000)]
+"""The product of two of them, the batch size, has a column too."""
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
 NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -89,13 +93,13 @@ class RunConfig(BaseModel):
     eval_tasks: JsonValue = Field(
         None, description="Evaluation tasks: a task source or a list of task sources."
     )
-    seed: NonNegativeInt = Field(
+    seed: Seed = Field(
         0, description="Seed of everything random: device states, sampling, weights."
     )
-    group_size: PositiveInt = Field(
+    group_size: BatchPart = Field(
         4, description="Rollouts per group: attempts at the same task, compared with each other."
     )
-    groups_per_batch: PositiveInt = Field(10, description="Groups per training step.")
+    groups_per_batch: BatchPart = Field(10, description="Groups per training step.")
     num_steps: NonNegativeInt = Field(100, description="Training steps in total.")
     learning_rate: NonNegativeFloat = Field(1e-5, description="Learning rate of Adam.")
     max_tokens: PositiveInt = Field(2048, description="Maximum length of a completion, in tokens.")
@@ -185,7 +189,10 @@ class RunConfig(BaseModel):
             problems.append(
                 f"tasks: {self.model_name!r} has no default tasks; give some, for example"
                 ' {"source_type": "demo_training"}'
+                + did_you_mean(self.model_name, (DEMO_POLICY, ORACLE_POLICY)).replace(" ", ". ", 1)
             )
+        if self.model_name == ORACLE_POLICY and self.load_checkpoint_path is not None:
+            problems.append("load_checkpoint_path: the policy `oracle` has no adapter; omit it")
         if self.box_type == "linux":
             problems.append("box_type: linux is not supported yet; use android")
         if self.min_group_size > self.group_size:

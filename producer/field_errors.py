@@ -1,6 +1,7 @@
 """pydantic's validation errors in plain words, one line for each problem."""
 
 import json
+import textwrap
 from collections.abc import Collection
 
 from pydantic import ValidationError
@@ -29,6 +30,7 @@ BOUNDS = {
 }
 """pydantic's error type -> the key of its bound, and its words."""
 SHOWN_CHARACTERS = 80
+LINE_CHARACTERS = 76
 
 
 def field_problems(error: ValidationError, fields: Collection[str]) -> list[str]:
@@ -36,7 +38,8 @@ def field_problems(error: ValidationError, fields: Collection[str]) -> list[str]
     details = error.errors(include_url=False)
     problems = [line for item in details for line in _problem(item, fields).splitlines()]
     if any(item["type"] == "extra_forbidden" for item in details):
-        problems.append(f"the fields are: {', '.join(fields)}")
+        listed = f"the fields are: {', '.join(fields)}"
+        problems += textwrap.wrap(listed, LINE_CHARACTERS, subsequent_indent="  ")
     return problems
 
 
@@ -47,10 +50,11 @@ def _problem(item: ErrorDetails, fields: Collection[str]) -> str:
     if item["type"] == "value_error" and not field:
         # A rule over several fields names its fields itself.
         return str(item["ctx"]["error"])
-    return f"{field}: {_what_is_wrong(item)}"
+    return f"{field}: {what_is_wrong(item)}"
 
 
-def _what_is_wrong(item: ErrorDetails) -> str:
+def what_is_wrong(item: ErrorDetails) -> str:
+    """What is wrong with one value, without its field: `0 is out of range; ...`."""
     kind, context, value = item["type"], item.get("ctx", {}), _shown(item["input"])
     if kind == "value_error":
         return str(context["error"])
@@ -62,9 +66,13 @@ def _what_is_wrong(item: ErrorDetails) -> str:
         return f"{value} is not one of {choices}" + (f".{meant}" if meant else "")
     if kind in BOUNDS:
         key, words = BOUNDS[kind]
-        return f"{value} is out of range; it must be {words} {context[key]:g}"
+        return f"{value} is out of range; it must be {words} {_number(context[key])}"
     wanted = TYPES.get("int" if kind == "int_from_float" else kind.partition("_")[0])
     return f"{value} is not {wanted}" if wanted else f"{value} is not valid ({kind})"
+
+
+def _number(bound: float) -> str:
+    return f"{bound:,}" if isinstance(bound, int) else f"{bound:g}"
 
 
 def _shown(value: object) -> str:

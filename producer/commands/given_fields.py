@@ -29,6 +29,13 @@ def given_fields(flags: Mapping[str, Any], config_file: Path | None) -> dict[str
     model_name = given.get("model_name")
     if isinstance(model_name, str) and Path(model_name).expanduser().is_dir():
         given["model_name"] = str(_absolute(model_name))
+    elif isinstance(model_name, str) and model_name.startswith(("/", ".", "~")):
+        message = f"model_name: there is no folder {model_name}"
+        raise UsageError(message)
+    adapter = given.get("load_checkpoint_path")
+    if isinstance(adapter, Path) and not adapter.is_dir():
+        message = f"load_checkpoint_path: there is no folder {adapter}"
+        raise UsageError(message)
     for name in JSON_FIELDS & given.keys():
         given[name] = _with_absolute_files(given[name])
     return given
@@ -38,7 +45,7 @@ def read_config_file(path: Path) -> dict[str, Any]:
     """A JSON or TOML file of fields. UsageError."""
     is_toml = path.suffix == ".toml"
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # editors on Windows begin with a mark
         fields = tomllib.loads(text) if is_toml else json.loads(text)
     except OSError as error:
         message = f"--config: {path} cannot be read: {error.strerror}"
@@ -49,6 +56,9 @@ def read_config_file(path: Path) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         hint = "" if path.suffix == ".json" else "; name a TOML file *.toml"
         message = f"--config: {path} is not valid JSON, {_place(error)}{hint}"
+        raise UsageError(message) from None
+    except RecursionError:
+        message = f"--config: {path} is nested too deeply"
         raise UsageError(message) from None
     except tomllib.TOMLDecodeError as error:
         message = f"--config: {path} is not valid TOML: {error}"
@@ -68,6 +78,9 @@ def _parse_json(name: str, text: str) -> JsonValue:
         message = (
             f"{flag}: {shown!r} is not valid JSON, {_place(error)}; for example {flag} '{EXAMPLE}'"
         )
+        raise UsageError(message) from None
+    except RecursionError:
+        message = f"--{name.replace('_', '-')} is nested too deeply"
         raise UsageError(message) from None
     return value
 

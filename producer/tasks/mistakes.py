@@ -8,6 +8,7 @@ from typing import get_args
 from pydantic import BaseModel, ValidationError
 
 from producer.errors import did_you_mean
+from producer.field_errors import what_is_wrong
 
 MAX_VALUE_LENGTH = 80
 """Characters of a wrong value that a message repeats."""
@@ -16,7 +17,7 @@ UNION_TAGS = ("str", "int", "bool")
 
 
 def explain_mistake(error: ValidationError, schema: type[BaseModel]) -> str:  # noqa: PLR0911  # one per kind
-    """The first mistake, led by the path of its field: `.limit: should be ..., not 0`."""
+    """The first mistake, led by the path of its field: `.limit: 0 is out of range`."""
     first = error.errors()[0]
     location, value = tuple(part for part in first["loc"] if part not in UNION_TAGS), first["input"]
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
@@ -34,14 +35,15 @@ def explain_mistake(error: ValidationError, schema: type[BaseModel]) -> str:  # 
             hint = did_you_mean(str(value), choices)
             return f"{path}: unknown value {_shorten(value)}.{hint} Use one of {', '.join(choices)}"
         case "missing":
-            return f"{path}: required"
+            field = _schema_at(schema, location[:-1]).model_fields[str(location[-1])]
+            choices = [str(choice) for choice in get_args(field.annotation)]
+            return f"{path}: required" + (f"; use one of {', '.join(choices)}" if choices else "")
         case "too_short" | "string_too_short":
             return f"{path}: must not be empty"
         case "json_invalid":
             return ": contains text that is not valid Unicode"
         case _:
-            reason = first["msg"].removeprefix("Input ").partition(",")[0]
-            return f"{path}: {reason[0].lower()}{reason[1:]}, not {_shorten(value)}"
+            return f"{path}: {what_is_wrong(first)}"
 
 
 def _shorten(value: object) -> str:

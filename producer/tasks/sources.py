@@ -74,7 +74,7 @@ class CustomTask(BaseModel):
     """For filters; None: unrated."""
     category: str | None = None
     """For filters; None: none."""
-    max_steps: int = Field(DEFAULT_MAX_STEPS, ge=1)
+    max_steps: int = Field(DEFAULT_MAX_STEPS, ge=1, le=1_000_000)
     """Turns the agent may take."""
     validation_query: str | None = None
     """Device query (`wifi_enabled`, `setting_global/wifi_on`); None: it cannot be judged."""

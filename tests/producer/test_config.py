@@ -63,6 +63,14 @@ def test_what_is_unknown_or_impossible_is_a_usage_error_that_names_the_field(
         ({"group_size": 1.5}, "group_size: 1.5 is not an integer"),
         ({"group_size": 0}, "group_size: 0 is out of range; it must be at least 1"),
         ({"oracle_noise": 2}, "oracle_noise: 2 is out of range; it must be at most 1"),
+        ({"num_steps": 10**20}, "is out of range; it must be at most 1,000,000"),
+        ({"seed": 2**63}, "is out of range; it must be less than 9,223,372,036,854,775,808"),
+        ({"model_name": "orcale"}, "has no default tasks; give some, "),
+        ({"model_name": "orcale"}, "}. Did you mean 'oracle'?"),
+        (
+            {"model_name": "oracle", "load_checkpoint_path": "x"},
+            "load_checkpoint_path: the policy `oracle` has no adapter; omit it",
+        ),
         ({"max_turn_time_seconds": 0}, "max_turn_time_seconds: 0 is out of range; it must be more"),
         ({"learning_rate": [1]}, "learning_rate: [1] is not a number"),
         ({"learning_rate": "inf"}, "learning_rate: "),
@@ -90,6 +98,8 @@ def test_an_unknown_field_brings_the_nearest_and_all_others() -> None:
     assert first == "the configuration is not valid:"
     assert lines[0] == "  grup_size: there is no such field. Did you mean 'group_size'?"
     assert lines[1].startswith("  the fields are: training_name, model_name, ")
+    assert lines[-1].endswith(" behavior_if_log_dir_exists")
+    assert max(map(len, lines)) <= 80
 
 
 def test_several_problems_are_listed_one_per_line() -> None:

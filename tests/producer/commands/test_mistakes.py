@@ -132,6 +132,7 @@ def test_a_check_leaves_nothing_behind(tmp_path: Path) -> None:
         ("a.txt", "seed = 1", r"is not valid JSON, .*; name a TOML file \*\.toml"),
         ("a.json", "[1]", "must hold an object of fields"),
         ("a.json", b"\xff\xfe", "is not a text file in UTF-8"),
+        ("a.json", "[" * 100_000, "is nested too deeply"),
     ],
 )
 def test_a_config_file_that_cannot_be_read_is_named_with_the_place(
@@ -156,6 +157,18 @@ def test_tasks_that_are_no_json_get_an_example() -> None:
         "--tasks: 'demo_training' is not valid JSON, line 1 column 1: expecting value;"
         ' for example --tasks \'{"source_type": "demo_training"}\''
     )
+
+
+def test_a_config_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(b"\xef\xbb\xbf" + b'{"seed": 1}')
+    assert read_config_file(path) == {"seed": 1}
+
+
+@pytest.mark.parametrize("name", ["model_name", "load_checkpoint_path"])
+def test_a_folder_that_does_not_exist_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match=f"{name}: there is no folder .*missing"):
+        given_fields({name: str(tmp_path / "missing")}, None)
 
 
 def test_flags_win_over_the_file_and_paths_become_absolute(

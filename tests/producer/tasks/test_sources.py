@@ -97,7 +97,7 @@ def test_a_file_holds_tasks_as_a_custom_source_does(tmp_path: Path, text: str) -
         ),
         (
             {"source_type": "demo_all", "limit": 0},
-            r"tasks\.limit: should be greater than or equal to 1, not 0",
+            r"tasks\.limit: 0 is out of range; it must be at least 1",
         ),
         ({"source_type": "demo_all", "difficulty": "tricky"}, r"tasks\.difficulty"),
         (
@@ -106,6 +106,14 @@ def test_a_file_holds_tasks_as_a_custom_source_does(tmp_path: Path, text: str) -
         ),
         ({"source_type": "demo_all", "task_ids": ["x"]}, r"tasks\.task_ids: only for .*'ids'"),
         ({"source_type": "ids"}, r"tasks\.task_ids: required by source_type 'ids'"),
+        ({}, r"tasks\.source_type: required; use one of demo_training, .*custom"),
+        ({"source_type": "ids", "task_ids": "x"}, r"tasks\.task_ids: \"x\" is not a list"),
+        ({"source_type": "demo_all", "seed": "x"}, r"tasks\.seed: \"x\" is not an integer"),
+        (
+            {"source_type": "custom", "custom_tasks": [{**QUIET, "max_steps": 10**12}]},
+            r"max_steps: 1000000000000 is out of range; it must be at most 1,000,000",
+        ),
+        ({"source_type": "custom", "custom_tasks": [3]}, r"custom_tasks\[0\]: 3 is not an object"),
         ({"source_type": "ids", "task_ids": ["train_99"]}, r"tasks\.task_ids: .*called 'train_99'"),
         (
             {"source_type": "ids", "task_ids": ["train_02_enable_wfi"]},
