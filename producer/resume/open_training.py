@@ -98,12 +98,13 @@ def open_training(
     overwrite: bool = False,
     takeover: bool = False,
     stop: threading.Event | None = None,
+    before_claim: Callable[[RunConfig], None] = lambda _config: None,
 ) -> OpenedTraining | AlreadyComplete:
     """Begin the training or continue it.
 
     UsageError for settings other than the recorded ones, CuaTrainError when another process trains
     it, UnreachableError when the log is away for `LOG_TIMEOUT_S`, StopRequestedError when `stop` is
-    set meanwhile.
+    set meanwhile. What `before_claim` raises for the configuration leaves nothing in the log.
     """
     recorded = read_recorded_training(emitter, run_name, run_folder, stop)
     if recorded.stream.exists and not takeover:
@@ -111,6 +112,7 @@ def open_training(
     plan = plan_training(recorded, asked, run_folder, overwrite=overwrite)
     if isinstance(plan, AlreadyComplete):
         return plan
+    before_claim(plan.config)
     since = resume_state.bounds_from_json(plan.manifest.log_start)
     stream, monitor = claim(emitter, plan.first, recorded.stream, since)
     if isinstance(plan.first, TrainingCreated):

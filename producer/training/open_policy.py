@@ -3,6 +3,7 @@
 The only place that decides which policy runs. It imports torch only if the policy needs it.
 """
 
+from importlib.util import find_spec
 from pathlib import Path
 
 from producer.config import DEMO_POLICY, ORACLE_POLICY, RunConfig
@@ -18,7 +19,7 @@ from producer.rollouts.plan import RolloutPlan
 
 
 def open_policy(
-    config: RunConfig, policies_dir: Path, on_progress: OnProgress
+    config: RunConfig, policies_dir: Path, on_progress: OnProgress = lambda *_: None
 ) -> tuple[Learner, EnvironmentFactory]:
     """The learner and the factory of its environments.
 
@@ -27,14 +28,9 @@ def open_policy(
     """
     if config.model_name == ORACLE_POLICY:
         return _open_oracle(config)
-    try:
-        import torch
-    except ImportError:
-        message = (
-            f"policy {config.model_name!r} needs torch; install cua-train[train], or use"
-            f" --model-name {ORACLE_POLICY}"
-        )
-        raise UsageError(message) from None
+    require_torch(config.model_name)
+    import torch
+
     from producer.policy.torch_policy.open import open_in_process
 
     name = config.model_name
@@ -56,6 +52,16 @@ def open_policy(
         adapter=config.load_checkpoint_path,
     )
     return learner, lambda _plan: _ablated(config, AndroidSim())
+
+
+def require_torch(model_name: str) -> None:
+    """UsageError if the policy needs torch and it is not installed."""
+    if model_name != ORACLE_POLICY and find_spec("torch") is None:
+        message = (
+            f"policy {model_name!r} needs torch; install cua-train[train], or use"
+            f" --model-name {ORACLE_POLICY}"
+        )
+        raise UsageError(message)
 
 
 def _open_oracle(config: RunConfig) -> tuple[Learner, EnvironmentFactory]:

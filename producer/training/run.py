@@ -8,9 +8,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
+from typing import NamedTuple
 
 from producer.blobs import open_blobs
-from producer.config import RunConfig
+from producer.config import DEMO_POLICY, RunConfig
 from producer.demo_policy.warm_up_training import WarmUpTraining
 from producer.emit import Emitter
 from producer.emit.ownership import ClaimLostError
@@ -27,7 +28,7 @@ from producer.task import Task
 from producer.tasks.sources import load_tasks
 from producer.training.heartbeat import HEARTBEAT_S, heartbeat
 from producer.training.loop import TrainingLoop, save_checkpoint
-from producer.training.open_policy import open_policy
+from producer.training.open_policy import open_policy, require_torch
 from producer.training.progress import ProgressTracker
 from producer.training.progress_events import ProgressEvents
 from producer.training.session import Session
@@ -87,6 +88,7 @@ def run(
     if behavior != "overwrite":
         check_not_elsewhere(installation, name, folder)
     begun_s = monotonic()
+    loaded: list[_Loaded] = []
     with training_lock(folder, name), Emitter.open(installation, clock=clock) as emitter:
         opened = open_training(
             emitter,
@@ -97,6 +99,7 @@ def run(
             overwrite=behavior == "overwrite",
             takeover=takeover,
             stop=stop,
+            before_claim=lambda config: loaded.append(_load(config, installation)),
         )
         link_run_folder(installation, name, folder)
         if on_open is not None:
@@ -107,9 +110,30 @@ def run(
                 *(name, opened.manifest.step),
             )
             return summarise(opened.manifest, status="completed", seconds=0.0, folder=folder)
-        process = _Process(opened, emitter, name, folder, installation, clock, stop)
+        process = _Process(opened, loaded[0], emitter, name, folder, installation, clock, stop)
         manifest = process.run(heartbeat_s)
     return summarise(manifest, status="completed", seconds=monotonic() - begun_s, folder=folder)
+
+
+class _Loaded(NamedTuple):
+    """What a configuration names, loaded before anything is emitted: a mistake leaves nothing."""
+
+    tasks: list[Task]
+    eval_tasks: list[Task]
+    policy: tuple[Learner, EnvironmentFactory] | None
+    """None: the demo policy, whose warm-up is recorded and so follows the claim."""
+
+
+def _load(config: RunConfig, installation: Installation) -> _Loaded:
+    tasks = _judged(load_tasks(config.tasks), "tasks")
+    eval_tasks = tasks
+    if config.eval_tasks is not None:
+        eval_tasks = _judged(load_tasks(config.eval_tasks), "eval_tasks")
+    require_torch(config.model_name)
+    policy = None
+    if config.model_name != DEMO_POLICY:
+        policy = open_policy(config, installation.policies_dir)
+    return _Loaded(tasks, eval_tasks, policy)
 
 
 class _Process:
@@ -118,6 +142,7 @@ class _Process:
     def __init__(
         self,
         opened: OpenedTraining,
+        loaded: _Loaded,
         emitter: Emitter,
         name: str,
         folder: Path,
@@ -126,6 +151,7 @@ class _Process:
         stop: threading.Event | None,
     ) -> None:
         self._opened = opened
+        self._loaded = loaded
         self._emitter = emitter
         self._name = name
         self._folder = folder
@@ -177,11 +203,9 @@ class _Process:
     def _prepare(self) -> TrainingLoop:
         plan, stream = self._opened.plan, self._opened.stream
         config = plan.config
-        tasks = _judged(load_tasks(config.tasks), "tasks")
-        eval_tasks = tasks
-        if config.eval_tasks is not None:
-            eval_tasks = _judged(load_tasks(config.eval_tasks), "eval_tasks")
-        learner, make_environment = self._open_policy(config)
+        tasks, eval_tasks, policy = self._loaded
+        end_abandoned(self._installation, self._emitter, self._clock)
+        learner, make_environment = policy or self._open_demo_policy(config)
         if plan.state_folder is not None:
             learner.load_state(plan.state_folder)
         stated = state_tasks(stream, tasks)
@@ -207,8 +231,7 @@ class _Process:
         )
         return TrainingLoop(session, self._folder, stated, stated_eval, manifest)
 
-    def _open_policy(self, config: RunConfig) -> tuple[Learner, EnvironmentFactory]:
-        end_abandoned(self._installation, self._emitter, self._clock)
+    def _open_demo_policy(self, config: RunConfig) -> tuple[Learner, EnvironmentFactory]:
         with WarmUpTraining(
             self._emitter, self._clock, config, self._installation.open_dir, self._stop
         ) as warm_up:

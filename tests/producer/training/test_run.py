@@ -1,6 +1,7 @@
 """A training from its name to its summary, and everything that can happen in between."""
 
 import fcntl
+import json
 import shutil
 import threading
 from collections.abc import Callable
@@ -346,3 +347,22 @@ def test_a_run_that_is_refused_before_its_first_event_leaves_no_folder(tmp_path:
     with pytest.raises(StopRequestedError):  # while it waits for Kafka
         run(small(), installation=away, stop=stop)
     assert list(away.runs_dir.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"model_name": "{empty}"},
+        {"tasks": {"source_type": "file", "file_path": "{empty}/none.json"}},
+        {"eval_tasks": {"source_type": "ids", "task_ids": ["no_such_task"]}},
+    ],
+)
+def test_a_policy_or_task_that_does_not_exist_leaves_no_training(
+    installation: Installation, tmp_path: Path, read_log: ReadLog, changes: dict[str, Any]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    given = json.loads(json.dumps(changes).replace("{empty}", str(tmp_path / "empty")))
+    with pytest.raises((UsageError, NotFoundError)):
+        run(small(**given), installation=installation)
+    assert read_log() == []
+    assert list(installation.runs_dir.iterdir()) == []
