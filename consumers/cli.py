@@ -6,15 +6,17 @@ that --help stays quick.
 
 import logging
 import os
+import re
 import sys
 from importlib import import_module
-from typing import Any
+from pathlib import Path
+from typing import Any, NoReturn
 
 import rich_click as click
 from click.exceptions import NoSuchCommand
 
 from consumers.diagnostics import configure_logging
-from consumers.errors import CuaProjectError
+from consumers.errors import OUT_OF_SPACE, CuaProjectError
 
 logger = logging.getLogger(__name__)
 
@@ -73,6 +75,9 @@ def _set_logging(ctx: click.Context, option: click.Parameter, value: Any) -> Non
     # One dict for the group and the command: `-v tail` and `tail -v` are the same.
     chosen: dict[str, Any] = ctx.meta.setdefault(f"{__name__}.logging", {})
     chosen[str(option.name)] = value
+    if chosen.get("verbose") and chosen.get("quiet"):
+        message = "--verbose and --quiet exclude each other"
+        raise click.UsageError(message, ctx)
     configure_logging(**chosen)
 
 
@@ -84,15 +89,16 @@ def _logging_options() -> list[click.Option]:
     }
     return [
         click.Option(
-            ["-v", "--verbose"], is_flag=True, help="Print debugging details too.", **shared
+            ["-v", "--verbose"], is_flag=True, help="Log details, and other libraries.", **shared
         ),
         click.Option(
-            ["-q", "--quiet"], is_flag=True, help="Print warnings and errors only.", **shared
+            ["-q", "--quiet"], is_flag=True, help="Log warnings and errors only.", **shared
         ),
         click.Option(
             ["--log-format"],
             type=click.Choice(["text", "json"]),
-            help="Plain text, or one JSON object per line: time, level, logger, message.",
+            metavar="text|json",
+            help="Format of log lines; json is one object per line. [default: text]",
             **shared,
         ),
     ]
@@ -136,6 +142,7 @@ def cli() -> None:
 
 def main() -> None:
     """The entry point: runs the command line; errors become a message and an exit code."""
+    open_missing_streams()
     configure_logging()
     try:
         result = cli.main(standalone_mode=False)
@@ -143,26 +150,50 @@ def main() -> None:
         logger.info("interrupted")
         sys.exit(130)
     except click.ClickException as error:
-        logger.error("%s", _usage_message(error))  # noqa: TRY400  # a user's mistake
-        sys.exit(error.exit_code)
+        _fail(usage_message(error), error.exit_code)
     except CuaProjectError as error:
-        logger.error("%s", error)  # noqa: TRY400  # the message is for users
-        sys.exit(error.exit_code)
+        _fail(str(error), error.exit_code)
+    except SystemExit as error:
+        # click and rich exit with 1 when the reader of our output (head, less) has exited.
+        sys.exit(0 if isinstance(error.__context__, BrokenPipeError) else error.code)
     except Exception as error:
         # The process's boundary. What users can cause is a CuaProjectError; this is a bug.
         if os.environ.get("CUA_TRACEBACK"):
             raise
-        logger.error(  # noqa: TRY400  # the traceback is printed on request
-            "internal error (%s: %s); please report it. CUA_TRACEBACK=1 shows the traceback",
-            type(error).__name__,
-            error,
-        )
-        sys.exit(1)
+        _fail(_unexpected(error), 1)
     sys.exit(result if isinstance(result, int) else 0)
 
 
-def _usage_message(error: click.ClickException) -> str:
-    text = error.format_message().rstrip()
+def usage_message(error: click.ClickException) -> str:
+    """The message of click in the style of our own, with the command whose help explains it."""
+    text = error.format_message().strip().removesuffix(".")
+    text = re.sub(r"\(Did you mean (?:one of: )?(.+)\?\)$", r"Did you mean \1?", text)
+    text = text.replace("a valid integer range", "a valid integer")
     text = text[:1].lower() + text[1:]
     context = getattr(error, "ctx", None)
-    return text if context is None else f"{text} (see `{context.command_path} --help`)"
+    if context is None:
+        return text
+    return f"{text}{'' if text.endswith('?') else '.'} See `{context.command_path} --help`"
+
+
+def open_missing_streams() -> None:
+    """Give a process that was started without stdout or stderr a null device in its place."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            # Open until the process ends.
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
+
+
+def _fail(message: str, exit_code: int) -> NoReturn:
+    logger.error("%s", message)
+    sys.exit(exit_code)
+
+
+def _unexpected(error: Exception) -> str:
+    if isinstance(error, OSError) and error.errno in OUT_OF_SPACE:
+        where = f" ({error.filename})" if error.filename else ""
+        return f"the disk is full{where}; free some space, then run the same command again"
+    return (
+        f"internal error: {type(error).__name__}: {error}; please report it. CUA_TRACEBACK=1 shows"
+        " the traceback"
+    )

@@ -11,7 +11,7 @@ from typing import Literal, TextIO
 
 LogFormat = Literal["text", "json"]
 
-LIBRARIES = ("alembic", "asyncio", "fsspec", "sqlalchemy", "urllib3")
+LIBRARIES = ("alembic", "asyncio", "filelock", "fsspec", "sqlalchemy", "urllib3")
 """Loggers that report at WARNING and above."""
 SILENT_LIBRARIES = ("kafka",)
 """kafka-python logs an ERROR, some with a traceback, for every failed connection attempt. Our own
@@ -42,7 +42,7 @@ class _JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         fields = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),

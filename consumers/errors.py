@@ -3,9 +3,13 @@
 Their text names what is wrong first, then what to do.
 """
 
+import difflib
+import errno
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import ClassVar
+
+OUT_OF_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""Error numbers of the operating system for a full disk or quota."""
 
 
 class CuaProjectError(Exception):
@@ -39,6 +43,12 @@ class UnreachableError(CuaProjectError):
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`; did you mean "x"?` for the end of a message; empty when nothing known is similar."""
-    similar = get_close_matches(name, known, n=3, cutoff=0.6)
-    return f"; did you mean {' or '.join(similar)}?" if similar else ""
+    """The sentence ` Did you mean 'x'?` for the closest known name, or an empty string."""
+    by_folded = {one.casefold(): one for one in known}
+    folded = name.casefold()
+    close = difflib.get_close_matches(folded, by_folded, n=1) or [
+        one
+        for one in by_folded
+        if len(folded) > 2 and folded in one  # noqa: PLR2004
+    ]
+    return f" Did you mean {by_folded[close[0]]!r}?" if close else ""

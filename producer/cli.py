@@ -5,11 +5,14 @@ Commands are imported when they are called, so that --help stays quick.
 
 import logging
 import os
+import re
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import NoReturn
 
 import click
+from click.exceptions import NoSuchCommand
 from rich_click import RichGroup, group
 
 from producer.commands.log_options import add_log_options
@@ -53,6 +56,15 @@ class LazyGroup(RichGroup):
         command.name = cmd_name  # what the list of commands shows
         return add_log_options(command)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click, but an unknown command's error suggests the lazily imported ones too."""
+        try:
+            return super().resolve_command(ctx, args)
+        except NoSuchCommand as error:
+            raise NoSuchCommand(error.command_name, possibilities=COMMANDS, ctx=ctx) from None
+
 
 @group(
     cls=LazyGroup,
@@ -62,7 +74,7 @@ class LazyGroup(RichGroup):
         "rich_help_config": {"theme": "default-slim", "max_width": 110},
     },
 )
-@click.version_option(package_name="cua-train")
+@click.version_option(None, "-V", "--version", package_name="cua-train")
 def cli() -> None:
     """Train agents that operate devices by looking at screenshots and taking actions.
 
@@ -74,29 +86,48 @@ add_log_options(cli)
 
 
 def main() -> None:
-    """The entry point: runs the command line and turns errors into a message and an exit code."""
+    """The entry point: runs the command line; errors become a message and an exit code."""
+    open_missing_streams()
     configure_logging()
     try:
         result = cli.main(standalone_mode=False)
     except click.exceptions.Exit as error:
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        _fail("interrupted", 130)
+        logger.info("interrupted")
+        sys.exit(130)
     except click.ClickException as error:
-        context = getattr(error, "ctx", None)
-        hint = f". See {context.command_path} --help" if context else ""
-        _fail(error.format_message().removesuffix(".") + hint, error.exit_code)
+        _fail(usage_message(error), error.exit_code)
     except CuaTrainError as error:
         _fail(str(error), error.exit_code)
-    except BrokenPipeError:
-        # The reader of our output (head, less) went away: not an error.
-        sys.stderr.close()
-        sys.exit(0)
+    except SystemExit as error:
+        # click and rich exit with 1 when the reader of our output (head, less) has exited.
+        sys.exit(0 if isinstance(error.__context__, BrokenPipeError) else error.code)
     except Exception as error:
         if os.environ.get("CUA_TRACEBACK"):
             raise
         _fail(_unexpected(error), 1)
     sys.exit(result if isinstance(result, int) else 0)
+
+
+def usage_message(error: click.ClickException) -> str:
+    """The message of click in the style of our own, with the command whose help explains it."""
+    text = error.format_message().strip().removesuffix(".")
+    text = re.sub(r"\(Did you mean (?:one of: )?(.+)\?\)$", r"Did you mean \1?", text)
+    text = text.replace("a valid integer range", "a valid integer")
+    text = text[:1].lower() + text[1:]
+    context = getattr(error, "ctx", None)
+    if context is None:
+        return text
+    return f"{text}{'' if text.endswith('?') else '.'} See `{context.command_path} --help`"
+
+
+def open_missing_streams() -> None:
+    """Give a process that was started without stdout or stderr a null device in its place."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            # Open until the process ends.
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
 
 
 def _fail(message: str, exit_code: int) -> NoReturn:

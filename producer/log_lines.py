@@ -35,7 +35,7 @@ class _TextLines(logging.Formatter):
 
 
 class _JsonLines(logging.Formatter):
-    """One JSON object a line, for machines."""
+    """One JSON object per line: time, level, logger, message, and the traceback if there is one."""
 
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
@@ -43,8 +43,10 @@ class _JsonLines(logging.Formatter):
             "time": time,
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": super().format(record),
+            "message": record.getMessage(),
         }
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
         return json.dumps(line, ensure_ascii=False)
 
 
@@ -65,11 +67,19 @@ def configure_logging(level: int = logging.INFO, log_format: str = "text") -> No
 
 def is_for_people() -> bool:
     """Whether progress is shown as text: false with --quiet and with --log-format json."""
-    return not log_flags()
+    return logging.getLogger("producer").isEnabledFor(logging.INFO) and not _is_json()
 
 
 def log_flags() -> list[str]:
-    """The flags with which a process beside this one logs no more than this one, in its format."""
-    is_quiet = not logging.getLogger("producer").isEnabledFor(logging.INFO)
-    is_json = any(isinstance(one.formatter, _JsonLines) for one in logging.getLogger().handlers)
-    return ["--quiet"] * is_quiet + ["--log-format", "json"] * is_json
+    """The flags with which a process beside this one logs as much as this one, in its format."""
+    ours = logging.getLogger("producer")
+    is_quiet, is_verbose = not ours.isEnabledFor(logging.INFO), ours.isEnabledFor(logging.DEBUG)
+    return [
+        *["--quiet"] * is_quiet,
+        *["--verbose"] * is_verbose,
+        *["--log-format", "json"] * _is_json(),
+    ]
+
+
+def _is_json() -> bool:
+    return any(isinstance(one.formatter, _JsonLines) for one in logging.getLogger().handlers)

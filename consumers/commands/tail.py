@@ -69,9 +69,9 @@ def _topics(named: tuple[str, ...], prefix: str) -> set[str]:
     chosen = {name if name in known else prefix + name for name in named}
     if unknown := sorted(chosen - known):
         suggestion = (
-            did_you_mean(unknown[0], known) or f"; the topics are {', '.join(sorted(known))}"
+            did_you_mean(unknown[0], known) or f" The topics are {', '.join(sorted(known))}"
         )
-        message = f"no topic {unknown[0]!r}{suggestion}"
+        message = f"there is no topic {unknown[0]!r}.{suggestion}"
         raise UsageError(message)
     return chosen or known
 

@@ -80,5 +80,5 @@ def unknown_type_message(globs: tuple[str, ...]) -> str | None:
         if not any(matches_type(event_type, glob) for event_type in known):
             short = [event_type.removeprefix(TYPE_PREFIX) for event_type in known]
             suggestion = did_you_mean(glob.removeprefix(TYPE_PREFIX), short)
-            return f"no event type matches {glob!r}{suggestion}"
+            return f"no event type matches {glob!r}.{suggestion}".removesuffix(".")
     return None

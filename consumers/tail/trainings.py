@@ -24,5 +24,9 @@ def require_training(reader: LogReader, topic: str, name: str) -> None:
         if envelope is not None and envelope.type == TrainingCreated.TYPE:
             names.add(str(envelope.data.get("run_name")))
     if name not in names:
-        message = f"no training {name!r} in the log{did_you_mean(name, names)}"
+        message = (
+            f"there is no training {name!r} in the log.{did_you_mean(name, names)}".removesuffix(
+                "."
+            )
+        )
         raise NotFoundError(message)

@@ -21,7 +21,12 @@ def add_log_options(command: click.Command) -> click.Command:
 
 
 def _options() -> list[click.Option]:
-    common: dict[str, Any] = {"expose_value": False, "callback": _configure, "panel": PANEL}
+    common: dict[str, Any] = {
+        "expose_value": False,
+        "is_eager": True,  # an error in another option is logged in the chosen format
+        "callback": _configure,
+        "panel": PANEL,
+    }
     return [
         click.RichOption(
             ["-v", "--verbose"], is_flag=True, help="Log details, and other libraries.", **common

@@ -178,10 +178,22 @@ def test_an_empty_database_is_migrated_and_a_foreign_one_is_not_touched(
     [
         (["stauts"], 2, "no such command 'stauts'. Did you mean 'status'?"),
         (["tail", "--flow"], 2, "no such option '--flow'. Did you mean '--follow'?"),
-        (["tail", "--topic", "rolouts"], 2, "no topic 'cua.rolouts'; did you mean cua.rollouts?"),
-        (["tail", "--topic", "xyz"], 2, "the topics are cua.rollouts, cua.training"),
-        (["tail", "--type", "rolout.failed"], 3, "did you mean rollout.failed"),
-        (["tail", "--training", "dmeo"], 3, "no training 'dmeo' in the log; did you mean demo?"),
+        (
+            ["tail", "--topic", "rolouts"],
+            2,
+            "there is no topic 'cua.rolouts'. Did you mean 'cua.rollouts'?",
+        ),
+        (["tail", "--topic", "xyz"], 2, "The topics are cua.rollouts, cua.training"),
+        (
+            ["tail", "--type", "rolout.failed"],
+            3,
+            "matches 'rolout.failed'. Did you mean 'rollout.failed'?",
+        ),
+        (
+            ["tail", "--training", "dmeo"],
+            3,
+            "there is no training 'dmeo' in the log. Did you mean 'demo'?",
+        ),
         (["tail", "--offset", "yesterday"], 2, "--offset 'yesterday' is not an offset; use start"),
         (["tail", "--format", "%z"], 2, "unknown %z in --format '%z'; use %t"),
         (["tail", "--json", "--format", "%t"], 2, "--json and --format are mutually exclusive"),
@@ -251,7 +263,7 @@ def test_a_bug_of_ours_asks_for_a_report_and_shows_its_traceback_on_request() ->
     plain = run()
     assert plain.returncode == 1
     assert plain.stderr == (
-        "error: internal error (RuntimeError: a bug); please report it. CUA_TRACEBACK=1 shows the"
+        "error: internal error: RuntimeError: a bug; please report it. CUA_TRACEBACK=1 shows the"
         " traceback\n"
     )
     assert "Traceback" in run(CUA_TRACEBACK="1").stderr

@@ -38,13 +38,13 @@ def failed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["run", "--grup-size", "3"], "No such option '--grup-size'. (Did you mean"),
-        (["run", "--group-size", "x"], "'x' is not a valid integer. See "),
+        (["run", "--grup-size", "3"], "no such option '--grup-size'. Did you mean '--group-size'"),
+        (["run", "--group-size", "x"], "'x' is not a valid integer. See `"),
         (["run", "--group-size", "0"], "group_size: 0 is out of range; it must be at least 1"),
         (["run", "--loss-fn", "dpo"], "'dpo' is not one of 'importance_sampling', 'ppo', 'cispo'"),
         (["run", "--training-name", "../x"], "training_name: '../x' starts with '.'; use letters"),
         (["run", "-v", "-q"], "--verbose and --quiet exclude each other"),
-        (["rum"], "No such command 'rum'"),
+        (["rum"], "no such command 'rum'. Did you mean 'run'? See `"),
         (["evaluate", "--training-name", "a/b"], "--training-name: 'a/b' contains '/'; use"),
         (["evaluate", "--training-name", "a", "--model-name", "b"], "give either --training-name"),
     ],
