@@ -18,12 +18,14 @@ def open_installation(environ: Mapping[str, str]) -> Installation:
     try:
         existing = next(folder for folder in (home, *home.parents) if folder.exists())
     except OSError as error:
-        message = f"CUA_HOME cannot be {home}: {error.strerror}; set it to a folder of yours"
+        message = f"CUA_HOME: {home} cannot be used: {error.strerror}; choose another"
         raise UsageError(message) from None
     if not existing.is_dir():
-        message = f"CUA_HOME cannot be {home}: {existing} is a file; set it to a folder of yours"
+        message = (
+            f"CUA_HOME: {home} cannot be used: {existing} is a file, not a folder; choose another"
+        )
         raise UsageError(message)
     if existing == home and not os.access(home, os.R_OK | os.X_OK):
-        message = f"CUA_HOME {home} may not be read by this user; set it to a folder of yours"
+        message = f"CUA_HOME: {home} cannot be used: no permission to read it; choose another"
         raise UsageError(message)
     return installation

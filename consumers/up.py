@@ -61,6 +61,8 @@ class OneMachine:
         It also shuts down when `is_wanted` returns False. UsageError when the port is taken;
         UnreachableError, MismatchError and whatever else the projector cannot wait out.
         """
+        # The log first: without Kafka nothing is started, and no address is announced.
+        open_reader(self._installation).close()
         url = resolve_database(self._environ, self._installation)
         make_ready(url, embedded=is_embedded(self._environ))
         with open_monitor(self._environ, self._installation, port) as server:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from consumers.console import is_terminal, sanitize
+from consumers.errors import NotFoundError
 
 if TYPE_CHECKING:
     from consumers.projection.redrive import HeldSummary, Operator, Redriven
@@ -121,6 +122,12 @@ def redrive(streams: tuple[str, ...], *, as_json: bool) -> None:
     """Try parked records again: those of the named streams (rollout/<uuid>), or all."""
     with _operator() as operator:
         result = operator.redrive(list(streams) or None)
+    if streams and not result.streams:
+        message = (
+            f"nothing is parked in {', '.join(streams)}; `cua-project parked list` shows the"
+            " streams"
+        )
+        raise NotFoundError(message)
     _report(result, as_json=as_json)
 
 

@@ -101,7 +101,12 @@ def command(
     reader = open_reader(installation)
     try:
         if is_partial:
-            report = _build_into(reader, url, schema, run_name=run_name, until=until)
+            report = _build_into(
+                *(reader, url, schema),
+                topic_prefix=installation.topic_prefix,
+                run_name=run_name,
+                until=until,
+            )
         else:
             parallel = Parallel(installation, jobs).fill
             report = (
@@ -124,11 +129,22 @@ def command(
 
 
 def _build_into(
-    reader: "LogReader", url: str, schema: str | None, *, run_name: str | None, until: str | None
+    reader: "LogReader",
+    url: str,
+    schema: str | None,
+    *,
+    topic_prefix: str,
+    run_name: str | None,
+    until: str | None,
 ) -> "RebuildReport":
     from consumers.rebuild.rebuild import build_into
     from consumers.rebuild.until import parse_until
+    from consumers.tail.trainings import normalize_name, require_training
+    from schemas.catalogue import TOPICS
 
+    if run_name is not None:
+        run_name = normalize_name(run_name)
+        require_training(reader, topic_prefix + TOPICS["training"], run_name)
     parts = ["cua", *(["run"] if run_name else []), *(["until"] if until else [])]
     positions = None if until is None else parse_until(until, reader)
     return build_into(reader, url, schema or "_".join(parts), run_name=run_name, until=positions)
@@ -148,9 +164,14 @@ def _print(report: "RebuildReport", *, check: bool, as_json: bool) -> None:
         return
     num_rows = sum(report.tables.values())
     lines = [f"{report.events:,} events, {num_rows:,} rows in {report.seconds:.1f} s"]
+    outcome = "equal to" if report.equal else "different from"
     if check:
-        outcome = "equal to" if report.equal else "different from"
         lines.append(f"the tables are {outcome} what the log gives; nothing was changed")
+    elif report.schema == SCHEMA:
+        lines.append(
+            f"the new tables are live; they are {outcome} the replaced ones, which `cua-project"
+            " rebuild --rollback` brings back"
+        )
     else:
         lines.append(f"the tables are in the schema {report.schema}")
     if report.schema != SCHEMA:

@@ -63,6 +63,9 @@ def command(*, show_all: bool, as_json: bool) -> None:
         return
     click.echo(_summary(status))
     click.echo()
+    if not status.trainings and status.lag_events:
+        click.echo("no training in the tables yet; `cua-project run --once` applies the events")
+        return
     _print_trainings(status.trainings, show_all=show_all)
 
 

@@ -12,7 +12,7 @@ import rich_click as click
 from consumers.errors import NotFoundError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from consumers.log.reader import TopicPartition
+    from consumers.log.reader import LogReader, TopicPartition
     from consumers.tail.formats import Formatter
 
 logger = logging.getLogger(__name__)
@@ -74,6 +74,16 @@ def _topics(named: tuple[str, ...], prefix: str) -> set[str]:
         message = f"there is no topic {unknown[0]!r}.{suggestion}"
         raise UsageError(message)
     return chosen or known
+
+
+def _check_partitions(named: set[int], reader: "LogReader") -> None:
+    known = {tp.partition for tp in reader.partitions()}
+    if known and not named <= known:
+        message = (
+            f"there is no partition {max(named - known)}; the topics have partitions"
+            f" {min(known)} to {max(known)}"
+        )
+        raise NotFoundError(message)
 
 
 @click.command(help=HELP)
@@ -151,14 +161,19 @@ def command(
     from consumers.home import open_installation
     from consumers.log.open import open_reader
     from consumers.tail.cursor import Cursor
-    from consumers.tail.event_filter import EventFilter, unknown_type_message
+    from consumers.tail.event_filter import (
+        EventFilter,
+        unknown_stream_message,
+        unknown_type_message,
+    )
     from consumers.tail.offsets import parse_offset
     from consumers.tail.session import TailRequest, TailSession
-    from consumers.tail.trainings import require_training
+    from consumers.tail.trainings import normalize_name, require_training
     from schemas.catalogue import TOPICS
     from schemas.ids import training_id
 
     installation = open_installation(os.environ)
+    training = None if training is None else normalize_name(training)
     topics = _topics(topic, installation.topic_prefix)
     partitions = set(partition)
 
@@ -182,6 +197,7 @@ def command(
         logger.warning("%s; waiting for one from a newer version", unknown_type)
     reader = open_reader(installation)
     try:
+        _check_partitions(partitions, reader)
         num_printed = TailSession(
             reader,
             request,
@@ -194,6 +210,8 @@ def command(
         # Nothing matched: either there is no such event, or a name is mistyped.
         if unknown_type is not None:
             raise NotFoundError(unknown_type)
+        if (unknown_stream := unknown_stream_message(stream)) is not None:
+            raise NotFoundError(unknown_stream)
         if training is not None:
             require_training(reader, installation.topic_prefix + TOPICS["training"], training)
     except BrokenPipeError:

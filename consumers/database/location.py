@@ -124,8 +124,10 @@ def unreachable(url: str, error: Exception) -> UnreachableError:
     first = reason.splitlines()[0].partition(" failed: ")[2] or reason.splitlines()[0]
     if password := _parse(url).password:
         first = re.sub(rf"(?<!\w){re.escape(str(password))}(?!\w)", "***", first)
+    has_answered, _, reason = first.rpartition("FATAL:")
+    advice = "correct" if has_answered or first != reason else "start the server, or correct"
     message = (
-        f"cannot connect to PostgreSQL at {without_password(url)}: {first}; start the server, or"
-        " correct DATABASE_URL or POSTGRES_* (unset all of them to use the embedded database)"
+        f"cannot connect to PostgreSQL at {without_password(url)}: {reason.strip()}; {advice}"
+        " DATABASE_URL or POSTGRES_* (unset all of them to use the embedded database)"
     )
     return UnreachableError(message)

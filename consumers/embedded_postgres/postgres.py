@@ -6,6 +6,7 @@ itself when it is idle.
 """
 
 import contextlib
+import errno
 import json
 import logging
 import os
@@ -21,7 +22,7 @@ from filelock import FileLock, Timeout
 import consumers
 from consumers.embedded_postgres import supervisor
 from consumers.embedded_postgres.cluster import Cluster, make_private
-from consumers.errors import CuaProjectError, UnreachableError
+from consumers.errors import OUT_OF_SPACE, CuaProjectError, UnreachableError, UsageError
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +35,7 @@ LIBPQ_16 = 160000
 def ensure_running(folder: Path, environ: Mapping[str, str]) -> str:
     """The URL (libpq's) of the embedded database in `folder`; starts it if it is not running.
 
-    UnreachableError with the reason when it cannot start.
+    UnreachableError with the reason when it cannot start, UsageError when the folder is unusable.
     """
     cluster = Cluster(folder, environ)
     if url := running_url(cluster):
@@ -49,10 +50,10 @@ def ensure_running(folder: Path, environ: Mapping[str, str]) -> str:
             url = running_url(cluster)
     except OSError as error:
         message = (
-            f"cannot use {folder} for the embedded database: {error.strerror or error}; set"
-            " CUA_HOME to a folder that you can write to, or DATABASE_URL to a PostgreSQL server"
+            f"CUA_HOME: the embedded database cannot use {folder}: {_reason(folder, error)}; choose"
+            " a folder that you can write to, or set DATABASE_URL to a PostgreSQL server"
         )
-        raise UnreachableError(message) from None
+        raise (UnreachableError if error.errno in OUT_OF_SPACE else UsageError)(message) from None
     if url is None:
         message = (
             f"the embedded database in {folder} started but does not answer; see {cluster.log_path}"
@@ -86,6 +87,15 @@ def stop_running(folder: Path) -> bool:
     except OSError as error:
         message = f"cannot stop the embedded database in {folder}: {error.strerror or error}"
         raise CuaProjectError(message) from None
+
+
+def _reason(folder: Path, error: OSError) -> str:
+    existing = next(one for one in (folder, *folder.parents) if one.exists())
+    if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
+        return f"no permission to write in {existing}"
+    if error.errno == errno.ENOENT:
+        return f"no folder can be made in {existing}"
+    return error.strerror or str(error)
 
 
 def running_url(cluster: Cluster) -> str | None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from sqlalchemy import Engine
 
-from consumers.database.location import database_engine, resolve_database
+from consumers.database.location import configured_url, database_engine, resolve_database
 from consumers.errors import UsageError
 from consumers.monitor.blobs import ScreenshotStore
 from consumers.monitor.pages import Pages
@@ -18,8 +18,9 @@ def open_monitor(
 ) -> MonitorServer:
     """A server that listens but does not serve yet. `port` None: the default, or a free one.
 
-    UsageError when `port` cannot be used.
+    UsageError when `port` cannot be used or the database's URL is malformed.
     """
+    configured_url(environ)  # a mistake in it is reported here, not by every page
 
     def open_engine() -> Engine:
         return database_engine(resolve_database(environ, installation))

@@ -23,13 +23,16 @@ from consumers.rebuild.hashing import NAMES, count_rows, hash_tables
 from consumers.rebuild.replay import Replay, check_beginning
 from consumers.rebuild.side_schema import finish_tables, make_tables, side_schema
 from consumers.rebuild.swap import swap, swap_back
-from consumers.tables import SCHEMA
+from consumers.tables import OPS_SCHEMA, PREVIOUS_SCHEMA, SCHEMA
 from schemas.ids import training_id
 
 logger = logging.getLogger(__name__)
 
 NEAR_RECORDS = 2_000
 """Applied while projectors are blocked; takes some tens of milliseconds."""
+RESERVED = (SCHEMA, PREVIOUS_SCHEMA, OPS_SCHEMA, "public", "information_schema")
+MAX_NAME_BYTES = 63
+"""PostgreSQL cuts longer names."""
 CATCH_UPS = 20
 """Rounds of catching up; after them the swap is tried whatever the backlog."""
 
@@ -134,14 +137,15 @@ def build_into(
     UsageError when the schema exists; CuaProjectError when the log lacks its beginning.
     """
     began = time.monotonic()
+    _check_name(schema)
     check_beginning(reader)
     with connected(url, "rebuild") as connection, connection.cursor() as cursor:
         cursor.execute("SELECT to_regnamespace(%s) IS NOT NULL", (f'"{schema}"',))
         row = cursor.fetchone()
     if row is None or row[0]:
         message = (
-            f"the schema {schema} exists; drop it (`DROP SCHEMA {schema} CASCADE`) or name another"
-            " one with --into"
+            f'the schema {schema} exists; drop it (`DROP SCHEMA "{schema}" CASCADE`) or name'
+            " another one with --into"
         )
         raise UsageError(message)
     end = reader.end_offsets(reader.partitions()) if until is None else until
@@ -160,6 +164,20 @@ def build_into(
         schema=schema,
         positions=end,
     )
+
+
+def _check_name(schema: str) -> None:
+    """UsageError unless PostgreSQL and the live tables leave this name for a new schema."""
+    reason = None
+    if schema in RESERVED:
+        reason = "is in use"
+    elif schema.startswith("pg_"):
+        reason = "begins with pg_, which PostgreSQL keeps for itself"
+    elif not schema or '"' in schema or len(schema.encode()) > MAX_NAME_BYTES:
+        reason = f"is not a name of 1 to {MAX_NAME_BYTES} bytes without quotation marks"
+    if reason is not None:
+        message = f"--into: the schema {schema!r} {reason}; choose another name"
+        raise UsageError(message)
 
 
 def roll_back(url: str) -> None:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from consumers.errors import did_you_mean
 from consumers.log.reader import LogRecord
-from schemas.catalogue import PAYLOADS
+from schemas.catalogue import PAYLOADS, TOPICS
 from schemas.event import Envelope
 from schemas.wire import UnreadableError, read_envelope
 
@@ -68,6 +68,15 @@ def decode(record: LogRecord) -> DecodedRecord:
 def matches_type(event_type: str, glob: str) -> bool:
     """Whether a glob, with or without `cua.`, matches a type."""
     return fnmatchcase(event_type, glob) or fnmatchcase(event_type, TYPE_PREFIX + glob)
+
+
+def unknown_stream_message(glob: str | None) -> str | None:
+    """Names the streams that exist if the glob is of another kind; None if it may match one."""
+    kind = (glob or "*").partition("/")[0]
+    if kind in TOPICS or any(character in kind for character in "*?["):
+        return None
+    suggestion = did_you_mean(kind, TOPICS) or f" Streams are {', '.join(TOPICS)}, each /ID"
+    return f"no stream matches {glob!r}.{suggestion}"
 
 
 def unknown_type_message(globs: tuple[str, ...]) -> str | None:

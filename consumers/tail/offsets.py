@@ -56,11 +56,14 @@ START, END = Bound("start"), Bound("end")
 
 def parse_offset(text: str, now: datetime) -> OffsetSpec:
     """Parse `--offset`; relative times count from `now`. UsageError."""
-    spec = (
-        _parse_times(text.removeprefix("@"), now)
-        if text.startswith("@")
-        else _parse_offsets(text, now)
-    )
+    try:
+        spec = (
+            _parse_times(text.removeprefix("@"), now)
+            if text.startswith("@")
+            else _parse_offsets(text, now)
+        )
+    except OverflowError:  # a time before year 1 or after year 9999
+        spec = None
     if spec is None:
         message = (
             f"--offset {text!r} is not an offset; use start, end, N, +N, -N, N:M, N:, :M, 10m,"

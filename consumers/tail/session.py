@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import BinaryIO
 
+from consumers.errors import MismatchError
 from consumers.log.reader import LogReader, LogRecord, TopicPartition
 from consumers.tail.cursor import Cursor
 from consumers.tail.event_filter import DecodedRecord, EventFilter, decode
@@ -64,6 +65,8 @@ class TailSession:
                 self._cursor.load(self._reader.log_id)
             return 0
         saved = self._cursor.load(self._reader.log_id) if self._cursor is not None else None
+        if saved is not None:
+            self._check_ends(partitions, saved)
         span = self._span(partitions, saved)
         self._positions = dict(span.starts)
         request = self._request
@@ -90,6 +93,17 @@ class TailSession:
             self._has_waited = True
             time.sleep(WATCH_S)
         return partitions
+
+    def _check_ends(
+        self, partitions: list[TopicPartition], saved: Mapping[TopicPartition, int]
+    ) -> None:
+        for tp, end in self._reader.end_offsets(partitions).items():
+            if saved.get(tp, 0) > end:
+                message = (
+                    f"the cursor is at offset {saved[tp]} of {tp.topic}/{tp.partition}, which ends"
+                    f" at {end}: the log was replaced by an older copy; name another file"
+                )
+                raise MismatchError(message)
 
     def _span(
         self, partitions: list[TopicPartition], saved: Mapping[TopicPartition, int] | None

@@ -1,10 +1,17 @@
 """The names of the trainings in the log, to suggest one when a user mistypes it."""
 
+import unicodedata
+
 from consumers.errors import NotFoundError, did_you_mean
 from consumers.log.reader import LogReader
 from consumers.tail.event_filter import decode
 from consumers.tail.reading import read_bounded
 from schemas.training import TrainingCreated
+
+
+def normalize_name(name: str) -> str:
+    """The name in the form in which trainings are recorded: Unicode's NFC."""
+    return unicodedata.normalize("NFC", name)
 
 
 def require_training(reader: LogReader, topic: str, name: str) -> None:

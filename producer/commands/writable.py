@@ -28,6 +28,8 @@ def check_writable(folder: Path, name: str) -> None:
 
 
 def _reason(folder: Path, error: OSError) -> str:
+    if error.errno == errno.ENAMETOOLONG:
+        return "the name is too long"
     blocking = next((one for one in (folder, *folder.parents) if one.exists()), folder)
     if not blocking.is_dir():
         return f"{blocking} is a file, not a folder"

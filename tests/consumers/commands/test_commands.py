@@ -210,3 +210,16 @@ def test_a_projector_killed_again_and_again_applies_everything_exactly_once(call
     code, report, _ = call("verify", "--json")
     assert (code, report["equal"]) == (0, True)
     assert call("status", "--json")[1]["duplicates"] == 0
+
+
+def test_what_does_not_exist_is_not_found_and_builds_nothing(call: Call, migrated_url: str) -> None:
+    write_local_log(log_path(), logged_events("demo")[:30])
+    code, shown, errors = call("rebuild", "--run", "dmeo")
+    assert (code, shown) == (3, None)
+    assert "there is no training 'dmeo' in the log. Did you mean 'demo'?" in errors
+    with connected(migrated_url, "test") as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT to_regnamespace('cua_run')")
+        assert cursor.fetchone() == (None,)
+    code, shown, errors = call("parked", "redrive", "rollout/none")
+    assert (code, shown) == (3, None)
+    assert "nothing is parked in rollout/none; `cua-project parked list` shows" in errors

@@ -52,20 +52,24 @@ def test_a_file_in_place_of_cua_home_is_a_usage_error(call: Call, tmp_path: Path
     for home in (file, file / "below"):
         for command in ("tail", "status", "up", "database"):
             text = sentence(call(command, CUA_HOME=str(home)), 2)
-            assert text.startswith(f"CUA_HOME cannot be {home}: {file} is a file;")
+            assert text.startswith(
+                f"CUA_HOME: {home} cannot be used: {file} is a file, not a folder;"
+            )
 
 
 def test_a_home_in_which_nothing_can_be_created_names_the_folder(call: Call) -> None:
-    text = sentence(call("database", CUA_HOME="/proc/cua"), 5)
-    assert text.startswith("cannot use /proc/cua/database for the embedded database: No such file")
-    assert "set CUA_HOME to a folder that you can write to" in text
+    text = sentence(call("database", CUA_HOME="/proc/cua"), 2)
+    assert text.startswith(
+        "CUA_HOME: the embedded database cannot use /proc/cua/database: no folder can be made in"
+        " /proc; choose a folder that you can write to"
+    )
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read every folder")
 def test_a_home_that_may_not_be_read_is_a_usage_error(call: Call, tmp_path: Path) -> None:
     home = tmp_path / "closed"
     home.mkdir(mode=0o000)
-    assert "may not be read" in sentence(call("tail", CUA_HOME=str(home)), 2)
+    assert "no permission to read it" in sentence(call("tail", CUA_HOME=str(home)), 2)
 
 
 def test_a_cursor_file_in_no_folder_is_a_usage_error(call: Call, tmp_path: Path) -> None:
@@ -73,6 +77,25 @@ def test_a_cursor_file_in_no_folder_is_a_usage_error(call: Call, tmp_path: Path)
     write_local_log(read_installation(os.environ).local_log_path, logged_events("demo")[:3])
     text = sentence(call("tail", "--cursor", str(cursor)), 2)
     assert text == f"the folder of --cursor {cursor} does not exist; create it first"
+
+
+def test_a_cursor_beyond_the_end_of_the_log_is_a_mismatch(call: Call, tmp_path: Path) -> None:
+    cursor = tmp_path / "cursor.json"
+    write_local_log(read_installation(os.environ).local_log_path, logged_events("demo")[:30])
+    assert call("tail", "--cursor", str(cursor)).returncode == 0
+    saved = json.loads(cursor.read_text())
+    saved["positions"]["cua.training"] = dict.fromkeys(saved["positions"]["cua.training"], 10**9)
+    cursor.write_text(json.dumps(saved))
+    text = sentence(call("tail", "--cursor", str(cursor)), 4)
+    assert text.startswith("the cursor is at offset 1000000000 of cua.training/")
+    assert json.loads(cursor.read_text()) == saved
+
+
+def test_a_training_is_found_by_its_name_in_any_unicode_form(call: Call) -> None:
+    write_local_log(read_installation(os.environ).local_log_path, logged_events("caf\u00e9")[:30])
+    done = call("tail", "--training", "cafe\u0301", "-n", "1", "--format", "%T")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("cua.")
 
 
 def test_a_file_that_is_no_cursor_is_not_overwritten(call: Call, tmp_path: Path) -> None:
@@ -84,7 +107,7 @@ def test_a_file_that_is_no_cursor_is_not_overwritten(call: Call, tmp_path: Path)
 
 
 def test_kafka_away_is_one_line_without_its_client_s_own(call: Call) -> None:
-    for command in (["tail"], ["tail", "--follow"], ["status"]):
+    for command in (["tail"], ["tail", "--follow"], ["status"], ["up"]):
         text = sentence(call(*command, KAFKA_BOOTSTRAP_SERVERS=NOBODY_LISTENS), 5)
         assert text.startswith(f"Kafka at {NOBODY_LISTENS} cannot be reached")
 
@@ -104,7 +127,7 @@ def test_a_wrong_password_is_named_as_such(call: Call, database_url: str) -> Non
     user, _, rest = database_url.rpartition("@")
     wrong = f"{user.rpartition(':')[0]}:n0t-it@{rest}"
     text = sentence(call("status", DATABASE_URL=wrong), 5)
-    assert 'password authentication failed for user "cua"' in text
+    assert ': password authentication failed for user "cua"; correct DATABASE_URL' in text
     assert "n0t-it" not in text
 
 
@@ -119,9 +142,10 @@ def test_a_wrong_password_is_named_as_such(call: Call, database_url: str) -> Non
 def test_a_garbled_database_address_is_a_usage_error(
     call: Call, variable: str, value: str, start: str
 ) -> None:
-    text = sentence(call("status", **{variable: value}), 2)
-    assert text.startswith(start)
-    assert "s3cret" not in text
+    for command in ("status", "monitor"):
+        text = sentence(call(command, **{variable: value}), 2)
+        assert text.startswith(start)
+        assert "s3cret" not in text
 
 
 @pytest.mark.services
@@ -198,6 +222,11 @@ def test_an_empty_database_is_migrated_and_a_foreign_one_is_not_touched(
         (["tail", "--format", "%z"], 2, "unknown %z in --format '%z'; use %t"),
         (["tail", "--json", "--format", "%t"], 2, "--json and --format are mutually exclusive"),
         (["tail", "-p", "x"], 2, "'x' is not a valid integer"),
+        (["tail", "-p", "99"], 3, "there is no partition 99; the topics have partitions 0 to 11"),
+        (["tail", "--stream", "rolout/*"], 3, "no stream matches 'rolout/*'. Did you mean 'roll"),
+        (["tail", "--stream", "xyzzy"], 3, "Streams are training, evaluation, rollout, "),
+        (["tail", "--offset", "99999999d"], 2, "--offset '99999999d' is not an offset; use start"),
+        (["tail", "--offset", "@9999-12-31:9999d"], 2, "is not an offset; use start"),
     ],
 )
 def test_a_mistyped_name_is_answered_with_the_right_one(

@@ -321,6 +321,9 @@ def test_one_training_or_a_moment_is_built_beside_the_live_tables(
     assert database_tables(migrated_url, "same") == database_tables(migrated_url, "past")
     with pytest.raises(UsageError, match="the schema past exists"):
         build_into(reader, migrated_url, "past")
+    for name in ("cua", "public", "pg_mine", "x" * 64, ""):
+        with pytest.raises(UsageError, match=r"--into: the schema .* choose another name"):
+            build_into(reader, migrated_url, name)
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,7 @@ def test_a_training_that_does_not_exist_is_not_found_and_the_nearest_is_named(
         ("a file", "is a file, not a folder"),
         ("a file/below", "is a file, not a folder"),
         ("/proc/cua", "no folder can be made in /proc"),
+        ("x" * 300, "the name is too long"),
     ],
 )
 def test_an_impossible_home_or_log_path_is_refused_before_anything_starts(
