@@ -35,11 +35,14 @@ COMMANDS: dict[str, str] = {
 """Command -> the module that has it as `command`."""
 
 HELP_LAYOUT = {
+    "theme": "default-slim",
+    "max_width": 110,
     "text_paragraph_linebreaks": "\n\n",
     "padding_helptext_first_line": (0, 0, 1, 0),
-    "range_string": "",
+    "options_table_help_sections": ["help", "default"],
 }
-"""Blank lines between paragraphs; a range such as 0<=x<=65535 is named only when it is broken."""
+"""As `cua-train --help`, with blank lines between paragraphs. A range such as 0<=x<=65535 is named
+only when it is broken."""
 
 
 class ProjectGroup(click.RichGroup):
@@ -134,7 +137,7 @@ def cli() -> None:
 
     Examples:
         cua-project up                       # database, tables and monitor
-        cua-project status                   # trainings, and how far the tables lag
+        cua-project status                   # trainings and lag of the tables
         cua-project tail --training demo -f  # follow one training's events
         psql "$(cua-project database)"       # query the tables
     """

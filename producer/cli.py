@@ -71,7 +71,12 @@ class LazyGroup(RichGroup):
     epilog=EPILOG,
     context_settings={
         "help_option_names": ["-h", "--help"],
-        "rich_help_config": {"theme": "default-slim", "max_width": 110},
+        "rich_help_config": {
+            "theme": "default-slim",
+            "max_width": 110,
+            # A range such as x>=1 is named only when it is broken.
+            "options_table_help_sections": ["help", "default"],
+        },
     },
 )
 @click.version_option(None, "-V", "--version", package_name="cua-train")

@@ -114,6 +114,19 @@ def test_a_full_disk_under_stdout_is_named(program: str) -> None:
     assert done.stderr.startswith("error: the disk is full")
 
 
+def test_help_looks_alike_and_shows_no_ranges() -> None:
+    pages = [call(program, "--help").stdout for program in PROGRAMS]
+    pages += [call("cua-train", "tasks", "check", "--help").stdout]
+    pages += [call("cua-project", "tail", "--help").stdout]
+    for page in pages:
+        assert page.lstrip().startswith("Usage: ")
+        assert "x>=" not in page
+        assert "╭" not in page
+        for line in ("-v  --verbose", "-q  --quiet", "--log-format <text|json>"):
+            assert line in page
+    assert all("-V  --version" in page for page in pages[:2])
+
+
 @pytest.mark.parametrize("name", ["group-size", "Tail", "wifi", "xyzzy", "", "ru"])
 def test_the_nearest_name_is_the_same(name: str) -> None:
     known = ["group_size", "tail", "train_02_enable_wifi", "run"]

@@ -13,7 +13,7 @@ import rich_click as click
     "--port",
     type=click.IntRange(0, 65535),
     metavar="PORT",
-    help="Port on 127.0.0.1. Default: 8321, or a free one if that is taken.",
+    help="Port on 127.0.0.1. [default: 8321, or a free one if that is taken]",
 )
 @click.option("--json", "as_json", is_flag=True, help='Print {"url"} as the first line.')
 def command(*, port: int | None, as_json: bool) -> None:

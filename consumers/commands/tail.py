@@ -120,7 +120,7 @@ def _check_partitions(named: set[int], reader: "LogReader") -> None:
     "--offset",
     "-o",
     metavar="OFFSET",
-    help="Where to start and stop; see above. Default: start, or end with --follow.",
+    help="Where to start and stop; see above. [default: start, or end with --follow]",
 )
 @click.option(
     "--num",
@@ -134,7 +134,10 @@ def _check_partitions(named: set[int], reader: "LogReader") -> None:
     "--cursor",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Continue where the last run with this file stopped, and save where this one stops.",
+    help=(
+        "Continue where the last run with this file stopped, whatever --offset is, and save where"
+        " this one stops."
+    ),
 )
 @click.option(
     "--json",

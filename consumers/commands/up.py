@@ -13,7 +13,7 @@ from consumers.shutdown import shutdown_on_signals
     "--port",
     type=click.IntRange(0, 65535),
     metavar="PORT",
-    help="The monitor's port on 127.0.0.1. Default: 8321, or a free one if that is taken.",
+    help="The monitor's port on 127.0.0.1. [default: 8321, or a free one if that is taken]",
 )
 @click.option(
     "--json",

@@ -138,6 +138,7 @@ def _find(task_id: str) -> Task:
     metavar="N",
     default=5,
     type=click.IntRange(min=1),
+    panel="Tasks",
     help="Phones (seeds) per task. [default: 5]",
 )
 @click.option(
@@ -145,6 +146,7 @@ def _find(task_id: str) -> Task:
     "task_ids",
     metavar="TASK_ID",
     multiple=True,
+    panel="Tasks",
     help="Check only this task; repeat the option for several. [default: all]",
 )
 @_with_json
