@@ -16,8 +16,9 @@ from producer.errors import CuaTrainError
 def training_lock(folder: Path, name: str) -> Iterator[None]:
     """Hold the training's lock. CuaTrainError names the process that holds it.
 
-    A folder in which nothing but the lock was made is removed again.
+    A folder that was made for the lock and got nothing else is removed again.
     """
+    is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "lock"
     lock = FileLock(path)
@@ -37,7 +38,7 @@ def training_lock(folder: Path, name: str) -> Iterator[None]:
     finally:
         # A run that was refused leaves nothing. Unlinked before the release: whoever has opened
         # the file meanwhile sees that it has no name any more and opens a new one.
-        if [one.name for one in folder.iterdir()] == [path.name]:
+        if is_new and [one.name for one in folder.glob("*")] == [path.name]:
             path.unlink()
             folder.rmdir()
         lock.release()
