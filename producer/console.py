@@ -15,7 +15,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
     """Print rows on stdout: drawn by rich on a terminal, aligned text elsewhere.
 
     Columns of numbers are aligned to the right; None is an empty cell. The first column names the
-    row: it is never broken into lines.
+    row: it is broken into lines only where it would take half of the terminal.
     """
     values = [list(row) for row in rows]
     is_number = [
@@ -29,13 +29,20 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
         from rich.table import Table
         from rich.text import Text
 
+        console = Console()
+        name_width = max(map(len, (row[0] for row in cells)), default=0)
         table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=0)
         for index, (name, right) in enumerate(zip(columns, is_number, strict=True)):
             justify: Literal["left", "right"] = "right" if right else "left"
-            table.add_column(name, justify=justify, overflow="fold", no_wrap=index == 0)
+            table.add_column(
+                name,
+                justify=justify,
+                overflow="fold",
+                no_wrap=index == 0 and name_width < console.width // 2,
+            )
         for row in cells:
             table.add_row(*map(Text, row))
-        Console().print(table)
+        console.print(table)
         return
     from rich.cells import cell_len
 
