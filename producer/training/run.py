@@ -4,7 +4,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
@@ -110,7 +110,16 @@ def run(
                 *(name, opened.manifest.step),
             )
             return summarise(opened.manifest, status="completed", seconds=0.0, folder=folder)
-        process = _Process(opened, loaded[0], emitter, name, folder, installation, clock, stop)
+        process = _Process(
+            opened=opened,
+            loaded=loaded[0],
+            emitter=emitter,
+            name=name,
+            folder=folder,
+            installation=installation,
+            clock=clock,
+            stop=stop or threading.Event(),
+        )
         manifest = process.run(heartbeat_s)
     return summarise(manifest, status="completed", seconds=monotonic() - begun_s, folder=folder)
 
@@ -136,75 +145,66 @@ def _load(config: RunConfig, installation: Installation) -> _Loaded:
     return _Loaded(tasks, eval_tasks, policy)
 
 
+@dataclass(slots=True, kw_only=True)
 class _Process:
     """One process's work on a training that it owns; used once."""
 
-    def __init__(
-        self,
-        opened: OpenedTraining,
-        loaded: _Loaded,
-        emitter: Emitter,
-        name: str,
-        folder: Path,
-        installation: Installation,
-        clock: Callable[[], datetime],
-        stop: threading.Event | None,
-    ) -> None:
-        self._opened = opened
-        self._loaded = loaded
-        self._emitter = emitter
-        self._name = name
-        self._folder = folder
-        self._installation = installation
-        self._clock = clock
-        self._stop = stop or threading.Event()
-        self._lost: ClaimLostError | None = None
+    opened: OpenedTraining
+    loaded: _Loaded
+    emitter: Emitter
+    name: str
+    folder: Path
+    installation: Installation
+    clock: Callable[[], datetime]
+    stop: threading.Event
+    lost: ClaimLostError | None = None
+    """Set when another writer owns the training."""
 
     def run(self, heartbeat_s: float) -> Manifest:
         """Train. The training's end is always emitted, unless the log broke or it was lost."""
-        stream = self._opened.stream
-        resume_state.write_config(self._folder, self._opened.plan.config.recorded())
-        with heartbeat(stream, self._opened.monitor, self._on_lost, heartbeat_s):
+        stream = self.opened.stream
+        resume_state.write_config(self.folder, self.opened.plan.config.recorded())
+        with heartbeat(stream, self.opened.monitor, self._on_lost, heartbeat_s):
             try:
                 return self._train()
             except StopRequestedError:
-                if self._lost is not None:
+                if self.lost is not None:
                     # Readers would refuse every further event of this process.
-                    raise self._lost from None
+                    raise self.lost from None
                 message = "stopped on request; the same command continues it"
-                stream.emit(TrainingCancelled(status_message=message, ended_at=self._clock()))
+                stream.emit(TrainingCancelled(status_message=message, ended_at=self.clock()))
                 raise
             except LogBrokenError:
                 raise
             except Exception as error:
                 message = f"{type(error).__name__}: {error}"[:2000]
-                stream.emit(TrainingFailed(error_message=message, ended_at=self._clock()))
+                stream.emit(TrainingFailed(error_message=message, ended_at=self.clock()))
                 raise
 
     def _on_lost(self, error: ClaimLostError) -> None:
-        self._lost = error
-        self._stop.set()
+        self.lost = error
+        self.stop.set()
 
     def _train(self) -> Manifest:
         loop = self._prepare()
         loop.run()
         progress = loop.session.progress
         progress.update_elapsed()
-        self._opened.stream.emit(
+        self.opened.stream.emit(
             TrainingCompleted(
                 current_step=loop.manifest.step,
                 progress=progress.tracker.finished(),
-                ended_at=self._clock(),
+                ended_at=self.clock(),
             )
         )
-        self._emitter.flush()
+        self.emitter.flush()
         return loop.manifest
 
     def _prepare(self) -> TrainingLoop:
-        plan, stream = self._opened.plan, self._opened.stream
+        plan, stream = self.opened.plan, self.opened.stream
         config = plan.config
-        tasks, eval_tasks, policy = self._loaded
-        end_abandoned(self._installation, self._emitter, self._clock)
+        tasks, eval_tasks, policy = self.loaded
+        end_abandoned(self.installation, self.emitter, self.clock)
         learner, make_environment = policy or self._open_demo_policy(config)
         if plan.state_folder is not None:
             learner.load_state(plan.state_folder)
@@ -214,49 +214,49 @@ class _Process:
         stream.emit(TrainingStarted(current_step=manifest.step))
         session = Session(
             config=config,
-            run_name=self._name,
-            training_id=ids.training_id(self._name),
+            run_name=self.name,
+            training_id=ids.training_id(self.name),
             generation=plan.generation,
-            emitter=self._emitter,
+            emitter=self.emitter,
             stream=stream,
             learner=learner,
             make_environment=make_environment,
-            history=self._opened.history,
-            clock=self._clock,
-            stop=self._stop,
-            read_blob=open_blobs(self._installation.blobs_url).get,
+            history=self.opened.history,
+            clock=self.clock,
+            stop=self.stop,
+            read_blob=open_blobs(self.installation.blobs_url).get,
             progress=ProgressEvents(
                 stream, ProgressTracker(config.max_concurrent_rollouts), manifest.step
             ),
         )
-        return TrainingLoop(session, self._folder, stated, stated_eval, manifest)
+        return TrainingLoop(session, self.folder, stated, stated_eval, manifest)
 
     def _open_demo_policy(self, config: RunConfig) -> tuple[Learner, EnvironmentFactory]:
         with WarmUpTraining(
-            self._emitter, self._clock, config, self._installation.open_dir, self._stop
+            self.emitter, self.clock, config, self.installation.open_dir, self.stop
         ) as warm_up:
-            return open_policy(config, self._installation.policies_dir, warm_up.on_progress)
+            return open_policy(config, self.installation.policies_dir, warm_up.on_progress)
 
     def _first_state(self, learner: Learner) -> Manifest:
         """Save the state that the first step begins from, unless it was loaded from there."""
-        plan = self._opened.plan
+        plan = self.opened.plan
         manifest = replace(plan.manifest, generation=plan.generation)
         is_loaded = plan.state_folder is not None and plan.manifest.step > 0
         if is_loaded and plan.manifest.generation == plan.generation:
             return manifest
-        folder = resume_state.begin_state(self._folder, plan.generation, manifest.step)
+        folder = resume_state.begin_state(self.folder, plan.generation, manifest.step)
         learner.save_state(folder)
         manifest = replace(manifest, policy_version=learner.version, pending=())
         resume_state.commit_state(folder, manifest)
         has_checkpoint = plan.generation in self._checkpointed_generations()
         if plan.config.save_every and manifest.step == 0 and not has_checkpoint:
-            checkpoint = save_checkpoint(self._folder, learner, plan.generation, 0, None)
-            self._opened.stream.emit(checkpoint)
+            checkpoint = save_checkpoint(self.folder, learner, plan.generation, 0, None)
+            self.opened.stream.emit(checkpoint)
         return manifest
 
     def _checkpointed_generations(self) -> set[int]:
         """Generations whose first state is a checkpoint already."""
-        payloads = self._opened.history.payloads_of(self._opened.stream.subject)
+        payloads = self.opened.history.payloads_of(self.opened.stream.subject)
         saved = (payload for payload in payloads if isinstance(payload, CheckpointSaved))
         return {checkpoint.generation for checkpoint in saved if checkpoint.step == 0}
 
