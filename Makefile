@@ -17,7 +17,7 @@ run: install ## train the default policy on the simulated phone, with tables and
 test: install ## every test, real PostgreSQL and Kafka included
 	@cd "$(ROOT)" && "$(BIN)/python" -m pytest
 
-test-fast: install ## the tests that start no server and take less than ten seconds each: under a minute
+test-fast: install ## the tests that start no server
 	@cd "$(ROOT)" && "$(BIN)/python" -m pytest -m "not services and not slow"
 
 lint: install ## ruff, mypy, import contracts

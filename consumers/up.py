@@ -11,17 +11,14 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from consumers.database.connection import connected
 from consumers.database.location import is_embedded, libpq_url, resolve_database
 from consumers.database.readiness import make_ready
 from consumers.log.open import open_reader
 from consumers.monitor.server import MonitorServer
 from consumers.monitor.start import open_monitor
-from consumers.projection.loop import ProjectionLoop
-from consumers.projection.positions import read_state
+from consumers.projection.loop import OutdatedTablesError, ProjectionLoop
 from consumers.rebuild.rebuild import rebuild
 from consumers.shutdown import Shutdown
-from consumers.tables import PROJECTION_VERSION, SCHEMA
 from schemas.installation import Installation
 
 logger = logging.getLogger(__name__)
@@ -109,19 +106,17 @@ class OneMachine:
         try:
             reader = open_reader(self._installation)
             try:
-                if is_embedded(self._environ) and are_outdated(url):
+                projection = ProjectionLoop(reader, url)
+                try:
+                    projection.run_forever(shutdown.graceful)
+                except OutdatedTablesError:
+                    if not is_embedded(self._environ):
+                        raise
                     logger.info("the tables are of an older version; rebuilding them from the log")
                     rebuild(reader, url)
-                projection = ProjectionLoop(reader, url)
-                projection.run_forever(shutdown.graceful)
+                    projection.run_forever(shutdown.graceful)
                 projection.run_once(CATCH_UP_S, shutdown.immediate)
             finally:
                 reader.close()
         except BaseException as error:  # noqa: BLE001  # the thread's boundary: `run` raises it again
             self._error = error
-
-
-def are_outdated(url: str) -> bool:
-    """Whether an older version filled the tables, so that they must be rebuilt."""
-    with connected(url, "up") as connection, connection, connection.cursor() as cursor:
-        return read_state(cursor, SCHEMA).version < PROJECTION_VERSION

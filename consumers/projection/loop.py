@@ -51,6 +51,10 @@ class UnfinishedError(CuaProjectError):
     """A process of a parallel fill failed; what all of them have committed stays."""
 
 
+class OutdatedTablesError(MismatchError):
+    """An older version filled the tables; they must be rebuilt."""
+
+
 class Report(NamedTuple):
     """What a run did."""
 
@@ -173,7 +177,8 @@ class ProjectionLoop:
                 f"the tables have projection version {schema.state.version}, this code"
                 f" {PROJECTION_VERSION}; run `cua-project rebuild`"
             )
-            raise MismatchError(message)
+            is_older = schema.state.version < PROJECTION_VERSION
+            raise OutdatedTablesError(message) if is_older else MismatchError(message)
         with schema.connection, schema.connection.cursor() as cursor:
             if self._adopt and schema.state.log_id not in {None, self._reader.log_id}:
                 adopt_log(cursor, SCHEMA, self._reader.log_id)

@@ -1,6 +1,9 @@
 """Asks what to do about a training that exists, for `--behavior-if-log-dir-exists ask`."""
 
+import signal
 import sys
+import threading
+from types import FrameType
 from typing import Literal
 
 import click
@@ -27,13 +30,33 @@ def resolve_existing(config: RunConfig, installation: Installation) -> RunConfig
     if not states or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return config.resolved("resume")
     total = resume_state.read_run_config(folder).get("num_steps")
-    answer = click.prompt(
+    answer = _ask(
         f"Training {name!r} exists (step {states[0].manifest.step} of {total})."
-        " [r]esume, [o]verwrite, [q]uit?",
-        type=click.Choice(list(ANSWERS), case_sensitive=False),
-        default="r",
-        show_choices=False,
-        prompt_suffix=" ",
-        err=True,
+        " [r]esume, [o]verwrite, [q]uit?"
     )
     return config.resolved(ANSWERS[answer])
+
+
+def _ask(question: str) -> str:
+    """One of `ANSWERS`. Abort after Ctrl-C, also when a library swallowed its KeyboardInterrupt."""
+    interrupted = threading.Event()
+
+    def on_interrupt(_number: int, _frame: FrameType | None) -> None:
+        interrupted.set()
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, on_interrupt)
+    try:
+        answer: str = click.prompt(
+            question,
+            type=click.Choice(list(ANSWERS), case_sensitive=False),
+            default="r",
+            show_choices=False,
+            prompt_suffix=" ",
+            err=True,
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if interrupted.is_set():
+        raise click.Abort
+    return answer
