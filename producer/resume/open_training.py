@@ -156,7 +156,8 @@ def refuse_living_writer(recorded: RecordedTraining, source: str, now: datetime)
     """CuaTrainError when another host's heartbeat is younger than `TAKEOVER_AFTER_S`."""
     owner = recorded.stream.position.source
     host = owner.split("/")[2] if owner.startswith("//") else owner
-    age = now - recorded.stream.events[-1].envelope.time
+    # The other host's clock may be ahead of ours.
+    age = max(now - recorded.stream.events[-1].envelope.time, timedelta(0))
     if host != source.split("/")[2] and age < timedelta(seconds=TAKEOVER_AFTER_S):
         message = (
             f"training {recorded.run_name!r} was alive on {host} {age.total_seconds():.0f} s ago;"

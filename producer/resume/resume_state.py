@@ -10,11 +10,11 @@ that its step still has to emit.
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import JsonValue
+from pydantic import JsonValue, TypeAdapter
 
 from producer.durable import sync_folder, write_durably
 from producer.log.writer import TopicPartition
@@ -58,6 +58,9 @@ class Manifest:
     pending: tuple[dict[str, JsonValue], ...] = ()
     """The step's events that follow the state: {"type", "version", "data"}."""
     format: int = FORMAT
+
+
+_MANIFEST = TypeAdapter(Manifest)
 
 
 class SavedState(NamedTuple):
@@ -127,21 +130,13 @@ def find_states(run: Path) -> list[SavedState]:
     found = []
     for path in (run / "state").glob(f"generation-*/step-*/{MANIFEST}"):
         try:
-            manifest = _parse(json.loads(path.read_text(encoding="utf-8")))
-        except (ValueError, TypeError, KeyError):
+            manifest = _MANIFEST.validate_json(path.read_bytes())
+        except ValueError:  # not JSON, or not a manifest
             continue
         if manifest.format == FORMAT:
             found.append(SavedState(manifest, path.parent))
     newest_first = sorted(found, key=lambda one: (one.manifest.generation, one.manifest.step))
     return newest_first[::-1]
-
-
-def _parse(raw: dict[str, Any]) -> Manifest:
-    known = {one.name for one in fields(Manifest)}
-    values = {name: value for name, value in raw.items() if name in known}
-    values["evaluations"] = tuple(EvaluationSummary(**one) for one in raw["evaluations"])
-    values["pending"] = tuple(raw["pending"])
-    return Manifest(**values)
 
 
 def _folder(run: Path, generation: int, step: int) -> Path:

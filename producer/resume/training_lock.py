@@ -9,17 +9,26 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from producer.errors import CuaTrainError
+from producer.errors import CuaTrainError, UsageError
 
 
 @contextmanager
 def training_lock(folder: Path, name: str) -> Iterator[None]:
     """Hold the training's lock. CuaTrainError names the process that holds it.
 
+    UsageError when the folder cannot be created.
+
     A folder that was made for the lock and got nothing else is removed again.
     """
     is_new = not folder.exists()
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        message = (
+            f"the folder {folder} of training {name!r} cannot be created: {error.strerror}; remove"
+            " what is in its place, or choose another --log-path"
+        )
+        raise UsageError(message) from None
     path = folder / "lock"
     lock = FileLock(path)
     try:

@@ -11,7 +11,7 @@ import pytest
 
 from producer.config import read_config
 from producer.emit import Emitter
-from producer.errors import CuaTrainError, StopRequestedError
+from producer.errors import CuaTrainError, StopRequestedError, UsageError
 from producer.resume.open_training import (
     OpenedTraining,
     Plan,
@@ -160,6 +160,31 @@ def test_states_saved_by_the_first_release_are_continued(
     summary = run(small(num_steps=2), installation=installation)
     assert (summary.steps, summary.generation) == (2, 0)
     assert violations(read_log(), num_steps=2, groups=2, group_size=3) == []
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["{", "[]", '{"generation": "x"}', '{"step": null}', '{"evaluations": [7]}', '{"pending": 7}'],
+)
+def test_a_damaged_manifest_is_passed_over_for_the_state_before_it(
+    installation: Installation, damage: str
+) -> None:
+    run(small(num_steps=2), installation=installation)
+    newest = plan_of(installation, num_steps=5).state_folder
+    assert newest is not None
+    manifest = newest / "manifest.json"
+    changes = json.loads(damage) if damage != "{" else None
+    whole = json.loads(manifest.read_text())
+    manifest.write_text(json.dumps(whole | changes) if isinstance(changes, dict) else damage)
+    plan = plan_of(installation, num_steps=5)
+    assert (plan.generation, plan.begins_generation, plan.manifest.step) == (1, True, 1)
+
+
+def test_a_file_in_place_of_the_run_s_folder_is_a_usage_error(installation: Installation) -> None:
+    installation.runs_dir.mkdir(parents=True)
+    (installation.runs_dir / "small").write_text("")
+    with pytest.raises(UsageError, match="cannot be created"):
+        run(small(), installation=installation)
 
 
 @pytest.mark.parametrize("skip_baseline", [True, False])
