@@ -31,6 +31,8 @@ COMMANDS: dict[str, str] = {
     "rebuild": "consumers.commands.rebuild",
     "verify": "consumers.commands.verify",
     "migrate": "consumers.commands.migrate",
+    "archive": "consumers.commands.archive",
+    "export": "consumers.commands.export",
 }
 """Command -> the module that has it as `command`."""
 
@@ -129,6 +131,7 @@ def _add_logging_options(command: click.Command) -> None:
 @click.command_panel(
     "Maintain the tables", commands=["run", "parked", "rebuild", "verify", "migrate"]
 )
+@click.command_panel("Take the data elsewhere", commands=["archive", "export"])
 def cli() -> None:
     """Read the log of trainings: into PostgreSQL tables, a browser, or your terminal.
 

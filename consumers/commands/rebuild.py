@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import rich_click as click
@@ -47,6 +48,12 @@ logger = logging.getLogger(__name__)
     help="Processes that replay a long log.",
 )
 @click.option(
+    "--archive",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="Archive that has the beginning of the log, made by `archive`.",
+)
+@click.option(
     "--json",
     "as_json",
     is_flag=True,
@@ -60,6 +67,7 @@ def command(
     until: str | None,
     schema: str | None,
     jobs: int,
+    archive: Path | None,
     as_json: bool,
 ) -> None:
     """Build every table from the log beside the live ones, compare, and swap.
@@ -74,12 +82,12 @@ def command(
         cua-project rebuild --run demo --into only_demo
         cua-project rebuild --until 2026-03-01T12:00:00Z
     """
+    from consumers.archive.open import open_with_archive
     from consumers.database.location import is_embedded, resolve_database
     from consumers.database.readiness import make_ready
     from consumers.errors import MismatchError, UsageError
     from consumers.fold.fold import reduce_gc_frequency
     from consumers.home import open_installation
-    from consumers.log.open import open_reader
     from consumers.rebuild.parallel import Parallel
     from consumers.rebuild.rebuild import compare, rebuild, roll_back
 
@@ -98,7 +106,7 @@ def command(
         _print_rollback(as_json=as_json)
         return
     reduce_gc_frequency()
-    reader = open_reader(installation)
+    reader = open_with_archive(installation, archive)
     try:
         if is_partial:
             report = _build_into(
@@ -108,7 +116,7 @@ def command(
                 until=until,
             )
         else:
-            parallel = Parallel(installation, jobs).fill
+            parallel = Parallel(installation, jobs, archive).fill
             report = (
                 compare(reader, url, parallel=parallel)
                 if check

@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import rich_click as click
@@ -14,9 +15,15 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option(
+    "--archive",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="Archive that has the beginning of the log, made by `archive`.",
+)
+@click.option(
     "--json", "as_json", is_flag=True, help='Print {"equal", "events", "tables", "differences"}.'
 )
-def command(*, as_json: bool) -> None:
+def command(*, archive: Path | None, as_json: bool) -> None:
     """Compare every table with a replay of the log to the same positions; exit 4 when they differ.
 
     Reads one snapshot of the live tables while projectors go on; needs disk space for a second copy
@@ -26,19 +33,19 @@ def command(*, as_json: bool) -> None:
         cua-project verify
         cua-project verify --json | jq .differences
     """
+    from consumers.archive.open import open_with_archive
     from consumers.database.location import is_embedded, resolve_database
     from consumers.database.readiness import make_ready
     from consumers.errors import MismatchError
     from consumers.fold.fold import reduce_gc_frequency
     from consumers.home import open_installation
-    from consumers.log.open import open_reader
     from consumers.rebuild.verify import verify
 
     installation = open_installation(os.environ)
     url = resolve_database(os.environ, installation)
     make_ready(url, embedded=is_embedded(os.environ))
     reduce_gc_frequency()
-    reader = open_reader(installation)
+    reader = open_with_archive(installation, archive)
     try:
         result = verify(reader, url)
     finally:

@@ -13,9 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
+from pathlib import Path
 
+from consumers.archive.open import open_with_archive
 from consumers.fold.fold import reduce_gc_frequency
-from consumers.log.open import open_reader
 from consumers.log.reader import TopicPartition
 from consumers.projection.loop import UnfinishedError
 from consumers.projection.positions import Positions
@@ -34,6 +35,8 @@ class Parallel:
 
     installation: Installation
     num_processes: int
+    archive: Path | None = None
+    """Has the log's beginning, where the log no longer has it."""
     worthwhile_records: int = WORTHWHILE_RECORDS
 
     def fill(
@@ -58,7 +61,9 @@ class Parallel:
         for shard in shards:
             receiver, sender = context.Pipe(duplex=False)
             process = context.Process(
-                target=_fill, args=(self.installation, url, schema, shard, sender), daemon=True
+                target=_fill,
+                args=(self.installation, self.archive, url, schema, shard, sender),
+                daemon=True,
             )
             process.start()
             sender.close()
@@ -108,7 +113,12 @@ def divide(
 
 
 def _fill(
-    installation: Installation, url: str, schema: str, until: Positions, result: Connection
+    installation: Installation,
+    archive: Path | None,
+    url: str,
+    schema: str,
+    until: Positions,
+    result: Connection,
 ) -> None:
     """Another process's work: apply up to these positions.
 
@@ -118,7 +128,7 @@ def _fill(
     threading.Thread(target=_end_with_parent, daemon=True).start()
     reduce_gc_frequency()
     try:
-        reader = open_reader(installation)
+        reader = open_with_archive(installation, archive)
         with Replay(reader, url, schema) as replay:
             replay.advance(until)
         reader.close()

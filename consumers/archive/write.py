@@ -1,0 +1,197 @@
+"""Copies the log into an archive: everything between the archive's end and the log's end now."""
+
+import logging
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+from filelock import FileLock, Timeout
+
+from consumers.archive.files import FileWriter
+from consumers.archive.manifest import (
+    NAME,
+    ArchivedFile,
+    Manifest,
+    check_file,
+    read_manifest,
+    write_manifest,
+)
+from consumers.errors import CuaProjectError, MismatchError, UnreachableError, UsageError
+from consumers.log.reader import LogReader, TopicPartition
+
+logger = logging.getLogger(__name__)
+
+POLL_RECORDS = 2_000
+POLL_S = 1.0
+SILENCE_LIMIT_S = 60.0
+"""A log that returns nothing for so long, although it has more, counts as unreachable."""
+ROW_GROUP_BYTES = 4 << 20
+FILE_BYTES = 256 << 20
+"""Of values, before compression; then the partition's next file begins."""
+BUFFER_BYTES = 64 << 20
+"""Of all partitions together."""
+
+
+class ArchiveReport(NamedTuple):
+    """What a run copied."""
+
+    events: int
+    """Records copied now."""
+    files: int
+    """Files written now."""
+    seconds: float
+    log_id: str
+    positions: dict[TopicPartition, int]
+    """Offset after the last archived record of every partition."""
+
+
+def archive(reader: LogReader, folder: Path) -> ArchiveReport:
+    """Create or extend the archive in `folder`.
+
+    What a killed run has finished stays; the next run goes on from there. UsageError when the
+    folder has other things in it; MismatchError when it is another log's archive; CuaProjectError
+    when the log has lost records that were not archived, or another run is writing.
+    """
+    began = time.monotonic()
+    _check_folder(folder)
+    try:
+        with FileLock(folder / ".lock", timeout=0):
+            writer = _ArchiveWriter(reader, folder, _open_manifest(reader, folder))
+            with writer:
+                num_records, num_files = writer.copy()
+    except Timeout:
+        message = f"another process is writing the archive {folder}; retry when it finishes"
+        raise CuaProjectError(message) from None
+    return ArchiveReport(
+        num_records,
+        num_files,
+        time.monotonic() - began,
+        writer.manifest.log_id,
+        writer.manifest.ends(),
+    )
+
+
+def check_archive(folder: Path) -> Manifest:
+    """Read every file of the archive and compare its hash. NotFoundError, MismatchError."""
+    manifest = read_manifest(folder)
+    for file in manifest.files:
+        check_file(folder, file)
+    return manifest
+
+
+def _check_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        others = [one.name for one in folder.iterdir() if one.name != ".lock"]
+    except OSError as error:
+        message = f"the archive's folder {folder} cannot be used: {error.strerror}"
+        raise UsageError(message) from None
+    if others and NAME not in others and f"{NAME}.new" not in others:
+        message = f"{folder} is not empty and no archive (it has {others[0]}); name a new folder"
+        raise UsageError(message)
+
+
+def _open_manifest(reader: LogReader, folder: Path) -> Manifest:
+    log_id = reader.log_id
+    if not (folder / NAME).exists():
+        manifest = Manifest(log_id=log_id)
+        write_manifest(folder, manifest)
+        return manifest
+    manifest = read_manifest(folder)
+    if manifest.log_id != log_id:
+        message = (
+            f"{folder} is the archive of the log {manifest.log_id}, but the configured log is"
+            f" {log_id or 'still empty'}; name another folder for this log"
+        )
+        raise MismatchError(message)
+    return manifest
+
+
+class _ArchiveWriter:
+    """Copies partitions into their files. A context manager; leaves no unfinished file behind."""
+
+    def __init__(self, reader: LogReader, folder: Path, manifest: Manifest) -> None:
+        self.manifest = manifest
+        self._reader = reader
+        self._folder = folder
+        self._files: dict[TopicPartition, FileWriter] = {}
+        self._positions: dict[TopicPartition, int] = {}
+        self._num_files = 0
+
+    def __enter__(self) -> "_ArchiveWriter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with ExitStack() as closers:
+            for file in self._files.values():
+                closers.callback(file.discard)
+
+    def copy(self) -> tuple[int, int]:
+        """Copy up to the log's end at the call; (records, files)."""
+        partitions = self._reader.partitions()
+        until = self._reader.end_offsets(partitions)
+        self._positions = self._start(partitions)
+        behind = {at: self._positions[at] for at in partitions if self._positions[at] < until[at]}
+        num_records = 0
+        if behind:
+            self._reader.seek(behind)
+        silence_s = 0.0
+        while any(self._positions[at] < until[at] for at in behind):
+            records = self._reader.poll(POLL_RECORDS, POLL_S)
+            silence_s = 0.0 if records else silence_s + POLL_S
+            if silence_s > SILENCE_LIMIT_S:
+                message = (
+                    f"the log returned nothing for {SILENCE_LIMIT_S:.0f} s although it has more; is"
+                    " it reachable?"
+                )
+                raise UnreachableError(message)
+            for record in records:
+                at = TopicPartition(record.topic, record.partition)
+                if record.offset >= until[at]:
+                    continue
+                file = self._files.get(at)
+                if file is None:
+                    file = self._files[at] = FileWriter(self._folder, at, self._positions[at])
+                file.add(record)
+                num_records += 1
+                self._positions[at] = record.offset + 1
+                if file.num_bytes >= FILE_BYTES:
+                    self._finish([at])
+            self._write_buffered()
+        self._finish(list(self._files))
+        return num_records, self._num_files
+
+    def _start(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+        """Where each partition's next file begins."""
+        beginnings = self._reader.beginning_offsets(partitions)
+        ends = self.manifest.ends()
+        for at, end in ends.items():
+            if beginnings.get(at, 0) > end:
+                message = (
+                    f"{at.topic}/{at.partition} begins at offset {beginnings[at]}, but the archive"
+                    f" ends at {end}: records were deleted before they were archived. Start a new"
+                    " archive in another folder"
+                )
+                raise CuaProjectError(message)
+        return {at: ends.get(at, beginnings[at]) for at in partitions}
+
+    def _write_buffered(self) -> None:
+        """Write full row groups, and the largest ones while the buffers hold too much."""
+        total = sum(file.buffered_bytes for file in self._files.values())
+        by_size = sorted(self._files.values(), key=lambda file: -file.buffered_bytes)
+        for file in by_size:
+            if file.buffered_bytes < ROW_GROUP_BYTES and total <= BUFFER_BYTES:
+                return
+            total -= file.buffered_bytes
+            file.write_buffered()
+
+    def _finish(self, partitions: list[TopicPartition]) -> None:
+        finished: list[ArchivedFile] = []
+        for at in partitions:
+            finished.append(self._files[at].finish(self._positions[at]))
+            del self._files[at]
+        if finished:
+            self._num_files += len(finished)
+            self.manifest = self.manifest.extended(finished)
+            write_manifest(self._folder, self.manifest)

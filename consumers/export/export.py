@@ -1,0 +1,127 @@
+"""Writes the rollouts of trainings as a dataset. The folder appears when it is complete."""
+
+import logging
+import shutil
+import time
+from collections.abc import Collection
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+from uuid import UUID
+
+from consumers.blobs import read_blob
+from consumers.errors import NotFoundError, UsageError
+from consumers.export.dataset import Shards, write_readme
+from consumers.export.events import StreamReader, of_kinds
+from consumers.export.rollouts import RolloutCollector
+from consumers.export.rows import rollout_row, turn_rows
+from consumers.export.trainings import Trainings
+from consumers.fold.operator_drops import Drops
+from consumers.log.reader import LogReader, TopicPartition
+from schemas.catalogue import TOPICS
+from schemas.installation import Installation
+
+logger = logging.getLogger(__name__)
+
+CACHED_IMAGES = 256
+"""A screenshot is often that of several turns: after one action, before the next."""
+
+
+class ExportReport(NamedTuple):
+    """What was written."""
+
+    rollouts: int
+    turns: int
+    missing_images: int
+    """Screenshots that the blob store does not have; null in the dataset."""
+    unfinished: int
+    """Rollouts that have not ended, and are left out."""
+    seconds: float
+    folder: str
+
+
+def export(
+    reader: LogReader,
+    installation: Installation,
+    folder: Path,
+    *,
+    trainings: Collection[UUID] = (),
+    with_images: bool = True,
+    drops: Drops | None = None,
+) -> ExportReport:
+    """Write every ended rollout of these trainings, or of all, to a new folder.
+
+    UsageError when the folder exists and is not empty, or cannot be made. UnreachableError.
+    """
+    began = time.monotonic()
+    partial = _make_folder(folder)
+    until = reader.end_offsets(reader.partitions())
+    streams = StreamReader(reader.log_id, drops or Drops())
+
+    def of_topic(name: str) -> list[TopicPartition]:
+        return [at for at in until if at.topic == installation.topic_prefix + TOPICS[name]]
+
+    facts = Trainings()
+    about = of_kinds({"training", "evaluation"}, trainings)
+    facts.read(streams.read(reader, of_topic("training"), until, about))
+    images = _Images(installation) if with_images else None
+    collector = RolloutCollector(streams.forget)
+    with Shards(partial, "rollouts") as rollouts, Shards(partial, "turns") as turns:
+        attempts = of_kinds({"rollout"}, trainings)
+        events = streams.read(reader, of_topic("rollout"), until, attempts)
+        for rollout in collector.collect(events):
+            rollouts.add(rollout_row(rollout, facts))
+            for row in turn_rows(rollout, _no_image if images is None else images.read):
+                turns.add(row)
+    write_readme(partial, "Rollouts of computer-use agents")
+    partial.rename(folder)
+    num_missing = 0 if images is None else len(images.missing)
+    if num_missing:
+        logger.warning(
+            "%d screenshots are not in the blob store and are null in the dataset", num_missing
+        )
+    return ExportReport(
+        rollouts.num_rows,
+        turns.num_rows,
+        num_missing,
+        collector.num_unfinished,
+        time.monotonic() - began,
+        str(folder),
+    )
+
+
+def _make_folder(folder: Path) -> Path:
+    """The folder to write into; `folder` itself is made by renaming it."""
+    try:
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            message = f"{folder} exists and is not an empty folder; name a new one"
+            raise UsageError(message)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        partial = folder.with_name(folder.name + ".partial")
+        # Left by an export that was killed.
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir()
+    except OSError as error:
+        message = f"the folder {folder} cannot be made: {error.strerror}; name another one"
+        raise UsageError(message) from None
+    return partial
+
+
+def _no_image(ref: str) -> bytes | None:  # noqa: ARG001  # turn_rows calls it
+    return None
+
+
+class _Images:
+    """Reads screenshots; notes those that are missing."""
+
+    def __init__(self, installation: Installation) -> None:
+        self._installation = installation
+        self.missing: set[str] = set()
+        self.read = lru_cache(CACHED_IMAGES)(self._read)
+
+    def _read(self, ref: str) -> bytes | None:
+        try:
+            return read_blob(self._installation, ref)
+        except NotFoundError:
+            self.missing.add(ref)
+            return None
