@@ -18,6 +18,7 @@ from consumers.export.rows import rollout_row, turn_rows
 from consumers.export.trainings import Trainings
 from consumers.fold.operator_drops import Drops
 from consumers.log.reader import LogReader, TopicPartition
+from consumers.rebuild.replay import check_beginning
 from schemas.catalogue import TOPICS
 from schemas.installation import Installation
 
@@ -51,9 +52,11 @@ def export(
 ) -> ExportReport:
     """Write every ended rollout of these trainings, or of all, to a new folder.
 
-    UsageError when the folder exists and is not empty, or cannot be made. UnreachableError.
+    UsageError when the folder exists and is not empty, or cannot be made; CuaProjectError when the
+    log lacks its beginning; UnreachableError.
     """
     began = time.monotonic()
+    check_beginning(reader)
     partial = _make_folder(folder)
     until = reader.end_offsets(reader.partitions())
     streams = StreamReader(reader.log_id, drops or Drops())

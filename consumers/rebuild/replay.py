@@ -126,7 +126,7 @@ def check_beginning(reader: LogReader) -> None:
     for at, first in sorted(reader.beginning_offsets(reader.partitions()).items()):
         if first > 0:
             message = (
-                f"{at.topic}/{at.partition} begins at offset {first}: records were deleted, and the"
-                " tables cannot be made from what remains"
+                f"{at.topic}/{at.partition} begins at offset {first}: records were deleted, and"
+                " what remains is not the whole; give an archive that has them with --archive"
             )
             raise CuaProjectError(message)

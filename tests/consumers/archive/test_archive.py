@@ -23,10 +23,12 @@ from consumers.archive.reader import ArchivedLogReader
 from consumers.archive.write import archive, check_archive
 from consumers.cli import cli
 from consumers.errors import CuaProjectError, MismatchError, NotFoundError, UsageError
+from consumers.home import open_installation
 from consumers.log.local import LocalLogReader
 from consumers.log.open import open_reader
 from consumers.log.reader import LogReader, LogRecord, TopicPartition
 from consumers.projection.loop import ProjectionLoop
+from consumers.rebuild.parallel import Parallel
 from consumers.rebuild.rebuild import compare, rebuild
 from consumers.rebuild.verify import verify
 from producer.log.kafka import KafkaLog
@@ -292,8 +294,12 @@ def test_a_killed_run_leaves_an_archive_that_the_next_run_completes(
 
 @pytest.mark.services
 def test_rebuild_and_verify_read_across_archive_and_log(
-    tmp_path: Path, log: Path, migrated_url: str
+    tmp_path: Path, events: list[LoggedEvent], migrated_url: str
 ) -> None:
+    installation = open_installation(os.environ)
+    log = installation.local_log_path
+    log.parent.mkdir(parents=True)
+    write_local_log(log, events)
     with opened(log) as reader:
         ProjectionLoop(reader, migrated_url).run_once()
         archive(reader, tmp_path / "archive")
@@ -305,7 +311,8 @@ def test_rebuild_and_verify_read_across_archive_and_log(
     with opened(log) as reader:
         both = ArchivedLogReader(reader, tmp_path / "archive")
         assert compare(both, migrated_url).equal
-        assert rebuild(both, migrated_url).swapped
+        processes = Parallel(installation, 2, tmp_path / "archive", worthwhile_records=1)
+        assert rebuild(both, migrated_url, parallel=processes.fill).swapped
         assert verify(both, migrated_url) == before
         ProjectionLoop(reader, migrated_url).run_once()
 
@@ -348,8 +355,6 @@ def test_the_command_reports_what_it_copied_and_checks_it(
 ) -> None:
     home = tmp_path / "home"
     monkeypatch.setenv("CUA_HOME", str(home))
-    from consumers.home import open_installation
-
     path = open_installation(os.environ).local_log_path
     path.parent.mkdir(parents=True)
     write_local_log(path, events)

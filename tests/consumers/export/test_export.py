@@ -1,8 +1,10 @@
 """What `export` writes is what the log says, and opens with Hugging Face `datasets`."""
 
 import base64
+import contextlib
 import json
 import os
+import sqlite3
 import struct
 from collections.abc import Sequence
 from datetime import timedelta
@@ -17,6 +19,7 @@ from click.testing import CliRunner
 from PIL import Image
 
 from consumers.cli import cli
+from consumers.errors import CuaProjectError, NotFoundError, UsageError
 from consumers.home import open_installation
 from producer.emit import Emitter
 from schemas.actions import Click
@@ -279,8 +282,6 @@ def test_one_training_alone_is_exported_and_an_unknown_name_is_an_error(tmp_path
 
     rows = pq.read_table(tmp_path / "dataset" / "rollouts").to_pylist()
     assert {row["training"] for row in rows} == {"alpha"}
-    from consumers.errors import NotFoundError
-
     with pytest.raises(NotFoundError, match="alpha"):
         run(str(tmp_path / "other"), "--training", "alpa")
     assert not (tmp_path / "other").exists()
@@ -297,13 +298,28 @@ def test_a_screenshot_that_is_gone_is_counted_and_null(shots: list[str], tmp_pat
     assert [row["screenshot"] is None for row in rows] == [False, True, False]
 
 
+def test_half_a_log_is_an_error_and_an_archive_completes_it(
+    shots: list[str], tmp_path: Path
+) -> None:
+    assert shots
+    path = open_installation(os.environ).local_log_path
+    CliRunner().invoke(cli, ["archive", str(tmp_path / "archive")], catch_exceptions=False)
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM records WHERE position < 6")
+
+    with pytest.raises(CuaProjectError, match="--archive"):
+        run(str(tmp_path / "half"))
+    whole = run(str(tmp_path / "whole"), "--archive", str(tmp_path / "archive"))
+
+    assert not (tmp_path / "half").exists()
+    assert (whole["rollouts"], whole["turns"]) == (2, 3)
+
+
 def test_a_folder_that_has_something_is_never_overwritten(shots: list[str], tmp_path: Path) -> None:
     assert shots
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("mine")
     (tmp_path / "file").write_text("mine")
-    from consumers.errors import UsageError
-
     for name in ("mine", "file", "file/below"):
         with pytest.raises(UsageError):
             run(str(tmp_path / name))
