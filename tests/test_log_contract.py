@@ -2,14 +2,16 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
 from consumers.errors import MismatchError
 from consumers.log.open import open_reader
 from consumers.log.reader import LogReader, LogRecord, TopicPartition
-from consumers.tail.reading import read_bounded
+from consumers.tail.reading import read_bounded, read_newest_first
 from producer.log.kafka import KafkaLog
 from producer.log.local import LocalLog
 from producer.log.writer import LogWriter, Record
@@ -184,3 +186,36 @@ def test_a_bounded_reading_merges_partitions_by_append_time_and_stops_where_told
     assert {(r.topic, r.partition, r.offset) for r in found} == {
         (*tp, offset) for tp, end in ends.items() for offset in range(starts[tp], end)
     }
+
+
+def test_reading_newest_first_is_reading_in_order_backwards(open_log: Callable[[], Pair]) -> None:
+    writer, reader = open_log()
+    topic = rollouts(reader)
+    for number in range(4):
+        batch = [Record(topic, key, f"{key}:{number}".encode()) for key in KEYS]
+        # One partition is much longer than one window of reading backwards.
+        writer.append([*batch, *[Record(topic, KEYS[0], b"more")] * 30])
+    ends = reader.end_offsets(reader.partitions())
+    writer.append([Record(topic, KEYS[0], b"later")])
+    starts = {tp: min(1, end) for tp, end in ends.items()}
+    in_order = list(read_bounded(reader, starts, ends))
+    assert list(read_newest_first(reader, starts, ends)) == in_order[::-1]
+    assert list(islice(read_newest_first(reader, starts, ends), 7)) == in_order[:-8:-1]
+    assert list(read_newest_first(reader, ends, ends)) == []
+
+
+def test_a_training_is_read_back_whole_and_each_partition_in_order(
+    open_log: Callable[[], Pair],
+) -> None:
+    writer, reader = open_log()
+    topic, training = rollouts(reader), uuid4()
+    values = [f'{{"trainingid":"{training}","n":{number}}}'.encode() for number in range(9)]
+    writer.append([Record(topic, KEYS[0], value, str(training)) for value in values])
+    writer.append([Record(topic, key, b"other", str(uuid4())) for key in KEYS])
+    found = list(writer.read_training(topic, training, {}))
+    assert [(key, value) for key, value in found if value in values] == [
+        (KEYS[0], value) for value in values
+    ]
+    at = ProducerPartition(topic, partition_of(KEYS[0], 12))
+    since = list(writer.read_training(topic, training, {at: 7}))
+    assert [value for _, value in since if value in values] == values[7:]

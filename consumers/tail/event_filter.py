@@ -3,6 +3,7 @@
 Unreadable records are printed as such, unless a filter needs what cannot be read.
 """
 
+import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from uuid import UUID
@@ -11,9 +12,11 @@ from consumers.errors import did_you_mean
 from consumers.log.reader import LogRecord
 from schemas.catalogue import PAYLOADS, TOPICS
 from schemas.event import Envelope
+from schemas.local_index import Places, places_of_streams, places_of_training
 from schemas.wire import UnreadableError, read_envelope
 
 TYPE_PREFIX = "cua."
+GLOB = re.compile(r"[*?\[]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,12 @@ class EventFilter:
         return self._has_stream(envelope.subject) and (
             not self.types or any(matches_type(envelope.type, glob) for glob in self.types)
         )
+
+    def places(self) -> Places | None:
+        """Where the index of a log has every record that may be printed; None: anywhere."""
+        if self.stream is not None and not GLOB.search(self.stream):
+            return places_of_streams([self.stream])
+        return None if self.training_id is None else places_of_training(self.training_id)
 
     def _has_stream(self, subject: str) -> bool:
         return self.stream is None or fnmatchcase(subject, self.stream)

@@ -5,13 +5,17 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from consumers.errors import UnreachableError
+from consumers.log.local import LocalLogReader
 from consumers.log.reader import LogReader, LogRecord, TopicPartition
+from schemas.local_index import Places
 
 BATCH = 2000
 """Records held per partition while merging; 24 partitions of 2 kB records are at most 100 MB."""
 SILENCE_S = 30.0
 """A log that returns none of its records for this long counts as unreachable."""
 POLL_S = 0.25
+FIRST_WINDOW = 16
+"""Records of each partition that reading backwards begins with."""
 
 
 def read_bounded(
@@ -70,9 +74,40 @@ def _push(
 def _partition(reader: LogReader, tp: TopicPartition, start: int, stop: int) -> Iterator[LogRecord]:
     while start < stop:
         reader.seek({tp: start})
-        batch = _poll_or_fail(reader, BATCH)
+        batch = _poll_or_fail(reader, min(BATCH, stop - start))
         start = batch[-1].offset + 1
         yield from (record for record in batch if record.offset < stop)
+
+
+def read_newest_first(
+    reader: LogReader,
+    starts: Mapping[TopicPartition, int],
+    stops: Mapping[TopicPartition, int],
+    places: Places | None = None,
+) -> Iterator[LogRecord]:
+    """What `read_bounded` returns, in reverse; reads no further back than it is asked to.
+
+    `places`: a log with an index may leave out records that are not there. UnreachableError.
+    """
+    starts = {tp: offset for tp, offset in starts.items() if offset < stops[tp]}
+    if isinstance(reader, LocalLogReader):
+        yield from reader.newest_first(starts, stops, places)
+        return
+    partitions = [_backwards(reader, tp, start, stops[tp]) for tp, start in starts.items()]
+    yield from heapq.merge(
+        *partitions,
+        key=lambda one: (one.appended_at, one.topic, one.partition, one.offset),
+        reverse=True,
+    )
+
+
+def _backwards(reader: LogReader, tp: TopicPartition, start: int, stop: int) -> Iterator[LogRecord]:
+    """One partition, newest first, in windows that grow."""
+    window = FIRST_WINDOW
+    while stop > start:
+        begin = max(start, stop - window)
+        yield from reversed(list(_partition(reader, tp, begin, stop)))
+        stop, window = begin, min(window * 2, BATCH)
 
 
 def _poll_or_fail(reader: LogReader, max_records: int) -> list[LogRecord]:

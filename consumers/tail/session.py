@@ -1,9 +1,9 @@
 """One run of `tail`: reads the requested span, filters and prints records, and saves the cursor."""
 
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import BinaryIO
 
 from consumers.errors import MismatchError
@@ -12,7 +12,7 @@ from consumers.tail.cursor import Cursor
 from consumers.tail.event_filter import DecodedRecord, EventFilter, decode
 from consumers.tail.formats import Formatter
 from consumers.tail.offsets import END, START, OffsetSpec, Span, resolve
-from consumers.tail.reading import read_bounded, read_on
+from consumers.tail.reading import read_bounded, read_newest_first, read_on
 
 WATCH_S = 0.2
 """Between checks for a log that does not exist yet."""
@@ -74,7 +74,7 @@ class TailSession:
             if request.follow:
                 self._follow(span)
             elif request.limit is not None and request.offset is None and self._cursor is None:
-                self._print_last(request.limit, self._bounded(span))
+                self._print_last(request.limit, span)
             else:
                 self._print_all(self._bounded(span))
         finally:
@@ -121,13 +121,13 @@ class TailSession:
         return Span({tp: saved.get(tp, start) for tp, start in span.starts.items()}, span.stops)
 
     def _bounded(self, span: Span) -> Iterator[LogRecord]:
+        return read_bounded(self._reader, span.starts, self._stops(span))
+
+    def _stops(self, span: Span) -> dict[TopicPartition, int]:
         ends = self._reader.end_offsets(list(span.starts))
-        stops = (
-            ends
-            if span.stops is None
-            else {tp: min(stop, ends[tp]) for tp, stop in span.stops.items()}
-        )
-        return read_bounded(self._reader, span.starts, stops)
+        if span.stops is None:
+            return ends
+        return {tp: min(stop, ends[tp]) for tp, stop in span.stops.items()}
 
     def _follow(self, span: Span) -> None:
         unfinished = (
@@ -164,9 +164,13 @@ class TailSession:
                 break
         self._save()
 
-    def _print_last(self, count: int, records: Iterable[LogRecord]) -> None:
-        wanted = filter(self._request.event_filter.apply, map(decode, records))
-        for decoded in deque(wanted, maxlen=count):
+    def _print_last(self, count: int, span: Span) -> None:
+        event_filter = self._request.event_filter
+        records = read_newest_first(
+            self._reader, span.starts, self._stops(span), event_filter.places()
+        )
+        wanted = filter(event_filter.apply, map(decode, records))
+        for decoded in reversed(list(islice(wanted, count))):
             self._print(decoded)
 
     def _print(self, decoded: DecodedRecord) -> None:

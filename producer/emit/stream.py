@@ -72,6 +72,7 @@ class StreamWriter:
         "_sequence",
         "_statuses",
         "_topic",
+        "_training",
         "subject",
         "training_id",
     )
@@ -90,6 +91,7 @@ class StreamWriter:
         is_training = training_id is None and stream_kind(subject) == "training"
         self.training_id = stream_owner(subject) if is_training else training_id
         """The training the events belong to; None for an evaluation of no training."""
+        self._training = "" if self.training_id is None else str(self.training_id)
         self._context = context
         self._topic = topic_of(subject, context.topic_prefix)
         self._epoch = Epoch(1, None) if history is None else history.position.next_epoch()
@@ -166,7 +168,7 @@ class StreamWriter:
         if transition is not None:
             entity, status = transition
             self._statuses[entity] = status
-        record = Record(self._topic, self.subject, value)
+        record = Record(self._topic, self.subject, value, self._training)
         return Acknowledgement(buffer, buffer.put(record, len(value) + RECORD_OVERHEAD_BYTES))
 
     def _has_reached(self, payload: Payload) -> bool:

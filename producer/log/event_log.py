@@ -10,6 +10,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Self
+from uuid import UUID
 
 from producer.blobs import FolderBlobs, RemoteBlobs, local_folder
 from producer.errors import StopRequestedError, UnreachableError
@@ -19,7 +20,7 @@ from producer.log.shipper import KEEP, Shipper
 from producer.log.spool import Spool
 from producer.log.stream_history import StreamHistory, read_streams_into
 from producer.log.writer import LogWriter, TopicPartition
-from schemas.catalogue import TOPIC_NAMES
+from schemas.catalogue import TOPIC_NAMES, topic_of
 from schemas.installation import Installation
 
 if TYPE_CHECKING:
@@ -69,7 +70,9 @@ class EventLog:
         Raises LogBrokenError, and UnreachableError for a blob store that cannot be used.
         """
         topics = [installation.topic_prefix + name for name in TOPIC_NAMES]
-        local = LocalLog(installation.local_log_path, topics=topics)
+        # With Kafka streams are read back from there.
+        is_indexed = installation.kafka_bootstrap_servers is None
+        local = LocalLog(installation.local_log_path, topics=topics, is_indexed=is_indexed)
         try:
             return cls(local, installation)
         except BaseException:
@@ -170,11 +173,24 @@ class EventLog:
         log = self.connect()
         read_streams_into({history.subject: history}, log, since, topic_prefix=self.topic_prefix)
 
+    def read_stream(
+        self, subject: str, since: Mapping[TopicPartition, int]
+    ) -> Iterator[tuple[str, bytes]]:
+        """(key, value) of a stream's records, those that do not count included."""
+        topic = topic_of(subject, self.topic_prefix)
+        return self.connect().read_streams(topic, [subject], since)
+
     def read_topic(
         self, name: str, since: Mapping[TopicPartition, int]
     ) -> Iterator[tuple[str, bytes]]:
         """(key, value) of every record of a topic (`training`), each partition in order."""
         return self.connect().read_topic(self.topic_prefix + name, since)
+
+    def read_training(
+        self, name: str, training_id: UUID, since: Mapping[TopicPartition, int]
+    ) -> Iterator[tuple[str, bytes]]:
+        """(key, value) of at least every record of a topic that names the training."""
+        return self.connect().read_training(self.topic_prefix + name, training_id, since)
 
     def notify(self) -> None:
         """Wake the shipper: the local log has new records."""

@@ -10,11 +10,14 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from uuid import UUID
 
 from producer.errors import LogBrokenError
 from producer.log.local_file import broken, open_for_reading, open_for_writing
+from producer.log.local_index import LocalIndex
 from producer.log.writer import Coordinates, Record, TopicPartition
 from schemas.catalogue import NUM_PARTITIONS
+from schemas.local_index import Places, places_of_streams, places_of_training, spans
 from schemas.local_log import partition_of
 
 READ_CHUNK = 2000
@@ -28,6 +31,7 @@ INSERT = (
 SCAN = """SELECT key, value FROM records
           WHERE partition_id = ?1 AND "offset" >= ?2 AND "offset" < ?3
           AND (?4 IS NULL OR +key IN (SELECT value FROM json_each(?4))) ORDER BY "offset\""""
+PARTITIONS = "SELECT id, partition, next_offset FROM partitions WHERE topic = ? ORDER BY partition"
 
 
 def _wall_clock_us() -> int:
@@ -47,9 +51,13 @@ class LocalLog:
         path: Path,
         *,
         topics: Collection[str] = (),
+        is_indexed: bool = True,
         clock_us: Callable[[], int] = _wall_clock_us,
     ) -> None:
-        """Open or create the file, with all partitions of `topics`. Raises LogBrokenError."""
+        """Open or create the file, with all partitions of `topics`. Raises LogBrokenError.
+
+        `is_indexed`: keep the index of streams, and bring it up to date first; a spool needs none.
+        """
         self._path = path
         self._clock_us = clock_us
         self._lock = threading.Lock()
@@ -58,14 +66,19 @@ class LocalLog:
         self._connection = open_for_writing(path)
         self._inode = path.stat().st_ino
         self._places: dict[TopicPartition, int] = {}
+        self._index = LocalIndex(self._connection) if is_indexed else None
         self._log_id = str(
             self._connection.execute("SELECT value FROM meta WHERE name = 'log_id'").fetchone()[0]
         )
         try:
             self._make_topics(topics)
-        except sqlite3.Error as error:
+            if self._index is not None:
+                self._index.open(path)
+        except BaseException as error:
             self._connection.close()
-            raise broken(path, "cannot be written", error) from error
+            if isinstance(error, sqlite3.Error):
+                raise broken(path, "cannot be written", error) from error
+            raise
 
     @property
     def log_id(self) -> str:
@@ -114,6 +127,8 @@ class LocalLog:
             rows.append((position, partition_id, offset, appended_at, record.key, record.value))
             coordinates.append(Coordinates(place.topic, place.partition, offset))
         self._connection.executemany(INSERT, rows)
+        if self._index is not None:
+            self._index.extend(rows, records)
         self._connection.executemany(
             "UPDATE partitions SET next_offset = ? WHERE id = ?",
             [(next_offsets[partition_id], partition_id) for partition_id in touched],
@@ -172,32 +187,42 @@ class LocalLog:
     ) -> Iterator[tuple[str, bytes]]:
         """(key, value) of several streams, each in order, from `since` to the end at call.
 
-        One scan of each partition that holds any of them.
+        One pass over the blocks that may hold any of them.
         """
         wanted = json.dumps(sorted(keys))
-        with self._reading() as connection:
-            for partition in sorted({partition_of(key, NUM_PARTITIONS) for key in keys}):
-                place = TopicPartition(topic, partition)
-                row = connection.execute(
-                    "SELECT id, next_offset FROM partitions WHERE topic = ? AND partition = ?",
-                    (topic, partition),
-                ).fetchone()
-                if row is not None:
-                    yield from _scan(connection, row[0], since.get(place, 0), row[1], wanted)
+        numbers = {partition_of(key, NUM_PARTITIONS) for key in keys}
+        yield from self._read(topic, numbers, since, places_of_streams(keys), wanted)
+
+    def read_training(
+        self, topic: str, training_id: UUID, since: Mapping[TopicPartition, int]
+    ) -> Iterator[tuple[str, bytes]]:
+        """(key, value) of every record that names the training, and of some that do not."""
+        yield from self._read(topic, None, since, places_of_training(training_id), None)
 
     def read_topic(
         self, topic: str, since: Mapping[TopicPartition, int]
     ) -> Iterator[tuple[str, bytes]]:
         """(key, value) of a topic's records, each partition in order, from `since` to the end."""
+        yield from self._read(topic, None, since, None, None)
+
+    def _read(
+        self,
+        topic: str,
+        numbers: Collection[int] | None,
+        since: Mapping[TopicPartition, int],
+        places: Places | None,
+        keys: str | None,
+    ) -> Iterator[tuple[str, bytes]]:
+        """Records of these partitions (None: all), at these places (None: everywhere)."""
         with self._reading() as connection:
-            partitions = connection.execute(
-                "SELECT id, partition, next_offset FROM partitions WHERE topic = ? ORDER BY"
-                " partition",
-                (topic,),
-            ).fetchall()
-            for partition_id, partition, end in partitions:
-                start = since.get(TopicPartition(topic, partition), 0)
-                yield from _scan(connection, partition_id, start, end, None)
+            offsets = {
+                partition_id: range(since.get(TopicPartition(topic, partition), 0), end)
+                for partition_id, partition, end in connection.execute(PARTITIONS, (topic,))
+                if numbers is None or partition in numbers
+            }
+            found = offsets.items() if places is None else spans(connection, offsets, places)
+            for partition_id, span in found:
+                yield from _scan(connection, partition_id, span, keys)
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
@@ -219,10 +244,10 @@ class LocalLog:
 
 
 def _scan(
-    connection: sqlite3.Connection, partition_id: int, start: int, end: int, keys: str | None
+    connection: sqlite3.Connection, partition_id: int, offsets: range, keys: str | None
 ) -> Iterator[tuple[str, bytes]]:
-    for low in range(start, end, READ_CHUNK):
+    for low in range(offsets.start, offsets.stop, READ_CHUNK):
         # Fetch a chunk whole: a slow consumer must not keep a snapshot open.
         yield from connection.execute(
-            SCAN, (partition_id, low, min(low + READ_CHUNK, end), keys)
+            SCAN, (partition_id, low, min(low + READ_CHUNK, offsets.stop), keys)
         ).fetchall()

@@ -6,6 +6,7 @@ and `kafka.KafkaLog`.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
+from uuid import UUID
 
 
 class Record(NamedTuple):
@@ -16,6 +17,8 @@ class Record(NamedTuple):
     key: str
     """The stream (`rollout/<uuid>`); all of a stream is in one partition, in order."""
     value: bytes
+    training: str | None = None
+    """The training that the event names, "" for none; None: not said here, the value tells."""
 
 
 class TopicPartition(NamedTuple):
@@ -65,6 +68,15 @@ class LogWriter(Protocol):
         self, topic: str, since: Mapping[TopicPartition, int]
     ) -> Iterator[tuple[str, bytes]]:
         """(key, value) of every record of a topic, each partition in order; bounds as above."""
+        ...
+
+    def read_training(
+        self, topic: str, training_id: UUID, since: Mapping[TopicPartition, int]
+    ) -> Iterator[tuple[str, bytes]]:
+        """(key, value) of at least every record of a topic that names the training.
+
+        Others may be among them. Each partition in order; bounds as above.
+        """
         ...
 
     def close(self) -> None:

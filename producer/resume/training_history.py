@@ -181,21 +181,34 @@ def read_training_history(
     """
     history = TrainingHistory()
     own = stream("training", training_id)
-    needle = str(training_id).encode()
-    for topic in TOPIC_NAMES:
-        begin = start if topic == TOPICS["training"] else since
-        for key, value in log.read_topic(topic, begin):
-            # Most records of a shared log belong to other trainings: filter before parsing.
-            if needle not in value:
-                continue
-            try:
-                envelope = read_envelope(value)
-                if envelope.subject == key and (key == own or envelope.training_id == training_id):
-                    history.read(envelope)
-            except (UnreadableError, UnknownSchemaError, InvalidPayloadError) as error:
-                message = (
-                    f"the training cannot be continued: a record of {key} cannot be read ({error})."
-                    " Continue with the cua-train version that wrote it"
-                )
-                raise MismatchError(message) from error
+    topic = TOPICS["training"]
+    _read_into(history, training_id, log.read_stream(own, start))
+    if own not in history.streams:
+        # Nothing of a training is emitted before its claim was read back: it is new.
+        return history
+    for name in TOPIC_NAMES:
+        records = log.read_training(name, training_id, start if name == topic else since)
+        _read_into(history, training_id, ((key, value) for key, value in records if key != own))
     return history
+
+
+def _read_into(
+    history: TrainingHistory, training_id: UUID, records: Iterable[tuple[str, bytes]]
+) -> None:
+    """Take the records of the training's streams."""
+    own = stream("training", training_id)
+    needle = str(training_id).encode()
+    for key, value in records:
+        # Most records of a shared log belong to other trainings: filter before parsing.
+        if needle not in value:
+            continue
+        try:
+            envelope = read_envelope(value)
+            if envelope.subject == key and (key == own or envelope.training_id == training_id):
+                history.read(envelope)
+        except (UnreadableError, UnknownSchemaError, InvalidPayloadError) as error:
+            message = (
+                f"the training cannot be continued: a record of {key} cannot be read ({error})."
+                " Continue with the cua-train version that wrote it"
+            )
+            raise MismatchError(message) from error

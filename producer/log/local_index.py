@@ -1,0 +1,170 @@
+"""Keeps the index of the local log: makes it, catches up, adds what is appended.
+
+The layout and its rules: `schemas.local_index`.
+"""
+
+import logging
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from producer.log.writer import Record
+from schemas.local_index import (
+    BLOCK_OFFSETS,
+    BOUNDS,
+    INDEX_DDL,
+    IS_INDEXED,
+    Entry,
+    entries_of,
+)
+
+logger = logging.getLogger(__name__)
+
+STEP_RECORDS = 2_000
+"""Indexed in one transaction, some 20 ms: other processes' commits hardly wait."""
+REPORT_AFTER_S, REPORT_EVERY_S = 1.0, 5.0
+REMEMBERED = 100_000
+"""Streams whose last entry is remembered, about 20 MB; an entry made again is ignored."""
+
+ADD_STREAM = "INSERT OR IGNORE INTO stream_blocks VALUES (?, ?, ?)"
+ADD_TRAINING = "INSERT OR IGNORE INTO training_blocks VALUES (?, ?, ?)"
+Row = tuple[int, int, int, int, str, bytes]
+"""Position, partition's id, offset, append time, key and value."""
+ADVANCE = "UPDATE head SET indexed_to = ? WHERE indexed_to = ?"
+
+
+class LocalIndex:
+    """Adds entries for what one connection appends. Not thread-safe.
+
+    After a transaction that was rolled back, use another one: it remembers entries as added.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._known: dict[str, tuple[int, str, int]] = {}
+        """Stream -> end of the block of its last record, its training, the partition's id."""
+
+    def open(self, path: Path, clock_s: Callable[[], float] = time.monotonic) -> None:
+        """Make the index where there is none, and catch up with what older versions appended.
+
+        In short transactions of its own: killed in between, the next to open goes on from there,
+        and two processes share the work. Logs progress when it takes more than a second.
+        """
+        execute = self._connection.execute
+        if not execute(IS_INDEXED).fetchone():
+            execute("BEGIN IMMEDIATE")
+            # Another process may have been first.
+            if not execute(IS_INDEXED).fetchone():
+                for statement in INDEX_DDL:
+                    execute(statement)
+            execute("COMMIT")
+        progress = _Progress(path, clock_s)
+        while True:
+            begin, end = execute(BOUNDS).fetchone()
+            progress.report(begin, end)
+            if begin >= end:
+                return
+            execute("BEGIN IMMEDIATE")
+            begin, end = execute(BOUNDS).fetchone()
+            execute("UPDATE head SET indexed_to = ?", (self.catch_up(begin, end),))
+            execute("COMMIT")
+
+    def catch_up(self, begin: int, end: int) -> int:
+        """Index some records from position `begin` on; the position below which all are indexed.
+
+        Inside the caller's transaction. `end`: the log's next position.
+        """
+        rows = self._connection.execute(
+            'SELECT position, partition_id, "offset", key, value FROM records WHERE position >= ?'
+            " ORDER BY position LIMIT ?",
+            (begin, STEP_RECORDS),
+        )
+        streams: set[Entry] = set()
+        trainings: set[Entry] = set()
+        num_read = 0
+        for position, partition_id, offset, key, value in rows:
+            entries = entries_of(partition_id, offset, key, value)
+            streams.update(entries.streams)
+            trainings.update(entries.trainings)
+            begin, num_read = position + 1, num_read + 1
+        self._insert(sorted(streams), sorted(trainings))
+        # Fewer than asked for: nothing is left; positions in between were pruned.
+        return begin if num_read == STEP_RECORDS else end
+
+    def extend(self, rows: Sequence[Row], records: Sequence[Record]) -> None:
+        """Index records that the caller inserts as `rows`, in its transaction.
+
+        While the index is behind, it catches up a step instead.
+        """
+        position = rows[0][0]
+        end = position + len(rows)
+        if self._connection.execute(ADVANCE, (end, position)).rowcount:
+            self._add(rows, records)
+            return
+        # A version without the index, or a process that keeps none, appended since.
+        begin, _ = self._connection.execute(BOUNDS).fetchone()
+        self._connection.execute("UPDATE head SET indexed_to = ?", (self.catch_up(begin, end),))
+
+    def _add(self, rows: Sequence[Row], records: Sequence[Record]) -> None:
+        known = self._known
+        if len(known) > REMEMBERED:
+            known.clear()
+        streams: list[Entry] = []
+        trainings: list[Entry] = []
+        for (_, partition_id, offset, _, key, value), (_, _, _, training) in zip(
+            rows, records, strict=True
+        ):
+            last = known.get(key)
+            if (
+                last is not None
+                and offset < last[0]
+                and training == last[1]
+                and partition_id == last[2]
+            ):
+                continue
+            if training is None:
+                entries = entries_of(partition_id, offset, key, value)
+                streams += entries.streams
+                trainings += entries.trainings
+                continue
+            block = offset // BLOCK_OFFSETS
+            known[key] = ((block + 1) * BLOCK_OFFSETS, training, partition_id)
+            streams.append((key, partition_id, block))
+            if training:
+                trainings.append((training, partition_id, block))
+        self._insert(streams, trainings)
+
+    def _insert(self, streams: Sequence[Entry], trainings: Sequence[Entry]) -> None:
+        for statement, entries in ((ADD_STREAM, streams), (ADD_TRAINING, trainings)):
+            if entries:
+                self._connection.executemany(statement, entries)
+
+
+class _Progress:
+    """Log lines of catching up: after a second, then every few seconds, then the end."""
+
+    def __init__(self, path: Path, clock_s: Callable[[], float]) -> None:
+        self._path = path
+        self._clock_s = clock_s
+        self._began_s = clock_s()
+        self._due_s = self._began_s + REPORT_AFTER_S
+        self._first: int | None = None
+        self._has_reported = False
+
+    def report(self, position: int, end: int) -> None:
+        """Say how far it is, when it is time to."""
+        now_s = self._clock_s()
+        if self._first is None:
+            self._first = position
+        if position >= end:
+            if self._has_reported:
+                logger.info("indexed the local log in %.0f s", now_s - self._began_s)
+        elif now_s >= self._due_s and position > self._first:
+            self._due_s = now_s + REPORT_EVERY_S
+            self._has_reported = True
+            left_s = (end - position) * (now_s - self._began_s) / (position - self._first)
+            logger.info(
+                "indexing the local log %s, once: %d of %d events, about %.0f s left",
+                *(self._path, position - 1, end - 1, left_s),
+            )

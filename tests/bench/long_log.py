@@ -1,0 +1,132 @@
+"""Makes a local log of any length in minutes: recorded events of many trainings, inserted in bulk.
+
+Every value is an event as a trainer writes it; only the ids of trainings and streams differ from
+those of the one recording. One training, `TRAINING`, is a whole history that can be continued: its
+first half lies at the beginning of the log and its second half at the end.
+"""
+
+import sqlite3
+import uuid
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import count
+
+from producer.log.local import INSERT, LocalLog
+from schemas.catalogue import NUM_PARTITIONS, TOPIC_NAMES, topic_of
+from schemas.installation import Installation
+from schemas.local_log import partition_of
+from tests.reference_fold.histories import LoggedEvent, Shape, history
+
+TRAINING = "measured"
+SHAPE = Shape(
+    steps=6,
+    groups=4,
+    group_size=4,
+    turns=5,
+    response_chars=100,
+    prompt_tokens=60,
+    completion_tokens=12,
+    has_trouble=False,
+)
+AT_ONCE = 4
+"""Trainings that write at the same time."""
+EVENTS_PER_TRANSACTION = 20_000
+APPENDED_EVERY_US = 200
+BEGAN_US = 1_780_000_000_000_000
+
+
+def make_long_log(installation: Installation, num_events: int, num_trainings: int = 300) -> int:
+    """Fill a new local log with at least `num_events` of other trainings; how many it has then."""
+    topics = [installation.topic_prefix + name for name in TOPIC_NAMES]
+    path = installation.local_log_path
+    LocalLog(path, topics=topics).close()
+    own = history(TRAINING, 1, SHAPE)
+    half = len(own) // 2
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute("PRAGMA cache_size = -262144")
+        places = {
+            (topic, partition): number
+            for number, topic, partition in connection.execute(
+                "SELECT id, topic, partition FROM partitions"
+            )
+        }
+        insert = _Insert(connection, places, installation.topic_prefix)
+        insert.all(own[:half])
+        insert.all(_others(max(0, num_events - len(own)), num_trainings))
+        insert.all(own[half:])
+    return insert.next_position - 1
+
+
+def _others(num_events: int, num_trainings: int) -> Iterator[LoggedEvent]:
+    """Events of other trainings, a few at a time, one round of trainings after another."""
+    recorded = history("recorded", 2, SHAPE)
+    given = 0
+    for number in count(0, AT_ONCE):
+        names = [f"other-{(number + one) % num_trainings}" for one in range(AT_ONCE)]
+        copies = [_copy(recorded, name, number) for name in names]
+        for events in zip(*copies, strict=True):
+            yield from events
+            given += AT_ONCE
+            if given >= num_events:
+                return
+
+
+def _copy(recorded: list[LoggedEvent], name: str, turn: int) -> Iterator[LoggedEvent]:
+    """The same events with the ids of another training, and streams of their own."""
+    training = str(uuid.uuid5(uuid.NAMESPACE_URL, name)).encode()
+    old = recorded[0].subject.partition("/")[2].encode()
+    owners: dict[str, bytes] = {}
+    for subject, value in recorded:
+        kind, _, owner = subject.partition("/")
+        if kind == "training":
+            yield LoggedEvent(f"training/{training.decode()}", value.replace(old, training))
+            continue
+        if (new := owners.get(owner)) is None:
+            new = owners[owner] = str(
+                uuid.uuid5(uuid.NAMESPACE_URL, f"{owner}{name}{turn}")
+            ).encode()
+        moved = value.replace(owner.encode(), new).replace(old, training)
+        yield LoggedEvent(f"{kind}/{new.decode()}", moved)
+
+
+class _Insert:
+    """Rows by the file's own layout, in large transactions."""
+
+    def __init__(
+        self, connection: sqlite3.Connection, places: dict[tuple[str, int], int], prefix: str
+    ) -> None:
+        self._connection = connection
+        self._places = places
+        self._prefix = prefix
+        self._ends = dict.fromkeys(places.values(), 0)
+        self.next_position = 1
+
+    def all(self, events: list[LoggedEvent] | Iterator[LoggedEvent]) -> None:
+        """Insert them in order."""
+        rows: list[tuple[int, int, int, int, str, bytes]] = []
+        for subject, value in events:
+            place = topic_of(subject, self._prefix), partition_of(subject, NUM_PARTITIONS)
+            number = self._places[place]
+            offset = self._ends[number]
+            self._ends[number] = offset + 1
+            position = self.next_position
+            self.next_position += 1
+            at = BEGAN_US + position * APPENDED_EVERY_US
+            rows.append((position, number, offset, at, subject, value))
+            if len(rows) >= EVENTS_PER_TRANSACTION:
+                self._commit(rows)
+        self._commit(rows)
+
+    def _commit(self, rows: list[tuple[int, int, int, int, str, bytes]]) -> None:
+        execute = self._connection.execute
+        execute("BEGIN IMMEDIATE")
+        self._connection.executemany(INSERT, rows)
+        self._connection.executemany(
+            "UPDATE partitions SET next_offset = ? WHERE id = ?",
+            [(end, number) for number, end in self._ends.items()],
+        )
+        at = BEGAN_US + self.next_position * APPENDED_EVERY_US
+        execute("UPDATE head SET next_position = ?, appended_at = ?", (self.next_position, at))
+        execute("COMMIT")
+        rows.clear()

@@ -1,0 +1,254 @@
+"""The local log's index of streams: whatever wrote the file, reading by it misses nothing."""
+
+import logging
+import multiprocessing
+import os
+import signal
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+from uuid import UUID, uuid5
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from producer.log.local import LocalLog
+from producer.log.local_index import LocalIndex
+from producer.log.spool import Spool
+from producer.log.writer import Record, TopicPartition
+from schemas.ids import NAMESPACE
+from schemas.local_index import BLOCK_OFFSETS, places_of_streams, places_of_training, spans
+from schemas.local_log import partition_of
+from schemas.training import HeartbeatSent
+from schemas.wire import encode
+
+TOPICS = ["cua.training", "cua.rollouts"]
+TOPIC = "cua.rollouts"
+TRAININGS = [uuid5(NAMESPACE, name) for name in ("a", "b", "c")]
+STREAMS = [f"rollout/{uuid5(NAMESPACE, str(number))}" for number in range(5)]
+WAIT_S = 60
+
+
+def event(subject: str, training: UUID | None, sequence: int = 1) -> bytes:
+    return encode(
+        HeartbeatSent(),
+        id=uuid5(NAMESPACE, "event"),
+        source="//host/1/1",
+        time=datetime(2026, 1, 1, tzinfo=UTC),
+        subject=subject,
+        epoch=1,
+        sequence=sequence,
+        training_id=training,
+    )
+
+
+def written(subject: str, training: UUID | None, sequence: int = 1) -> Record:
+    """As the emitter hands it over."""
+    value = event(subject, training, sequence)
+    return Record(TOPIC, subject, value, "" if training is None else str(training))
+
+
+@st.composite
+def records(draw: st.DrawFn) -> Record:
+    """What any writer may append: the emitter, another tool, or a stranger."""
+    stream, training = draw(st.sampled_from(STREAMS)), draw(st.sampled_from([*TRAININGS, None]))
+    record = written(stream, training)
+    kind = draw(st.sampled_from(["ours", "unnamed", "spaced", "foreign", "garbage"]))
+    if kind == "ours":
+        return record
+    if kind == "spaced":
+        return Record(TOPIC, stream, record.value.replace(b'","', b'" , "'))
+    if kind == "foreign":
+        return Record(TOPIC, draw(st.sampled_from(STREAMS)), record.value)
+    return Record(TOPIC, stream, record.value if kind == "unnamed" else b'{"subject":')
+
+
+@given(
+    # By a version with the index or by one without; what; how many times.
+    appended=st.lists(
+        st.tuples(st.booleans(), st.lists(records(), min_size=1, max_size=40), st.integers(1, 30)),
+        max_size=6,
+    ),
+    since=st.integers(0, 400),
+)
+def test_reading_by_the_index_finds_what_reading_everything_finds(
+    tmp_path_factory: pytest.TempPathFactory,
+    appended: list[tuple[bool, list[Record], int]],
+    since: int,
+) -> None:
+    path = tmp_path_factory.mktemp("log") / "log.sqlite3"
+    all_records: list[Record] = []
+    for is_indexed, batch, times in appended:
+        with closing(LocalLog(path, topics=TOPICS, is_indexed=is_indexed)) as log:
+            log.append(batch * times)
+            all_records += batch * times
+    with closing(LocalLog(path, topics=TOPICS, is_indexed=False)) as log:
+        check_reading(log, all_records, since)
+    with closing(LocalLog(path, topics=TOPICS)) as log:
+        check_reading(log, all_records, since)
+
+
+def check_reading(log: LocalLog, appended: list[Record], since: int) -> None:
+    """Streams and trainings as the appended records have them, each partition from `since` on."""
+    bounds = {place: min(since, end) for place, end in log.ends().items()}
+    everything = list(log.read_topic(TOPIC, bounds))
+    offsets: dict[int, Iterator[int]] = {}
+    kept = [
+        record
+        for record in appended
+        if next(offsets.setdefault(partition_of(record.key, 12), count()))
+        >= bounds[TopicPartition(TOPIC, partition_of(record.key, 12))]
+    ]
+    assert sorted(everything) == sorted((one.key, one.value) for one in kept)
+    for stream in STREAMS:
+        expected = [(one.key, one.value) for one in kept if one.key == stream]
+        assert list(log.read_streams(TOPIC, [stream], bounds)) == expected
+    for training in TRAININGS:
+        needle = str(training).encode()
+        found = [one for one in log.read_training(TOPIC, training, bounds) if needle in one[1]]
+        assert found == [one for one in everything if needle in one[1]]
+
+
+def fill(log: LocalLog, num_records: int, at_once: int = 1_000) -> None:
+    """Records of a hundred streams, a training for every ten of them."""
+    made = [
+        written(f"rollout/{number % 100}", uuid5(NAMESPACE, str(number % 10)), number + 1)
+        for number in range(num_records)
+    ]
+    for start in range(0, num_records, at_once):
+        log.append(made[start : start + at_once])
+
+
+def looked_through(path: Path, training: UUID) -> int:
+    """How many records the index gives for a training."""
+    with closing(sqlite3.connect(path)) as connection:
+        ends = dict(connection.execute("SELECT id, next_offset FROM partitions"))
+        parts = {partition_id: range(end) for partition_id, end in ends.items()}
+        return sum(len(one) for _, one in spans(connection, parts, places_of_training(training)))
+
+
+def test_what_is_read_of_a_training_does_not_grow_with_what_others_append(tmp_path: Path) -> None:
+    log = LocalLog(tmp_path / "log.sqlite3", topics=TOPICS)
+    mine = [written(f"rollout/own-{number}", TRAININGS[0]) for number in range(50)]
+    log.append(mine)
+    before = looked_through(log.path, TRAININGS[0])
+    fill(log, 20_000)
+    assert len(list(log.read_training(TOPIC, TRAININGS[0], {}))) <= len(mine) * BLOCK_OFFSETS
+    assert before <= looked_through(log.path, TRAININGS[0]) <= 12 * BLOCK_OFFSETS
+    log.close()
+
+
+def test_a_file_without_the_index_gets_it_once_when_a_writer_opens_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "log.sqlite3"
+    with closing(LocalLog(path, topics=TOPICS, is_indexed=False)) as old:
+        fill(old, 5_000)
+    assert looked_through(path, TRAININGS[0]) == 5_000
+    ticks = count(0.0, 2.0)
+    with caplog.at_level(logging.INFO), closing(sqlite3.connect(path)) as connection:
+        connection.isolation_level = None
+        LocalIndex(connection).open(path, lambda: next(ticks))
+    assert "2000 of 5000 events" in caplog.text
+    assert "indexed the local log" in caplog.text
+    assert looked_through(path, TRAININGS[0]) == 0
+    caplog.clear()
+    with caplog.at_level(logging.INFO), closing(LocalLog(path, topics=TOPICS)) as log:
+        assert len(list(log.read_streams(TOPIC, ["rollout/7"], {}))) == 50
+    assert not caplog.text
+
+
+def test_an_older_version_may_append_to_a_file_with_the_index(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite3"
+    with (
+        closing(LocalLog(path, topics=TOPICS)) as new,
+        closing(LocalLog(path, is_indexed=False)) as old,
+    ):
+        fill(new, 3_000)
+        old.append([written("rollout/7", TRAININGS[0])] * 3)
+        assert len(list(new.read_streams(TOPIC, ["rollout/7"], {}))) == 33
+        fill(new, 1_000)
+        # The append after the older version's has caught up.
+        assert looked_through(path, TRAININGS[1]) == 0
+        assert len(list(new.read_streams(TOPIC, ["rollout/7"], {}))) == 43
+        assert len(list(old.read_training(TOPIC, TRAININGS[0], {}))) >= 3
+
+
+def test_pruned_records_leave_an_index_that_still_holds(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite3"
+    with closing(LocalLog(path, topics=TOPICS)) as log, closing(Spool(path)) as spool:
+        fill(log, 3_000)
+        spool.move("kafka", 2_001)
+        now = datetime.now(UTC) + timedelta(days=1)
+        while spool.prune("kafka", timedelta(0), now):
+            pass
+        assert len(list(log.read_streams(TOPIC, ["rollout/7"], {}))) == 10
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE head SET indexed_to = 1")
+    with closing(LocalLog(path, topics=TOPICS)) as log:
+        assert len(list(log.read_streams(TOPIC, ["rollout/7"], {}))) == 10
+
+
+def _open_and_append(path: Path, num_records: int) -> None:
+    with closing(LocalLog(path, topics=TOPICS)) as log:
+        fill(log, num_records, at_once=7)
+
+
+def indexed_to(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as connection:
+        try:
+            return int(connection.execute("SELECT indexed_to FROM head").fetchone()[0])
+        except sqlite3.OperationalError:
+            return 0
+
+
+def test_killed_while_it_makes_the_index_and_made_by_two_at_once_it_is_whole(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "log.sqlite3"
+    with closing(LocalLog(path, topics=TOPICS, is_indexed=False)) as old:
+        fill(old, 100_000)
+    spawn = multiprocessing.get_context("spawn")
+    killed = spawn.Process(target=_open_and_append, args=(path, 0))
+    killed.start()
+    deadline = time.monotonic() + WAIT_S
+    while indexed_to(path) <= 1:
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+    assert killed.pid is not None
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.join(WAIT_S)
+    assert 1 < indexed_to(path) < 100_001
+    both = [spawn.Process(target=_open_and_append, args=(path, 700)) for _ in range(2)]
+    for process in both:
+        process.start()
+    for process in both:
+        process.join(WAIT_S)
+        assert process.exitcode == 0
+    assert looked_through(path, TRAININGS[0]) == 0
+    with closing(LocalLog(path, topics=TOPICS)) as log:
+        assert len(list(log.read_streams(TOPIC, ["rollout/7"], {}))) == 1_000 + 2 * 7
+        of_one = list(log.read_training(TOPIC, uuid5(NAMESPACE, "3"), {}))
+        needle = str(uuid5(NAMESPACE, "3")).encode()
+        assert sum(needle in value for _, value in of_one) == 10_000 + 2 * 70
+
+
+def test_a_stream_is_looked_for_under_its_key_and_under_the_name_its_events_give(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "log.sqlite3"
+    with closing(LocalLog(path, topics=TOPICS)) as log:
+        log.append([Record(TOPIC, "rollout/key", event("rollout/name", None))])
+    with closing(sqlite3.connect(path)) as connection:
+        partitions = {
+            partition_id: range(end)
+            for partition_id, end in connection.execute("SELECT id, next_offset FROM partitions")
+        }
+        for name in ("rollout/key", "rollout/name"):
+            assert list(spans(connection, partitions, places_of_streams([name])))
+        assert not list(spans(connection, partitions, places_of_streams(["rollout/other"])))
