@@ -6,7 +6,7 @@ ROOT := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 BIN := $(ROOT)/.venv/bin
 MAKEFLAGS += --no-print-directory
 
-.PHONY: install run test test-fast lint format bench docs lock clean
+.PHONY: install run test test-fast lint format bench bench-history docs lock clean
 
 install: ## set up .venv with both commands
 	@cd "$(ROOT)" && .ci/install
@@ -26,8 +26,11 @@ lint: install ## ruff, mypy, import contracts
 format: install ## let ruff rewrite what it can
 	@cd "$(ROOT)" && "$(BIN)/ruff" check --fix && "$(BIN)/ruff" format
 
-bench: install ## emit, projection and rebuild in CPU-microseconds, beside plain COPY of the same rows
+bench: install ## emit, projection and rebuild in CPU-microseconds beside plain COPY, and costs as the log grows
 	@cd "$(ROOT)" && "$(BIN)/python" -m tests.bench
+
+bench-history: install ## what starting, resuming, tail and status cost at ten thousand and a million events
+	@cd "$(ROOT)" && "$(BIN)/python" -m tests.bench.history
 
 docs: install ## write docs/tables.md from the tables' definitions
 	@cd "$(ROOT)" && "$(BIN)/python" -m tests.support.tables_page

@@ -15,6 +15,7 @@ from uuid import UUID
 from producer.blobs import FolderBlobs, RemoteBlobs, local_folder
 from producer.errors import StopRequestedError, UnreachableError
 from producer.log.blob_uploads import BlobUploads, NoLog
+from producer.log.known_trainings import read_own
 from producer.log.local import LocalLog
 from producer.log.shipper import KEEP, Shipper
 from producer.log.spool import Spool
@@ -176,9 +177,17 @@ class EventLog:
     def read_stream(
         self, subject: str, since: Mapping[TopicPartition, int]
     ) -> Iterator[tuple[str, bytes]]:
-        """(key, value) of a stream's records, those that do not count included."""
+        """(key, value) of a stream's records, those that do not count included.
+
+        A training's on Kafka, without a bound: from where this home has read its partition before
+        and found nothing of it.
+        """
         topic = topic_of(subject, self.topic_prefix)
-        return self.connect().read_streams(topic, [subject], since)
+        log = self.connect()
+        if not self._has_kafka or log.place_of(topic, subject) in since:
+            return log.read_streams(topic, [subject], since)
+        path = self.local.path.with_name("known-trainings.json")
+        return iter(read_own(log, topic, subject, path))
 
     def read_topic(
         self, name: str, since: Mapping[TopicPartition, int]

@@ -187,6 +187,16 @@ class KafkaLog:
         ]
         yield from self._read(partitions, None, since)
 
+    def place_of(self, topic: str, key: str) -> TopicPartition:
+        """The partition that a stream's records are in."""
+        return TopicPartition(topic, partition_of(key, self._num_partitions[topic]))
+
+    def read_partition(
+        self, place: TopicPartition, since: Mapping[TopicPartition, int]
+    ) -> Iterator[tuple[str, bytes]]:
+        """(key, value) of a partition's records, in order. Raises as above."""
+        yield from self._read([kafka.TopicPartition(*place)], None, since)
+
     def read_training(
         self, topic: str, training_id: UUID, since: Mapping[TopicPartition, int]
     ) -> Iterator[tuple[str, bytes]]:

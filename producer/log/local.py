@@ -73,7 +73,7 @@ class LocalLog:
         try:
             self._make_topics(topics)
             if self._index is not None:
-                self._index.open(path)
+                self._index.open(path, self._begin)
         except BaseException as error:
             self._connection.close()
             if isinstance(error, sqlite3.Error):
@@ -109,7 +109,7 @@ class LocalLog:
     def _append(self, records: Sequence[Record]) -> list[Coordinates]:
         execute = self._connection.execute
         located = [self._locate(record) for record in records]
-        execute("BEGIN IMMEDIATE")
+        self._begin()
         next_position, last_appended_at = execute(
             "SELECT next_position, appended_at FROM head"
         ).fetchone()
@@ -151,7 +151,7 @@ class LocalLog:
         rows = [(topic, partition) for topic in topics for partition in range(NUM_PARTITIONS)]
         if rows:
             # One transaction: a reader that saw some partitions would never read the others.
-            self._connection.execute("BEGIN IMMEDIATE")
+            self._begin()
             self._connection.executemany(
                 "INSERT OR IGNORE INTO partitions (topic, partition) VALUES (?, ?)", rows
             )
@@ -161,6 +161,9 @@ class LocalLog:
             TopicPartition(topic, partition): partition_id
             for topic, partition, partition_id in found
         }
+
+    def _begin(self) -> None:
+        self._connection.execute("BEGIN IMMEDIATE")
 
     def _check_file(self) -> None:
         """OSError when the file was removed or replaced: SQLite would go on writing to it."""
@@ -192,6 +195,16 @@ class LocalLog:
         wanted = json.dumps(sorted(keys))
         numbers = {partition_of(key, NUM_PARTITIONS) for key in keys}
         yield from self._read(topic, numbers, since, places_of_streams(keys), wanted)
+
+    def place_of(self, topic: str, key: str) -> TopicPartition:
+        """The partition that a stream's records are in."""
+        return TopicPartition(topic, partition_of(key, NUM_PARTITIONS))
+
+    def read_partition(
+        self, place: TopicPartition, since: Mapping[TopicPartition, int]
+    ) -> Iterator[tuple[str, bytes]]:
+        """(key, value) of a partition's records, in order, from `since` to the end."""
+        yield from self._read(place.topic, {place.partition}, since, None, None)
 
     def read_training(
         self, topic: str, training_id: UUID, since: Mapping[TopicPartition, int]

@@ -45,15 +45,21 @@ class LocalIndex:
         self._known: dict[str, tuple[int, str, int]] = {}
         """Stream -> end of the block of its last record, its training, the partition's id."""
 
-    def open(self, path: Path, clock_s: Callable[[], float] = time.monotonic) -> None:
+    def open(
+        self,
+        path: Path,
+        begin: Callable[[], object],
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Make the index where there is none, and catch up with what older versions appended.
 
         In short transactions of its own: killed in between, the next to open goes on from there,
-        and two processes share the work. Logs progress when it takes more than a second.
+        and two processes share the work. `begin` begins one of them; it may wait for the file's
+        write lock. Logs progress when it takes more than a second.
         """
         execute = self._connection.execute
         if not execute(IS_INDEXED).fetchone():
-            execute("BEGIN IMMEDIATE")
+            begin()
             # Another process may have been first.
             if not execute(IS_INDEXED).fetchone():
                 for statement in INDEX_DDL:
@@ -61,13 +67,13 @@ class LocalIndex:
             execute("COMMIT")
         progress = _Progress(path, clock_s)
         while True:
-            begin, end = execute(BOUNDS).fetchone()
-            progress.report(begin, end)
-            if begin >= end:
+            position, end = execute(BOUNDS).fetchone()
+            progress.report(position, end)
+            if position >= end:
                 return
-            execute("BEGIN IMMEDIATE")
-            begin, end = execute(BOUNDS).fetchone()
-            execute("UPDATE head SET indexed_to = ?", (self.catch_up(begin, end),))
+            begin()
+            position, end = execute(BOUNDS).fetchone()
+            execute("UPDATE head SET indexed_to = ?", (self.catch_up(position, end),))
             execute("COMMIT")
 
     def catch_up(self, begin: int, end: int) -> int:

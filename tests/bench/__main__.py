@@ -11,6 +11,8 @@ from pathlib import Path
 
 from schemas.installation import read_installation
 from tests.bench.emitting import measure_emit, recorded
+from tests.bench.history import print_costs
+from tests.bench.history import run as run_history
 from tests.bench.projecting import (
     ProjectionCost,
     bench_server,
@@ -21,9 +23,12 @@ from tests.bench.projecting import (
 )
 from tests.support.kafka import KafkaService
 
+HISTORY_EVENTS = [10_000, 100_000]
+"""`make bench-history` measures longer logs."""
+
 
 def main() -> None:
-    """Print three tables."""
+    """Print four tables."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument(
         "--events", type=int, default=60_000, help="recorded events to project (at least so many)"
@@ -39,6 +44,8 @@ def main() -> None:
         size = sum(len(value) for _, value in said) / len(said)
         print(f"\na recorded run: {len(said):,} events of {size:.0f} bytes on average")
         _print_projection(folder, said, with_kafka=not options.no_kafka)
+        print()
+        print_costs(run_history(HISTORY_EVENTS, folder / "history"))
 
 
 def _print_emit(home: Path) -> None:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import count
 from pathlib import Path
 from uuid import UUID, uuid5
@@ -153,7 +154,8 @@ def test_a_file_without_the_index_gets_it_once_when_a_writer_opens_it(
     ticks = count(0.0, 2.0)
     with caplog.at_level(logging.INFO), closing(sqlite3.connect(path)) as connection:
         connection.isolation_level = None
-        LocalIndex(connection).open(path, lambda: next(ticks))
+        begin = partial(connection.execute, "BEGIN IMMEDIATE")
+        LocalIndex(connection).open(path, begin, lambda: next(ticks))
     assert "2000 of 5000 events" in caplog.text
     assert "indexed the local log" in caplog.text
     assert looked_through(path, TRAININGS[0]) == 0
