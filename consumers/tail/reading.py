@@ -3,6 +3,7 @@
 import heapq
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from itertools import chain
 
 from consumers.errors import UnreachableError
 from consumers.log.local import LocalLogReader
@@ -93,7 +94,15 @@ def read_newest_first(
     if isinstance(reader, LocalLogReader):
         yield from reader.newest_first(starts, stops, places)
         return
-    partitions = [_backwards(reader, tp, start, stops[tp]) for tp, start in starts.items()]
+    # Each partition's newest at once: asking for one after the other takes many round trips.
+    firsts = {tp: max(start, stops[tp] - FIRST_WINDOW) for tp, start in starts.items()}
+    newest: dict[TopicPartition, list[LogRecord]] = {tp: [] for tp in starts}
+    for record in _read_in_order(reader, firsts, stops):
+        newest[TopicPartition(record.topic, record.partition)].append(record)
+    partitions = [
+        chain(reversed(newest[tp]), _backwards(reader, tp, start, firsts[tp]))
+        for tp, start in starts.items()
+    ]
     yield from heapq.merge(
         *partitions,
         key=lambda one: (one.appended_at, one.topic, one.partition, one.offset),
@@ -105,9 +114,10 @@ def _backwards(reader: LogReader, tp: TopicPartition, start: int, stop: int) -> 
     """One partition, newest first, in windows that grow."""
     window = FIRST_WINDOW
     while stop > start:
+        window = min(window * 2, BATCH)
         begin = max(start, stop - window)
         yield from reversed(list(_partition(reader, tp, begin, stop)))
-        stop, window = begin, min(window * 2, BATCH)
+        stop = begin
 
 
 def _poll_or_fail(reader: LogReader, max_records: int) -> list[LogRecord]:
