@@ -105,6 +105,9 @@ def main() -> None:
         _fail(usage_message(error), error.exit_code)
     except CuaTrainError as error:
         _fail(str(error), error.exit_code)
+    except TimeoutError as error:
+        # Of an acknowledgement: the disk hangs, or another process keeps the local log locked.
+        _fail(str(error), 6)
     except SystemExit as error:
         # click and rich exit with 1 when the reader of our output (head, less) has exited.
         sys.exit(0 if isinstance(error.__context__, BrokenPipeError) else error.code)

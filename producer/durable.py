@@ -17,6 +17,11 @@ def sync_files(folder: Path) -> None:
     sync_folder(folder)
 
 
+def sync_file(path: Path) -> None:
+    """Make a file's contents durable; `sync_folder` does so for its name."""
+    _sync(path)
+
+
 def write_durably(path: Path, text: str) -> None:
     """Replace a file atomically: readers see the old text or the new, also after a crash."""
     temporary = path.with_name(path.name + ".tmp")

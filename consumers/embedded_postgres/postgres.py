@@ -13,7 +13,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import psycopg2
@@ -29,6 +30,9 @@ logger = logging.getLogger(__name__)
 IDLE_S = 600.0
 """Time without clients after which the server stops (`CUA_DATABASE_IDLE_S` overrides)."""
 STOP_TIMEOUT_S = 60.0
+START_TURN_S = 15.0
+"""Starting takes a second or two; a process that needs longer is stopped or its disk hangs."""
+POLL_S = 0.2
 LIBPQ_16 = 160000
 
 
@@ -42,12 +46,12 @@ def ensure_running(folder: Path, environ: Mapping[str, str]) -> str:
         return url
     try:
         make_private(folder)
-        with FileLock(folder / supervisor.START_LOCK, mode=0o600):
+        with _turn_to_start(cluster):
             if url := running_url(cluster):
                 return url
             logger.info("starting the embedded database in %s", folder)
             _start_supervisor(folder, environ)
-            url = running_url(cluster)
+            url = _await_url(cluster)
     except OSError as error:
         message = (
             f"CUA_HOME: the embedded database cannot use {folder}: {_reason(folder, error)}; choose"
@@ -62,6 +66,40 @@ def ensure_running(folder: Path, environ: Mapping[str, str]) -> str:
     return url
 
 
+@contextlib.contextmanager
+def _turn_to_start(cluster: Cluster) -> Iterator[None]:
+    """Wait until no other process starts the server, it runs, or the other one is stopped.
+
+    Without the lock two supervisors may be started, of which one gets the supervisor's lock.
+    """
+    lock = FileLock(cluster.folder / supervisor.START_LOCK, mode=0o600)
+    deadline = time.monotonic() + START_TURN_S
+    while True:
+        with contextlib.suppress(Timeout):
+            lock.acquire(POLL_S)
+            break
+        if running_url(cluster) is not None:
+            break
+        if time.monotonic() > deadline:
+            logger.warning(
+                "another process has held %s for %.0f s (is it stopped?); going on without it",
+                *(lock.lock_file, START_TURN_S),
+            )
+            break
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _await_url(cluster: Cluster) -> str | None:
+    """The URL of a server that was just started, perhaps by a faster process's supervisor."""
+    deadline = time.monotonic() + START_TURN_S
+    while (url := running_url(cluster)) is None and time.monotonic() < deadline:
+        time.sleep(POLL_S)
+    return url
+
+
 def stop_running(folder: Path) -> bool:
     """Stop the embedded database and wait until it has stopped; False when it was not running.
 
@@ -71,14 +109,16 @@ def stop_running(folder: Path) -> bool:
         return False
     lock = supervisor.supervisor_lock(folder)
     try:
-        with FileLock(folder / supervisor.START_LOCK, mode=0o600):
+        with FileLock(folder / supervisor.START_LOCK, mode=0o600).acquire(STOP_TIMEOUT_S):
             try:
                 with lock.acquire(blocking=False):
                     return False
             except Timeout:
                 pass
             # The lock is held, so the process id in it is its holder's.
-            os.kill(int(Path(lock.lock_file).read_text()), signal.SIGTERM)
+            holder = int(Path(lock.lock_file).read_text())
+            os.kill(holder, signal.SIGTERM)
+            os.kill(holder, signal.SIGCONT)  # a stopped one would not hear it
             with lock.acquire(STOP_TIMEOUT_S, poll_interval=0.02):
                 return True
     except Timeout:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import torch
-from filelock import FileLock
 
 from producer.demo_policy.alignment import train_alignment
 from producer.demo_policy.build import PolicySize, build_policy, image_processor
@@ -23,6 +22,7 @@ from producer.demo_policy.examples import (
 )
 from producer.demo_policy.grounding import GROUNDING_PROMPT
 from producer.demo_policy.imitation import train_imitation
+from producer.demo_policy.making_turn import making_turn
 from producer.demo_policy.recipe import OnProgress, WarmUpRecipe
 from producer.demo_policy.vocabulary import element_label
 from producer.policy.torch_policy.cpu_parallel import parallel_map
@@ -39,7 +39,8 @@ def ensure_demo_policy(
 ) -> Path:
     """The folder of the warmed-up policy, which is made if it does not exist.
 
-    The folder appears complete or not at all. Another process that needs it meanwhile waits. An
+    The folder appears complete or not at all. Another process that needs it meanwhile waits, unless
+    the one that makes it shows no progress (it is stopped): then it makes a copy of its own. An
     exception from `on_progress` aborts the making and propagates.
     """
     recipe = recipe or WarmUpRecipe()
@@ -47,26 +48,39 @@ def ensure_demo_policy(
     if folder.is_dir():
         return folder
     policies_dir.mkdir(parents=True, exist_ok=True)
-    with FileLock(policies_dir / f".{folder.name}.lock"):
+    with making_turn(policies_dir / f".{folder.name}.lock", folder.is_dir) as turn:
         if folder.is_dir():
             return folder
-        for abandoned in policies_dir.glob(f".making-{folder.name}-*"):
-            logger.debug("removing %s, left by a process that was killed", abandoned)
-            shutil.rmtree(abandoned, ignore_errors=True)
-        making = Path(tempfile.mkdtemp(dir=policies_dir, prefix=f".making-{folder.name}-"))
+        # A stopped process's folder is left to it: it may go on.
+        if turn.is_alone:
+            for abandoned in policies_dir.glob(f".making-{folder.name}-*"):
+                logger.debug("removing %s, left by a process that was killed", abandoned)
+                shutil.rmtree(abandoned, ignore_errors=True)
+        kind = "making" if turn.is_alone else "copying"
+        making = Path(tempfile.mkdtemp(dir=policies_dir, prefix=f".{kind}-{folder.name}-"))
+
+        def on_step(done: int, loss: float | None) -> None:
+            turn.beat()
+            on_progress(folder.name, done, recipe.num_steps, loss)
+
         try:
-            _make(
-                making,
-                recipe,
-                lambda done, loss: on_progress(folder.name, done, recipe.num_steps, loss),
-            )
+            _make(making, recipe, on_step)
             making.chmod(0o755)
             sync_files(making)
-            making.rename(folder)
+            _give_name(making, folder)
             sync_files(policies_dir)
         finally:
             shutil.rmtree(making, ignore_errors=True)
     return folder
+
+
+def _give_name(making: Path, folder: Path) -> None:
+    try:
+        making.rename(folder)
+    except OSError:
+        # Two made it, each thinking that the other had stopped: they made the same.
+        if not folder.is_dir():
+            raise
 
 
 def _make(folder: Path, recipe: WarmUpRecipe, on_step: Callable[[int, float | None], None]) -> None:

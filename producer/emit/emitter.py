@@ -3,7 +3,7 @@
 Knows no partition, no socket and no file; those belong to the log.
 """
 
-import contextlib
+import logging
 import os
 import time
 from collections.abc import Callable
@@ -22,6 +22,8 @@ from producer.log.stream_history import StreamHistory
 from schemas.blobs import blob_ref
 from schemas.event import StreamPoint
 from schemas.installation import Installation, read_installation
+
+logger = logging.getLogger(__name__)
 
 BUFFER_BYTES = 32 << 20
 
@@ -178,9 +180,14 @@ class Emitter:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        # The error inside the block is what the caller must see; a broken log is behind it.
-        with contextlib.suppress(*([CuaTrainError, TimeoutError] if exc is not None else [])):
+        try:
             self.close()
+        except (CuaTrainError, TimeoutError) as error:
+            if exc is None:
+                raise
+            # The error inside the block is what the caller must see; a broken log is behind it.
+            if isinstance(error, TimeoutError):
+                logger.warning("the last events are not recorded: %s", error)
 
     def _on_stream_closed(self, writer: StreamWriter) -> None:
         """With the buffer's lock held."""

@@ -87,7 +87,8 @@ def claim(
     ends = emitter.log.lower_bounds()
     stream = emitter.stream(history.subject, history, training_id=training_id)
     stream.emit(first)
-    emitter.flush(timeout_s)
+    # No limit: a neighbour that is stopped with the local log's lock is named and waited for.
+    emitter.flush()
     emitter.log.wait_shipped(timeout_s)
     after = emitter.log.read_back(history.subject, since, timeout_s=timeout_s)
     try:

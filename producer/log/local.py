@@ -9,12 +9,14 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
 from producer.errors import LogBrokenError
 from producer.log.local_file import broken, open_for_reading, open_for_writing
 from producer.log.local_index import LocalIndex
+from producer.log.write_lock import when_free
 from producer.log.writer import Coordinates, Record, TopicPartition
 from schemas.catalogue import NUM_PARTITIONS
 from schemas.local_index import Places, places_of_streams, places_of_training, spans
@@ -41,9 +43,10 @@ def _wall_clock_us() -> int:
 class LocalLog:
     """LogWriter on a SQLite file. Any number of processes may append to the same file.
 
-    Thread-safe. `append` blocks for a disk sync and for other processes' commits; the reading
-    methods have their own connections and do not wait for it. After a failure every `append` raises
-    the same LogBrokenError; what was acknowledged before stays readable. `close` is idempotent.
+    Thread-safe. `append` blocks for a disk sync and for other processes' commits, however long one
+    takes (a warning names a process that holds the file's lock for seconds); the reading methods
+    have their own connections and do not wait for it. After a failure every `append` raises the
+    same LogBrokenError; what was acknowledged before stays readable. `close` is idempotent.
     """
 
     def __init__(
@@ -163,7 +166,7 @@ class LocalLog:
         }
 
     def _begin(self) -> None:
-        self._connection.execute("BEGIN IMMEDIATE")
+        when_free(self._path, partial(self._connection.execute, "BEGIN IMMEDIATE"))
 
     def _check_file(self) -> None:
         """OSError when the file was removed or replaced: SQLite would go on writing to it."""

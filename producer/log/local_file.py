@@ -1,17 +1,20 @@
 """Opens the local log's SQLite file, and creates it. Knows its layout, not what is written."""
 
+import os
+import secrets
 import sqlite3
+import threading
+from contextlib import closing
 from pathlib import Path
 from uuid import uuid4
 
-from filelock import FileLock
-
-from producer.durable import sync_folder
+from producer.durable import sync_file, sync_folder
 from producer.errors import LogBrokenError
+from producer.log.write_lock import ATTEMPT_S, when_free
 from schemas.local_log import DDL, FORMAT
 
-BUSY_TIMEOUT_S = 60.0
-"""For another process's commit. A commit takes milliseconds; beyond this the disk hangs."""
+READ_TIMEOUT_S = 60.0
+"""A reader waits only while another process recovers the file after a crash."""
 CHECKPOINT_PAGES = 4000
 """WAL pages (16 MiB) before SQLite copies them into the file: not every few commits in a burst."""
 
@@ -25,52 +28,78 @@ def broken(path: Path, what: str, error: BaseException) -> LogBrokenError:
     return LogBrokenError(message)
 
 
-def open_for_writing(path: Path) -> sqlite3.Connection:
+def open_for_writing(path: Path, stop: threading.Event | None = None) -> sqlite3.Connection:
     """A connection in autocommit mode; every commit is synced.
 
-    Creates folder, file and tables when absent. Raises LogBrokenError.
+    Creates folder, file and tables when absent. Waits while another process holds the write lock.
+    Raises LogBrokenError, and StopRequestedError once `stop` is set while it waits.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # One at a time: of two processes that switch a new file to WAL at once, one fails with
-        # "locked" whatever the timeout.
-        with FileLock(path.with_name("create.lock")):
-            connection = _connect(path)
-            # Not the file's size: a process killed between the switch to WAL and the tables leaves
-            # a file without tables.
-            if not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
-                _create(connection)
-                sync_folder(path.parent)
-        found = connection.execute("SELECT value FROM meta WHERE name = 'format'").fetchone()
+        if not path.exists():
+            _create_whole(path)
+        connection = _connect(path)
+        found = when_free(path, lambda: _format(connection), stop)
     except (OSError, sqlite3.Error) as error:
         raise broken(path, "cannot be opened", error) from error
-    if found is None or int(found[0]) != FORMAT:
+    if found != FORMAT:
         connection.close()
         message = (
-            f"the local log {path} has format {found and found[0]}, this cua-train writes {FORMAT};"
+            f"the local log {path} has format {found}, this cua-train writes {FORMAT};"
             " use the cua-train version that created it"
         )
         raise LogBrokenError(message)
     return connection
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(
-        path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
-    )
+def _create_whole(path: Path) -> None:
+    """Create the file under its name with everything in it, unless another process is faster.
+
+    Without a lock: a process that is stopped meanwhile holds up nobody.
+    """
+    making = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.new")
+    try:
+        with closing(_connect(making)) as connection:
+            _format(connection)
+        sync_file(making)
+        try:
+            path.hardlink_to(making)
+        except FileExistsError:
+            return
+        except OSError:
+            # A file system without hard links.
+            if not path.exists():
+                making.rename(path)
+        sync_folder(path.parent)
+    finally:
+        making.unlink(missing_ok=True)
+
+
+def _format(connection: sqlite3.Connection) -> int | None:
+    """The file's format, after creating what an empty file lacks."""
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
-    return connection
+    if not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
+        _create_tables(connection)
+    found = connection.execute("SELECT value FROM meta WHERE name = 'format'").fetchone()
+    return None if found is None else int(found[0])
 
 
-def _create(connection: sqlite3.Connection) -> None:
+def _connect(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, timeout=ATTEMPT_S, isolation_level=None, check_same_thread=False)
+
+
+def _create_tables(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
-    for statement in DDL:
-        connection.execute(statement)
-    connection.executemany(
-        "INSERT INTO meta VALUES (?, ?)", [("log_id", f"local-{uuid4()}"), ("format", str(FORMAT))]
-    )
+    # Another process may have been faster.
+    if not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
+        for statement in DDL:
+            connection.execute(statement)
+        connection.executemany(
+            "INSERT INTO meta VALUES (?, ?)",
+            [("log_id", f"local-{uuid4()}"), ("format", str(FORMAT))],
+        )
     connection.execute("COMMIT")
 
 
@@ -78,7 +107,7 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
     """A separate connection; short statements on it never block the writer. LogBrokenError."""
     try:
         connection = sqlite3.connect(
-            path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+            path, timeout=READ_TIMEOUT_S, isolation_level=None, check_same_thread=False
         )
         connection.execute("PRAGMA query_only = ON")
     except sqlite3.Error as error:

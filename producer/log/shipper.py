@@ -1,6 +1,6 @@
-"""Ships the local log's records to another log, in order, one shipper per machine at a time.
+"""Ships the local log's records to another log, in order, one shipper per home at a time.
 
-Owns the thread, its lock, retries and the warnings about them. Knows no Kafka: `connect` gives it
+Owns the thread, retries and the warnings about them. Knows no Kafka: `connect` gives it
 the target.
 """
 
@@ -12,10 +12,14 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
-from producer.errors import CuaTrainError, LogBrokenError, UnreachableError
+from producer.errors import (
+    CuaTrainError,
+    LogBrokenError,
+    StopRequestedError,
+    UnreachableError,
+)
 from producer.log.blob_uploads import NoLog
+from producer.log.shipper_lease import ShipperLease
 from producer.log.spool import PRUNE_ROWS, Spool
 from producer.log.writer import LogWriter, Record
 
@@ -36,13 +40,13 @@ GATHER_RECORDS, GATHER_S = 500, 0.02
 
 
 class Shipper:
-    """A thread that ships while it holds the lock. Thread-safe.
+    """A thread that ships while it holds the lease. Thread-safe.
 
     An unreachable target is retried for ever, in order, from the first unacknowledged record; one
     warning when the outage begins and one when it ends. At least once: a record may reach the
-    target twice, but never out of order within its stream. A local log that can no longer be read
-    ends the thread; `problem` then says why. `stop` is idempotent; what is left stays in the file
-    for the next process.
+    target twice, but never before its predecessor in the stream. A local log that can no longer be
+    read ends the thread; `problem` then says why. `stop` is idempotent; what is left stays in the
+    file for the next process.
     """
 
     def __init__(
@@ -62,7 +66,7 @@ class Shipper:
         self._connect = connect
         self._before = before
         self._keep = keep
-        self._lock = FileLock(path.with_name("shipper.lock"))
+        self._lease = ShipperLease(path.parent)
         self._news = threading.Event()
         self._stopping = threading.Event()
         self._target: LogWriter | NoLog | None = None
@@ -107,13 +111,16 @@ class Shipper:
         try:
             while not self._stopping.is_set():
                 try:
-                    if not self._acquire():
+                    if not self._lease.acquire():
                         # Another process of this home ships our records too.
                         self._stopping.wait(LOCK_S)
                         continue
                     self._ship()
+                    self._drop_target()
                 except LogBrokenError:
                     raise
+                except StopRequestedError:
+                    break
                 except Exception as error:  # noqa: BLE001  # the thread's boundary
                     self._report(error if isinstance(error, CuaTrainError) else _unexpected(error))
                     self._drop_target()
@@ -125,25 +132,21 @@ class Shipper:
             self._report(error)
         finally:
             self._drop_target()
-            self._lock.release(force=True)
-
-    def _acquire(self) -> bool:
-        try:
-            self._lock.acquire(blocking=False)
-        except Timeout:
-            return False
-        return True
+            self._lease.release()
 
     def _ship(self) -> None:
-        """Ship until stopped. UnreachableError."""
+        """Ship until stopped or replaced. UnreachableError."""
         target = self._target = self._connect()
         self._target_id = target.log_id
-        with closing(Spool(self._path)) as spool:
+        with closing(Spool(self._path, self._stopping)) as spool:
             position = spool.cursor(target.log_id)
             pruned_at = float("-inf")
             while not self._stopping.is_set():
                 self._news.clear()
                 spooled = spool.read(position, READ_BYTES, READ_RECORDS)
+                # Stopped for a while, it may have been replaced: then it sends nothing more.
+                if not self._lease.is_ours():
+                    break
                 if spooled.records:
                     if self._before is not None:
                         self._before(spooled.records)

@@ -5,11 +5,13 @@ acknowledgement. Knows no Kafka and starts no thread.
 """
 
 import sqlite3
+import threading
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
 from producer.log.local_file import broken, open_for_writing
+from producer.log.write_lock import when_free
 from producer.log.writer import Record
 from schemas.local_log import to_microseconds
 
@@ -32,9 +34,11 @@ class Spool:
     `close` is idempotent.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, stop: threading.Event | None = None) -> None:
+        """`stop`: once it is set, a wait for the file's write lock ends in StopRequestedError."""
         self._path = path
-        self._connection = open_for_writing(path)
+        self._stop = stop
+        self._connection = open_for_writing(path, stop)
         # No sync: a cursor lost in a power cut means records shipped twice, which readers detect.
         self._connection.execute("PRAGMA synchronous = NORMAL")
 
@@ -72,10 +76,13 @@ class Spool:
         return SpooledRecords(records, position)
 
     def move(self, target: str, next_position: int) -> None:
-        """Set the cursor: `target` has everything before `next_position`."""
+        """Advance the cursor: `target` has everything before `next_position`. Never moves back.
+
+        A shipper that was stopped, replaced and continued may be behind its successor.
+        """
         self._change(
             "INSERT INTO cursors VALUES (?, ?) ON CONFLICT DO UPDATE SET next_position ="
-            " excluded.next_position",
+            " max(next_position, excluded.next_position)",
             target,
             next_position,
         )
@@ -106,6 +113,7 @@ class Spool:
 
     def _change(self, statement: str, *values: object) -> int:
         try:
-            return self._connection.execute(statement, values).rowcount
+            execute = self._connection.execute
+            return when_free(self._path, lambda: execute(statement, values), self._stop).rowcount
         except sqlite3.Error as error:
             raise broken(self._path, "can no longer be written", error) from error

@@ -16,6 +16,7 @@ import pytest
 
 from consumers.embedded_postgres.postgres import ensure_running, stop_running
 from consumers.errors import UnreachableError
+from tests.support.stopped_process import stopped_process
 
 pytestmark = pytest.mark.services
 
@@ -78,6 +79,24 @@ def test_many_commands_at_once_start_one_server(folder: Path) -> None:
     urls = {process.communicate(timeout=60)[0] for process in started}
     assert len(urls) == 1
     assert urls.pop().startswith("postgresql://cua:")
+
+
+def test_a_command_that_is_stopped_while_it_starts_the_server_blocks_no_other(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder.mkdir(parents=True)
+    monkeypatch.setattr("consumers.embedded_postgres.postgres.START_TURN_S", 1.0)
+    with stopped_process(folder / "start.lock", {}):
+        url = ensure_running(folder, os.environ)
+        assert execute(url, "SELECT 1") == [(1,)]
+        assert ensure_running(folder, os.environ) == url
+    assert "start.lock" in caplog.text
+
+
+def test_a_stopped_supervisor_can_be_told_to_stop(folder: Path) -> None:
+    ensure_running(folder, os.environ)
+    os.kill(supervisor_pid(folder), signal.SIGSTOP)
+    assert stop_running(folder)
 
 
 def test_rows_survive_stop_and_start_and_the_url_stays_the_same(folder: Path) -> None:
