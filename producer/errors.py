@@ -46,6 +46,10 @@ class LogBrokenError(CuaTrainError):
     """The log cannot be written (disk full): nothing more is appended and the run stops. Exit 1."""
 
 
+class EventTooLargeError(CuaTrainError):
+    """An event is larger than the log takes; it is not appended. Exit 1."""
+
+
 class StopRequestedError(Exception):
     """Stop requested (Ctrl-C, SIGTERM), or another process took the training over. Exit 130."""
 

@@ -7,8 +7,22 @@ import hashlib
 from collections.abc import Mapping
 
 MAX_MESSAGE_BYTES = 16 << 20
-"""Of one record."""
+"""Of one record batch, as the topics that we make take it; a large record is a batch of its own."""
 
+
+def largest_value(max_message_bytes: int) -> int:
+    """Bytes of the largest value that surely fits into a topic with this `max.message.bytes`.
+
+    Kafka counts the batch: its header, the record's key and header, and the frame of a value that
+    LZ4 cannot compress, which is less than half a percent.
+    """
+    return max_message_bytes - 1024 - max_message_bytes // 200
+
+
+MAX_EVENT_BYTES = largest_value(MAX_MESSAGE_BYTES)
+"""Of one serialised event, on every log: a local log may be shipped to Kafka later."""
+
+MAX_BYTES_SETTING = "max.message.bytes"
 TOPIC_SETTINGS: dict[str, str] = {
     "retention.ms": "-1",
     "retention.bytes": "-1",
@@ -17,9 +31,18 @@ TOPIC_SETTINGS: dict[str, str] = {
     "message.timestamp.type": "LogAppendTime",
     # Keep the compression of the producer.
     "compression.type": "producer",
-    "max.message.bytes": str(MAX_MESSAGE_BYTES),
+    MAX_BYTES_SETTING: str(MAX_MESSAGE_BYTES),
 }
 """Settings of topics created by us; existing topics are used as they are."""
+
+
+def raise_limit(servers: str, topic: str, max_message_bytes: int) -> str:
+    """What an operator does so that a topic takes records of this size."""
+    return (
+        f"raise it: kafka-configs.sh --bootstrap-server {servers} --alter --entity-type topics"
+        f" --entity-name {topic} --add-config {MAX_BYTES_SETTING}={max_message_bytes}"
+    )
+
 
 SETTINGS: tuple[str, ...] = (
     "security_protocol",

@@ -56,6 +56,17 @@ DDL: tuple[str, ...] = (
     "INSERT INTO head VALUES (1, 1, 0)",
 )
 
+HELD_DDL = """
+    CREATE TABLE IF NOT EXISTS held (
+        target TEXT NOT NULL,
+        key TEXT NOT NULL,
+        position INTEGER NOT NULL,
+        PRIMARY KEY (target, key)
+    ) WITHOUT ROWID
+"""
+"""Streams that `target` does not take further, because the record at `position` is too large for
+it. Their records from there on are not shipped, wherever the cursor is. Made by the shipper."""
+
 MICROSECOND = timedelta(microseconds=1)
 
 

@@ -60,7 +60,12 @@ class Emitter:
             log.local.append, blobs.put_many, buffer_bytes=buffer_bytes, on_commit=log.notify
         )
         self._context = EmitContext(
-            self._buffer, clock, self._source, log.topic_prefix, self._on_stream_closed
+            self._buffer,
+            clock,
+            self._source,
+            log.topic_prefix,
+            self._on_stream_closed,
+            log.max_event_bytes,
         )
 
     @classmethod

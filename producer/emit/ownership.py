@@ -90,6 +90,7 @@ def claim(
     # No limit: a neighbour that is stopped with the local log's lock is named and waited for.
     emitter.flush()
     emitter.log.wait_shipped(timeout_s)
+    emitter.log.check_not_held(history.subject)
     after = emitter.log.read_back(history.subject, since, timeout_s=timeout_s)
     try:
         check_owner(emitter, after)

@@ -9,12 +9,14 @@ from typing import NamedTuple
 from uuid import UUID
 
 from producer.emit.group_commit import GroupCommitBuffer
+from producer.errors import EventTooLargeError
 from producer.log.stream_history import StreamHistory
 from producer.log.writer import Record
 from schemas.base import Payload
 from schemas.catalogue import entity_of, stream_kind, stream_owner, topic_of
 from schemas.event import StreamPoint
 from schemas.ids import uuid7_text
+from schemas.kafka_log import MAX_EVENT_BYTES
 from schemas.status import IllegalTransitionError, has_reached, next_status
 from schemas.streams import Epoch
 from schemas.training import TrainingResumed
@@ -22,6 +24,9 @@ from schemas.wire import encode
 
 RECORD_OVERHEAD_BYTES = 500
 """What a buffered record costs besides its value; counts towards the buffer's limit."""
+
+SMALL_BYTES = 65_536
+"""Every topic takes more: most events need no look at its limit."""
 
 Entity = tuple[str, UUID]
 """(table, id)."""
@@ -56,6 +61,8 @@ class EmitContext(NamedTuple):
     topic_prefix: str
     on_close: Callable[["StreamWriter"], None]
     """Called with the buffer's lock held."""
+    max_bytes: Callable[[str], int]
+    """Of a serialised event in this topic."""
 
 
 class StreamWriter:
@@ -113,8 +120,9 @@ class StreamWriter:
     def emit(self, payload: Payload) -> Acknowledgement:
         """Append an event.
 
-        Raises IllegalTransitionError, LogBrokenError after the log failed or the emitter was
-        closed, and ValueError on a closed stream.
+        Raises IllegalTransitionError, EventTooLargeError for one that could never be sent to Kafka,
+        LogBrokenError after the log failed or the emitter was closed, and ValueError on a closed
+        stream.
         """
         buffer = self._context.buffer
         buffer.check_process()
@@ -149,7 +157,7 @@ class StreamWriter:
         if self._is_closed:
             message = f"{self.subject} was closed; an event after that would count as a duplicate"
             raise ValueError(message)
-        buffer, clock, source, _, _ = self._context
+        buffer, clock, source, _, _, max_bytes = self._context
         transition = self._transition(payload)
         sequence = self._sequence + 1
         now = clock()
@@ -164,6 +172,8 @@ class StreamWriter:
             training_id=self.training_id,
             continues=self._epoch.continues if sequence == 1 else None,
         )
+        if len(value) > SMALL_BYTES and len(value) > max_bytes(self._topic):
+            raise _too_large(payload, self.subject, len(value), max_bytes(self._topic))
         self._sequence = sequence
         if transition is not None:
             entity, status = transition
@@ -204,3 +214,12 @@ class StreamWriter:
             message = f"{payload.TYPE} on {self.subject}: {error}"
             raise IllegalTransitionError(message) from None
         return (entity, status) if changes else None
+
+
+def _too_large(payload: Payload, subject: str, size: int, limit: int) -> EventTooLargeError:
+    hint = "raise the topic's max.message.bytes, or put" if limit < MAX_EVENT_BYTES else "put"
+    return EventTooLargeError(
+        f"{payload.TYPE} on {subject} has {size:,} bytes, and the log takes events of up to"
+        f" {limit:,}; {hint} large payloads into blobs (Emitter.put_blob) and name them by their"
+        " refs. Nothing was appended"
+    )

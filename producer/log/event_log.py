@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Self
 from uuid import UUID
 
 from producer.blobs import FolderBlobs, RemoteBlobs, local_folder
-from producer.errors import StopRequestedError, UnreachableError
+from producer.errors import MismatchError, StopRequestedError, UnreachableError
 from producer.log.blob_uploads import BlobUploads, NoLog
+from producer.log.kafka_partitions import split_message
 from producer.log.known_trainings import read_own
 from producer.log.local import LocalLog
 from producer.log.shipper import KEEP, Shipper
@@ -23,6 +24,7 @@ from producer.log.stream_history import StreamHistory, read_streams_into
 from producer.log.writer import LogWriter, TopicPartition
 from schemas.catalogue import TOPIC_NAMES, topic_of
 from schemas.installation import Installation
+from schemas.kafka_log import MAX_EVENT_BYTES, MAX_MESSAGE_BYTES, largest_value, raise_limit
 
 if TYPE_CHECKING:
     from producer.log.kafka import KafkaLog
@@ -58,6 +60,7 @@ class EventLog:
         self._lock = threading.Lock()
         self._kafka: KafkaLog | None = None
         self._ends_at_contact: dict[TopicPartition, int] = {}
+        self._limits: Mapping[str, int] = {}
         self._is_closed = False
         self._shipper: Shipper | None = None
         has_remote_blobs = local_folder(installation.blobs_url) is None
@@ -94,7 +97,29 @@ class EventLog:
         from producer.log.kafka import KafkaLog
 
         topics = [self.topic_prefix + name for name in TOPIC_NAMES]
-        return KafkaLog(self._installation, topics)
+        kafka = KafkaLog(self._installation, topics)
+        self._learn_limits(kafka.max_message_bytes)
+        return kafka
+
+    def _learn_limits(self, limits: Mapping[str, int]) -> None:
+        small = {topic: limit for topic, limit in limits.items() if limit < MAX_MESSAGE_BYTES}
+        for topic, limit in small.items():
+            if self._limits.get(topic) != limit:
+                servers = self._installation.kafka_bootstrap_servers or ""
+                logger.warning(
+                    "topic %s takes records of up to %s bytes; larger events are refused. To change"
+                    " that, %s",
+                    *(topic, f"{limit:,}", raise_limit(servers, topic, MAX_MESSAGE_BYTES)),
+                )
+        self._limits = small
+
+    def max_event_bytes(self, topic: str) -> int:
+        """Of a serialised event: a larger one could never be shipped. The same on every log.
+
+        A topic of Kafka's that takes less counts once Kafka was reached.
+        """
+        limit = self._limits.get(topic)
+        return MAX_EVENT_BYTES if limit is None else largest_value(limit)
 
     def connect(self, timeout_s: float = 0.0, stop: threading.Event | None = None) -> LogWriter:
         """The log that others read, for reading streams back.
@@ -189,6 +214,15 @@ class EventLog:
         path = self.local.path.with_name("known-trainings.json")
         return iter(read_own(log, topic, subject, path))
 
+    def check_whole(self, subjects: Collection[str]) -> None:
+        """MismatchError when one of these streams, read just now, lies in two partitions."""
+        kafka = self._kafka
+        topics = (
+            {kafka.misplaced[one] for one in subjects if one in kafka.misplaced} if kafka else ()
+        )
+        for topic in topics:
+            raise MismatchError(split_message(topic))
+
     def read_topic(
         self, name: str, since: Mapping[TopicPartition, int]
     ) -> Iterator[tuple[str, bytes]]:
@@ -238,7 +272,9 @@ class EventLog:
             return 0
         with closing(Spool(self.local.path)) as spool:
             target = kafka.log_id if kafka is not None else shipper.target_id
-            return spool.end() - (spool.furthest() if target is None else spool.cursor(target))
+            if target is None:
+                return spool.end() - spool.furthest()
+            return spool.end() - spool.cursor(target) + spool.num_held(target)
 
     def close(self, timeout_s: float, *, keep_file: bool = False) -> int:
         """Ship for up to `timeout_s`, then close; how many records remain unshipped.
@@ -259,12 +295,38 @@ class EventLog:
         deadline = time.monotonic() + timeout_s
         shipper.notify()
         while num_left := self.num_unshipped():
-            if time.monotonic() > deadline or not shipper.is_alive:
+            is_over = time.monotonic() > deadline or not shipper.is_alive
+            if is_over or num_left == self._num_held():
                 kept = "%d events are not sent yet; %s keeps them and the next process sends them"
                 logger.warning(kept, num_left, self.local.path)
                 break
             time.sleep(POLL_S)
         return num_left
+
+    def _num_held(self) -> int:
+        """Events whose stream waits for a larger limit of its topic."""
+        target = self._kafka.log_id if self._kafka is not None else None
+        if target is None and self._shipper is not None:
+            target = self._shipper.target_id
+        if target is None:
+            return 0
+        with closing(Spool(self.local.path)) as spool:
+            return spool.num_held(target)
+
+    def check_not_held(self, subject: str) -> None:
+        """MismatchError when a stream cannot be sent: one of its records is too large for Kafka."""
+        if not self._has_kafka:
+            return
+        with closing(Spool(self.local.path)) as spool:
+            position = spool.held(self.log_id()).get(subject)
+            if position is not None:
+                at = spool.coordinates(position)
+                message = (
+                    f"{subject} cannot be continued: a record of it ({at.topic}/{at.partition},"
+                    f" offset {at.offset} of {self.local.path}) is larger than topic {at.topic}"
+                    f" takes; {raise_limit('SERVERS', at.topic, MAX_MESSAGE_BYTES)}"
+                )
+                raise MismatchError(message)
 
     def _stop_shipper(self, shipper: Shipper) -> None:
         shipper.stop(STOP_S)

@@ -6,7 +6,6 @@ the shipper in front of it.
 
 import contextlib
 import logging
-import socket
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
@@ -14,18 +13,29 @@ from uuid import UUID
 
 import kafka
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
-from kafka.errors import KafkaError, TopicAlreadyExistsError
+from kafka.admin import ConfigResource
+from kafka.errors import (
+    KafkaError,
+    MessageSizeTooLargeError,
+    RecordListTooLargeError,
+    TopicAlreadyExistsError,
+)
 from kafka.net.compat import KafkaNetClient
 
-from producer.errors import MismatchError, UnreachableError, UsageError
+from producer.errors import UnreachableError, UsageError
+from producer.log.kafka_partitions import assigned_partitions, spans_to_read
+from producer.log.knock import knock
+from producer.log.large_records import refusal, send_in_order
 from producer.log.writer import Coordinates, Record, TopicPartition
 from schemas.catalogue import NUM_PARTITIONS
 from schemas.installation import Installation
 from schemas.kafka_log import (
+    MAX_BYTES_SETTING,
     MAX_MESSAGE_BYTES,
     TOPIC_SETTINGS,
     client_settings,
     kafka_log_id,
+    largest_value,
     server_addresses,
 )
 from schemas.local_log import partition_of
@@ -43,7 +53,10 @@ READ_TIMEOUT_S = 30.0
 # of its throughput.
 HEADERS = [("content-type", CONTENT_TYPE.encode())]
 
-KNOCK_TIMEOUT_S = 3.0
+SIZE_ERRORS = (MessageSizeTooLargeError, RecordListTooLargeError)
+"""A record is larger than the topic, or the producer's request, may be."""
+SAMPLE_BYTES = 256 << 10
+"""Of each partition's first records, hundreds of them, to learn where their keys are."""
 
 # The caller reports an outage once; kafka-python would print a line for every attempt.
 logging.getLogger("kafka").addHandler(logging.NullHandler())
@@ -80,6 +93,12 @@ class KafkaLog:
             raise UsageError(str(error)) from error
         self._topics = sorted(topics)
         self._num_partitions: dict[str, int] = {}
+        """Topic -> how many of its partitions our keys are assigned to; one that grew has more."""
+        self._sizes: dict[str, int] = {}
+        self.max_message_bytes: dict[str, int] = {}
+        """Topic -> bytes of the largest record batch that it takes, when this was connected."""
+        self.misplaced: dict[str, str] = {}
+        """Stream -> topic of every stream that was read from another partition than its own."""
         self._producer: Any = None
         self._closed = False
         self._log_id = self._prepare()
@@ -98,24 +117,40 @@ class KafkaLog:
             if absent:
                 self._create_topics(admin, absent)
                 described = {topic["name"]: topic for topic in admin.describe_topics(self._topics)}
-            self._num_partitions = {
-                name: len(topic["partitions"]) for name, topic in described.items()
-            }
+            self._sizes = {name: len(topic["partitions"]) for name, topic in described.items()}
             cluster_id = admin.describe_cluster()["cluster_id"]
+            self.max_message_bytes = self._describe_limits(admin)
         except KafkaError as error:
             raise self._unreachable(error, "did not answer") from error
         finally:
             admin.close()
-        missing = [topic for topic, count in self._num_partitions.items() if not count]
+        missing = [topic for topic, count in self._sizes.items() if not count]
         if missing:
             message = (
                 f"Kafka at {self._servers} has no partitions for {', '.join(missing)}. Is this user"
                 " allowed to create and describe topics?"
             )
             raise UnreachableError(message)
+        # Streams stay in their partitions although the topic grew.
+        self._num_partitions = {
+            topic: self._assigned(topic, count) for topic, count in self._sizes.items()
+        }
         return kafka_log_id(
             str(cluster_id), {name: str(topic["topic_id"]) for name, topic in described.items()}
         )
+
+    def _describe_limits(self, admin: Any) -> dict[str, int]:
+        """max.message.bytes of each topic, the broker's default included."""
+        limits = dict.fromkeys(self._topics, MAX_MESSAGE_BYTES)
+        # Some users may not read a topic's settings; then Kafka's refusals have to do.
+        with contextlib.suppress(KafkaError):
+            described = admin.describe_configs(
+                [ConfigResource("TOPIC", topic) for topic in self._topics], config_filter="all"
+            )
+            for topic, settings in described.get("topic", {}).items():
+                if MAX_BYTES_SETTING in settings:
+                    limits[topic] = int(settings[MAX_BYTES_SETTING]["value"])
+        return limits
 
     @staticmethod
     def _create_topics(admin: Any, topics: Sequence[str]) -> None:
@@ -131,7 +166,24 @@ class KafkaLog:
         admin.wait_for_topics(list(topics))
 
     def append(self, records: Sequence[Record]) -> list[Coordinates]:
-        """Send in order and wait for all acknowledgements. UnreachableError: send all again."""
+        """Send in order and wait for all acknowledgements. UnreachableError: send all again.
+
+        RecordRefusedError for the first record that is larger than its topic takes; those before it
+        are in the log, of those after it none.
+        """
+        return send_in_order(
+            records,
+            send=self._send,
+            is_large=lambda record: (
+                len(record.value) > largest_value(self.max_message_bytes[record.topic])
+            ),
+            too_large=SIZE_ERRORS,
+            restart=self._drop_producer,
+            reason=lambda record: refusal(record, self._servers),
+        )
+
+    def _send(self, records: Sequence[Record]) -> list[Coordinates]:
+        """As `append`; raises SIZE_ERRORS."""
         try:
             producer = self._open_producer()
             futures = [
@@ -147,6 +199,8 @@ class KafkaLog:
             producer.flush(DELIVERY_TIMEOUT_S)
             # flush returns normally although deliveries failed: only the futures tell.
             delivered = [future.get(timeout=DELIVERY_TIMEOUT_S) for future in futures]
+        except SIZE_ERRORS:
+            raise
         except KafkaError as error:
             # It may still hold records that would arrive out of order; a new producer does not.
             self._drop_producer()
@@ -157,7 +211,7 @@ class KafkaLog:
         """Offset after the last record of every partition. UnreachableError."""
         partitions = [
             kafka.TopicPartition(topic, partition)
-            for topic, count in self._num_partitions.items()
+            for topic, count in self._sizes.items()
             for partition in range(count)
         ]
         with self._consumer() as consumer:
@@ -182,9 +236,7 @@ class KafkaLog:
 
         Raises UnreachableError, MismatchError.
         """
-        partitions = [
-            kafka.TopicPartition(topic, number) for number in range(self._num_partitions[topic])
-        ]
+        partitions = [kafka.TopicPartition(topic, number) for number in range(self._sizes[topic])]
         yield from self._read(partitions, None, since)
 
     def place_of(self, topic: str, key: str) -> TopicPartition:
@@ -212,7 +264,8 @@ class KafkaLog:
     ) -> Iterator[tuple[str, bytes]]:
         """Records with these keys (None: all); one fetch at a time is in memory."""
         with self._consumer() as consumer:
-            left = self._spans(consumer, partitions, since)
+            spans = spans_to_read(*self._bounds(consumer, partitions), since)
+            left = {kafka.TopicPartition(*at): span for at, span in spans.items()}
             consumer.assign(list(left))
             for at, span in left.items():
                 consumer.seek(at, span.start)
@@ -223,7 +276,10 @@ class KafkaLog:
                     span = left.get(at, range(0))
                     for record in records:
                         if record.offset in span and (wanted is None or record.key in wanted):
-                            yield (record.key or b"").decode(errors="replace"), record.value
+                            key = (record.key or b"").decode(errors="replace")
+                            if partition_of(key, self._num_partitions[at.topic]) != at.partition:
+                                self.misplaced[key] = at.topic
+                            yield key, record.value
                     if records[-1].offset + 1 >= span.stop:
                         left.pop(at, None)
                         consumer.pause(at)
@@ -234,32 +290,46 @@ class KafkaLog:
                     )
                     raise UnreachableError(message)
 
-    def _spans(
-        self, consumer: Any, partitions: Sequence[Any], since: Mapping[TopicPartition, int]
-    ) -> dict[Any, range]:
-        """Offsets to read of each partition that has any, up to its end now.
-
-        Raises MismatchError for an offset outside of this log.
-        """
+    def _bounds(
+        self, consumer: Any, partitions: Sequence[Any]
+    ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
+        """Beginning and end of each partition, now."""
         timeout_ms = int(CONNECT_TIMEOUT_S * 1000)
         ends = consumer.end_offsets(list(partitions), timeout_ms=timeout_ms)
         beginnings = consumer.beginning_offsets(list(partitions), timeout_ms=timeout_ms)
-        spans: dict[Any, range] = {}
-        for at in partitions:
-            start = since.get(TopicPartition(at.topic, at.partition), beginnings[at])
-            if not beginnings[at] <= start <= ends[at]:
-                message = (
-                    f"offset {start} is outside of {at.topic}/{at.partition}, which has"
-                    f" {beginnings[at]} to {ends[at]}: it belongs to another log, or the topic's"
-                    " retention has deleted records"
-                )
-                raise MismatchError(message)
-            if start < ends[at]:
-                spans[at] = range(start, ends[at])
-        return spans
+        return (
+            {TopicPartition(at.topic, at.partition): int(beginnings[at]) for at in partitions},
+            {TopicPartition(at.topic, at.partition): int(ends[at]) for at in partitions},
+        )
+
+    def _assigned(self, topic: str, num_partitions: int) -> int:
+        """How many of the topic's partitions our keys are assigned to, by its first records.
+
+        UnreachableError, MismatchError.
+        """
+        partitions = [kafka.TopicPartition(topic, number) for number in range(num_partitions)]
+        keys: dict[int, set[str]] = {}
+        with self._consumer(max_partition_fetch_bytes=SAMPLE_BYTES) as consumer:
+            beginnings, ends = self._bounds(consumer, partitions)
+            left = {at: end for at, end in ends.items() if beginnings[at] < end}
+            consumer.assign([kafka.TopicPartition(*at) for at in left])
+            for at in left:
+                consumer.seek(kafka.TopicPartition(*at), beginnings[at])
+            deadline = time.monotonic() + CONNECT_TIMEOUT_S
+            while left and time.monotonic() < deadline:
+                for at, records in consumer.poll(timeout_ms=500, max_records=5000).items():
+                    found = keys.setdefault(at.partition, set())
+                    found.update((one.key or b"").decode(errors="replace") for one in records)
+                    consumer.pause(at)
+                    left.pop(TopicPartition(at.topic, at.partition), None)
+                for at in list(left):
+                    # A partition may hold nothing but transaction markers.
+                    if consumer.position(kafka.TopicPartition(*at)) >= left[at]:
+                        del left[at]
+        return assigned_partitions(topic, num_partitions, keys)
 
     @contextlib.contextmanager
-    def _consumer(self) -> Iterator[Any]:
+    def _consumer(self, max_partition_fetch_bytes: int = 4 << 20) -> Iterator[Any]:
         """A consumer for one call; one kept open would keep reconnecting through an outage."""
         consumer = self._client(
             KafkaConsumer,
@@ -268,7 +338,7 @@ class KafkaLog:
             auto_offset_reset="none",
             allow_auto_create_topics=False,
             metrics_enabled=False,
-            max_partition_fetch_bytes=4 << 20,
+            max_partition_fetch_bytes=max_partition_fetch_bytes,
         )
         try:
             yield consumer
@@ -289,7 +359,8 @@ class KafkaLog:
                 compression_type="lz4",
                 linger_ms=LINGER_MS,
                 batch_size=BATCH_BYTES,
-                max_request_size=MAX_MESSAGE_BYTES,
+                # An operator may raise a topic's limit for what an older release left in a spool.
+                max_request_size=max(MAX_MESSAGE_BYTES, *self.max_message_bytes.values()),
                 max_block_ms=int(CONNECT_TIMEOUT_S * 1000),
                 delivery_timeout_ms=int(DELIVERY_TIMEOUT_S * 1000),
                 request_timeout_ms=int(CONNECT_TIMEOUT_S * 1000),
@@ -328,15 +399,10 @@ class KafkaLog:
 
         kafka-python would try for ten seconds and leave sockets open.
         """
-        failure: OSError | None = None
-        for address in self._addresses:
-            try:
-                with socket.create_connection(address, KNOCK_TIMEOUT_S):
-                    return
-            except OSError as error:
-                failure = error
-        assert failure is not None  # noqa: S101  # there is at least one address
-        raise self._unreachable(failure, "cannot be reached") from failure
+        try:
+            knock(self._addresses)
+        except OSError as error:
+            raise self._unreachable(error, "cannot be reached") from error
 
     def _unreachable(self, error: BaseException, what: str) -> UnreachableError:
         message = (

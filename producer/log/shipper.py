@@ -19,9 +19,10 @@ from producer.errors import (
     UnreachableError,
 )
 from producer.log.blob_uploads import NoLog
+from producer.log.held_streams import HeldStreams
 from producer.log.shipper_lease import ShipperLease
 from producer.log.spool import PRUNE_ROWS, Spool
-from producer.log.writer import LogWriter, Record
+from producer.log.writer import LogWriter, Record, RecordRefusedError
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +34,8 @@ IDLE_S = 0.05
 LOCK_S = 0.2
 """Between attempts to become the shipper."""
 FIRST_RETRY_S, LAST_RETRY_S = 0.2, 3.0
-PRUNE_EVERY_S = 600.0
+TIDY_EVERY_S = 600.0
+"""Between prunings, and attempts to send what the target refused."""
 KEEP = timedelta(days=7)
 GATHER_RECORDS, GATHER_S = 500, 0.02
 """After a smaller read it pauses that long: at 1,000 events/s one request replaces ten."""
@@ -46,7 +48,8 @@ class Shipper:
     warning when the outage begins and one when it ends. At least once: a record may reach the
     target twice, but never before its predecessor in the stream. A local log that can no longer be
     read ends the thread; `problem` then says why. `stop` is idempotent; what is left stays in the
-    file for the next process.
+    file for the next process. A stream whose next record the target refuses stays there too, from
+    that record on, with a warning; the others go on.
     """
 
     def __init__(
@@ -66,6 +69,7 @@ class Shipper:
         self._connect = connect
         self._before = before
         self._keep = keep
+        self._held = HeldStreams(path)
         self._lease = ShipperLease(path.parent)
         self._news = threading.Event()
         self._stopping = threading.Event()
@@ -140,24 +144,30 @@ class Shipper:
         self._target_id = target.log_id
         with closing(Spool(self._path, self._stopping)) as spool:
             position = spool.cursor(target.log_id)
-            pruned_at = float("-inf")
-            while not self._stopping.is_set():
+            # Perhaps the topic takes larger records now.
+            self._held.try_again(spool, target, position, self._before)
+            tidied_at = float("-inf")
+            # Stopped for a while, it may have been replaced: then it sends nothing more.
+            while not self._stopping.is_set() and self._lease.is_ours():
                 self._news.clear()
-                spooled = spool.read(position, READ_BYTES, READ_RECORDS)
-                # Stopped for a while, it may have been replaced: then it sends nothing more.
-                if not self._lease.is_ours():
-                    break
+                held = spool.held(target.log_id)
+                spooled = spool.read(position, READ_BYTES, READ_RECORDS, held)
                 if spooled.records:
                     if self._before is not None:
                         self._before(spooled.records)
-                    target.append(spooled.records)
+                    try:
+                        target.append(spooled.records)
+                    except RecordRefusedError as refused:
+                        spooled = self._held.hold(spool, target, spooled, refused)
+                if spooled.next_position > position:
                     position = spooled.next_position
                     spool.move(target.log_id, position)
                 self._recover()
                 if not spooled.records:
-                    if time.monotonic() - pruned_at > PRUNE_EVERY_S:
+                    if time.monotonic() - tidied_at > TIDY_EVERY_S:
+                        self._held.try_again(spool, target, position, self._before)
                         self._prune(spool, target.log_id)
-                        pruned_at = time.monotonic()
+                        tidied_at = time.monotonic()
                     self._news.wait(IDLE_S)
                 elif len(spooled.records) < GATHER_RECORDS:
                     self._stopping.wait(GATHER_S)

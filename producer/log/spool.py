@@ -1,28 +1,33 @@
 """The local log as a spool: which of its records another log has, and which are left to ship.
 
 A cursor per target log is the next position to ship; it moves only after the target's
-acknowledgement. Knows no Kafka and starts no thread.
+acknowledgement. A stream whose next record the target refuses is held: the cursor passes it, its
+records stay. Knows no Kafka and starts no thread.
 """
 
 import sqlite3
 import threading
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
 from producer.log.local_file import broken, open_for_writing
 from producer.log.write_lock import when_free
-from producer.log.writer import Record
-from schemas.local_log import to_microseconds
+from producer.log.writer import Coordinates, Record
+from schemas.local_log import HELD_DDL, to_microseconds
 
 PRUNE_ROWS = 2000
 """Deleted in one transaction, a few milliseconds: the emitter's commits hardly wait."""
 
 
 class SpooledRecords(NamedTuple):
-    """Consecutive records, in the order of appending."""
+    """Records in the order of appending, without those of held streams."""
 
     records: list[Record]
+    positions: list[int]
+    """Of each."""
     next_position: int
     """Position after them."""
 
@@ -41,6 +46,8 @@ class Spool:
         self._connection = open_for_writing(path, stop)
         # No sync: a cursor lost in a power cut means records shipped twice, which readers detect.
         self._connection.execute("PRAGMA synchronous = NORMAL")
+        if not self._number("SELECT count(*) FROM sqlite_master WHERE name = 'held'"):
+            self._change(HELD_DDL)
 
     def end(self) -> int:
         """Position after the last record."""
@@ -54,26 +61,92 @@ class Spool:
         """The furthest cursor of any target; 1 before the first."""
         return self._number("SELECT max(next_position) FROM cursors") or 1
 
-    def read(self, position: int, max_bytes: int, max_records: int) -> SpooledRecords:
-        """Records from `position` on, within the limits but at least one if there is any."""
+    def read(
+        self, position: int, max_bytes: int, max_records: int, held: Mapping[str, int]
+    ) -> SpooledRecords:
+        """Records from `position` on, within the limits but at least one if there is any.
+
+        `held`: as `held()`; what it holds back is left out.
+        """
         records: list[Record] = []
+        positions: list[int] = []
         size = 0
-        try:
-            rows = self._connection.execute(
-                "SELECT records.position, topic, key, value FROM records JOIN partitions ON"
-                " partitions.id = partition_id WHERE position >= ? ORDER BY position LIMIT ?",
-                (position, max_records),
-            )
-            for at, topic, key, value in rows:
-                records.append(Record(topic, key, value))
+        with closing(self._rows(position, None, max_records, None)) as rows:
+            for at, record in rows:
                 position = at + 1
-                size += len(value)
+                if held and at >= held.get(record.key, position):
+                    continue
+                records.append(record)
+                positions.append(at)
+                size += len(record.value)
                 if size >= max_bytes:
                     break
-            rows.close()
+        return SpooledRecords(records, positions, position)
+
+    def held(self, target: str) -> dict[str, int]:
+        """Key -> position of the first record of each stream that this target refuses."""
+        statement = "SELECT key, position FROM held WHERE target = ?"
+        try:
+            return dict(self._connection.execute(statement, (target,)).fetchall())
         except sqlite3.Error as error:
             raise broken(self._path, "cannot be read", error) from error
-        return SpooledRecords(records, position)
+
+    def read_held(self, key: str, position: int, end: int) -> Iterator[tuple[int, Record]]:
+        """(position, record) of one stream's records from `position` to before `end`."""
+        while True:
+            # One at a time, so that sending keeps no snapshot open.
+            with closing(self._rows(position, end, 1, key)) as rows:
+                found = next(rows, None)
+            if found is None:
+                return
+            yield found
+            position = found[0] + 1
+
+    def hold(self, target: str, key: str, position: int) -> None:
+        """Ship nothing of this stream from this position on."""
+        self._change("INSERT OR REPLACE INTO held VALUES (?, ?, ?)", target, key, position)
+
+    def release(self, target: str, key: str) -> None:
+        """The target has everything of this stream up to the cursor."""
+        self._change("DELETE FROM held WHERE target = ? AND key = ?", target, key)
+
+    def num_held(self, target: str) -> int:
+        """Records before the cursor that were not shipped because their stream is held."""
+        if not self.held(target):
+            return 0
+        return self._number(
+            "SELECT count(*) FROM held JOIN records ON records.key = held.key AND records.position"
+            " >= held.position WHERE target = ? AND records.position < ?",
+            target,
+            self.cursor(target),
+        )
+
+    def coordinates(self, position: int) -> Coordinates:
+        """Where a record is in the local log."""
+        statement = (
+            'SELECT topic, partition, "offset" FROM records JOIN partitions ON partitions.id ='
+            " partition_id WHERE position = ?"
+        )
+        try:
+            return Coordinates(*self._connection.execute(statement, (position,)).fetchone())
+        except sqlite3.Error as error:
+            raise broken(self._path, "cannot be read", error) from error
+
+    def _rows(
+        self, position: int, end: int | None, limit: int, key: str | None
+    ) -> Generator[tuple[int, Record], None, None]:
+        """Close it: a snapshot that stays open keeps the file's WAL from shrinking."""
+        statement = (
+            "SELECT records.position, topic, key, value FROM records JOIN partitions ON"
+            " partitions.id = partition_id WHERE position >= ?1 AND (?2 IS NULL OR position < ?2)"
+            " AND (?4 IS NULL OR key = ?4) ORDER BY position LIMIT ?3"
+        )
+        try:
+            with closing(self._connection.execute(statement, (position, end, limit, key))) as rows:
+                for at, topic, row_key, value in rows:
+                    yield at, Record(topic, row_key, value)
+        except sqlite3.Error as error:
+            raise broken(self._path, "cannot be read", error) from error
 
     def move(self, target: str, next_position: int) -> None:
         """Advance the cursor: `target` has everything before `next_position`. Never moves back.
@@ -94,7 +167,8 @@ class Spool:
         """
         return self._change(
             "DELETE FROM records WHERE position IN (SELECT position FROM records WHERE position < ?"
-            " AND appended_at < ? ORDER BY position LIMIT ?)",
+            " AND appended_at < ? AND NOT EXISTS (SELECT 1 FROM held WHERE held.key = records.key"
+            " AND held.position <= records.position) ORDER BY position LIMIT ?)",
             self.cursor(target),
             to_microseconds(now - older_than),
             PRUNE_ROWS,

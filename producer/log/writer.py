@@ -36,6 +36,15 @@ class Coordinates(NamedTuple):
     offset: int
 
 
+class RecordRefusedError(Exception):
+    """The target takes no record of this size; everything before it was appended."""
+
+    def __init__(self, index: int, reason: str) -> None:
+        super().__init__(reason)
+        self.index = index
+        """Of the refused record among those that were to be appended."""
+
+
 class LogWriter(Protocol):
     """Durable, ordered append. Called from one thread at a time."""
 

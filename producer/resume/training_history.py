@@ -125,10 +125,10 @@ class TrainingHistory:
         payloads = self.payloads_of(stream("evaluation", evaluation_id))
         return next((one for one in payloads if isinstance(one, EvaluationFinished)), None)
 
-    def sampled_groups(self, training_id: UUID, step_id: UUID) -> set[UUID]:
-        """Groups of a step whose samples are recorded."""
+    def sampled_rollouts(self, training_id: UUID, step_id: UUID) -> set[UUID]:
+        """Rollouts of a step whose use is recorded."""
         return {
-            sample.group_id
+            sample.rollout_id
             for payload in self.payloads_of(stream("training", training_id))
             if isinstance(payload, SamplesChosen) and payload.step_id == step_id
             for sample in payload.samples
@@ -185,10 +185,12 @@ def read_training_history(
     _read_into(history, training_id, log.read_stream(own, start))
     if own not in history.streams:
         # Nothing of a training is emitted before its claim was read back: it is new.
+        log.check_whole([own])
         return history
     for name in TOPIC_NAMES:
         records = log.read_training(name, training_id, start if name == topic else since)
         _read_into(history, training_id, ((key, value) for key, value in records if key != own))
+    log.check_whole(history.streams)
     return history
 
 

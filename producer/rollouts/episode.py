@@ -11,6 +11,7 @@ from datetime import datetime
 from time import monotonic
 from uuid import UUID
 
+from producer.bounded_text import cut
 from producer.emit import Emitter
 from producer.environments.environment import Environment, Screenshot
 from producer.policy.learner import TrainedTurn
@@ -224,11 +225,12 @@ class Episode:
 
     def _fail(self, failure: EpisodeFailedError) -> RolloutResult:
         now, num_turns = self._clock(), len(self._turns)
-        self._device.emit(EnvironmentFailed(error_message=str(failure), terminated_at=now))
+        reason = cut(str(failure))
+        self._device.emit(EnvironmentFailed(error_message=reason, terminated_at=now))
         self._rollout.emit(
             RolloutFailed(
                 error_type=failure.error_type,
-                error_message=str(failure),
+                error_message=reason,
                 num_turns=num_turns,
                 ended_at=now,
             )
@@ -236,7 +238,7 @@ class Episode:
         return failed_result(
             self.plan,
             failure.error_type,
-            str(failure),
+            reason,
             num_turns=num_turns,
             policy_version=self._policy_version,
             turn_seconds=self._turn_seconds,

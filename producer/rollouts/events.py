@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
-from itertools import pairwise
+from itertools import islice, pairwise
 
+from producer.bounded_text import cut, cut_json, cut_optional
 from producer.environments.environment import Environment
 from producer.policy.policy import PastTurn, SampleRequest
 from producer.rewards import Outcome, binary_reward
@@ -16,6 +17,14 @@ from schemas.environment import EnvironmentRequested
 from schemas.rollout import RolloutCreated, RolloutFinished
 from schemas.turn import TakenAction, TurnTaken
 from schemas.validation import ValidationRecorded
+
+MAX_RESPONSE_CHARS = 1 << 18
+"""Many times what a policy of today writes in one turn."""
+MAX_ACTIONS, MAX_ACTION_CHARS = 100, 1 << 14
+"""Four bytes a character at most: a turn's actions take less than half of an event."""
+MAX_ARGUMENTS, MAX_VALUE_CHARS = 10, 1000
+MAX_NAME_CHARS = 200
+MAX_ERRORS = 1000
 
 
 def rollout_created(plan: RolloutPlan, policy_name: str, policy_version: int) -> RolloutCreated:
@@ -69,9 +78,10 @@ def turn_taken(
         screenshot_width_px=seen.width_px,
         screenshot_height_px=seen.height_px,
         text=request.task.description if turn == 1 else None,
-        model_response=completion.text,
+        # The tokens have it whole.
+        model_response=cut(completion.text, MAX_RESPONSE_CHARS),
         tokens=None if completion.tokens is None else token_record(request, completion.tokens),
-        actions=acted.actions,
+        actions=_recorded_actions(acted.actions),
         reward=0.0,
         episode_done=is_over,
         progress_percent=100.0 if is_over else 100.0 * turn / max_turns,
@@ -79,6 +89,34 @@ def turn_taken(
             "sample_s": round(sampled.seconds, 6),
             "environment_s": round(acted.seconds, 6),
         },
+    )
+
+
+def _recorded_errors(actions: Sequence[TakenAction]) -> tuple[str, ...]:
+    """Messages of the actions' errors; each turn's event has its own whole."""
+    errors = [cut(call.error_message, 500) for call in actions if call.error_message]
+    if len(errors) > MAX_ERRORS:
+        errors[MAX_ERRORS:] = [f"… [cut: {len(errors) - MAX_ERRORS:,} more errors]"]
+    return tuple(errors)
+
+
+def _recorded_actions(actions: Sequence[TakenAction]) -> tuple[TakenAction, ...]:
+    """As taken, without texts of megabytes; of absurdly many, the first."""
+    return tuple(
+        call
+        if len(str(call)) <= MAX_ACTION_CHARS
+        else call.model_copy(
+            update={
+                "tool_name": cut(call.tool_name, MAX_NAME_CHARS),
+                "tool_args": {
+                    cut(name, MAX_NAME_CHARS): cut_json(value, MAX_VALUE_CHARS)
+                    for name, value in islice(call.tool_args.items(), MAX_ARGUMENTS)
+                },
+                "action": None if len(str(call.action)) > MAX_ACTION_CHARS // 2 else call.action,
+                "error_message": cut_optional(call.error_message, MAX_ACTION_CHARS // 2),
+            }
+        )
+        for call in actions[:MAX_ACTIONS]
     )
 
 
@@ -93,12 +131,12 @@ def validation_recorded(
         rollout_id=plan.id,
         validator_id=plan.validator_row_id,
         validated_at=validated_at,
-        validation_query=verdict.query,
-        expected_result=verdict.expected,
-        actual_result=verdict.actual,
+        validation_query=cut(verdict.query),
+        expected_result=cut_optional(verdict.expected),
+        actual_result=cut_optional(verdict.actual),
         success=verdict.success,
         execution_time_s=judged.seconds,
-        details=verdict.details,
+        details={name: cut_json(value) for name, value in verdict.details.items()},
     )
 
 
@@ -146,6 +184,6 @@ def rollout_finished(
         turn_first_success=None,
         turn_task_completed=len(turns) if success and is_ended else None,
         num_tokens=sum(len(turn.tokens.completion_tokens) for turn in turns if turn.tokens),
-        errors=tuple(call.error_message for call in actions if call.error_message),
+        errors=_recorded_errors(actions),
         summary={"task_id": plan.task.task_id, "seed": plan.seed},
     )

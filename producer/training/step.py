@@ -37,6 +37,9 @@ from schemas.step import (
     StepTrainingStarted,
 )
 
+SAMPLES_PER_EVENT = 10_000
+"""About 3 MiB; a group may be of any size."""
+
 SaveState = Callable[[StepFinished], None]
 """Saves the resume state, then emits the events that follow it."""
 
@@ -155,7 +158,7 @@ def _select_samples(
     session: Session, plan: StepPlan, outcomes: Sequence[GroupOutcome]
 ) -> list[SelectedSample]:
     """Advantages and drop reasons of every scored rollout; emitted unless they were before."""
-    sampled = session.history.sampled_groups(session.own_training_id, plan.id)
+    sampled = session.history.sampled_rollouts(session.own_training_id, plan.id)
     dropped = session.history.dropped_groups(session.own_training_id)
     samples: list[SelectedSample] = []
     for outcome in outcomes:
@@ -169,8 +172,10 @@ def _select_samples(
             for result, advantage in zip(outcome.results, advantages, strict=True)
         ]
         samples += group
-        if group and group_id not in sampled:
-            session.stream.emit(_samples_chosen(session, plan.id, group))
+        missing = [one for one in group if one.result.plan.id not in sampled]
+        for start in range(0, len(missing), SAMPLES_PER_EVENT):
+            part = missing[start : start + SAMPLES_PER_EVENT]
+            session.stream.emit(_samples_chosen(session, plan.id, part))
         if reason == "zero_variance" and group_id not in dropped:
             session.stream.emit(GroupDropped(group_id=group_id, reason="zero_variance"))
     return samples

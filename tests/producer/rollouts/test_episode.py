@@ -26,7 +26,7 @@ from producer.rollouts.requests import (
 )
 from schemas.environment import EnvironmentFailed, EnvironmentTerminated
 from schemas.rollout import RolloutAgentInitialized, RolloutCancelled, RolloutFailed, RolloutStarted
-from schemas.turn import TurnTaken
+from schemas.turn import TakenAction, TurnTaken
 from tests.producer.rollouts.conftest import DEVICE, ROLLOUT, payloads_of, types_of
 from tests.support.scripted import (
     SETTINGS,
@@ -137,6 +137,38 @@ def test_a_failure_is_recorded_before_the_device_is_given_back(
         num_turns,
     )
     assert (result.is_scored, result.turns) == (False, ())
+
+
+def test_a_failure_of_20_mib_does_not_end_the_run_and_says_that_it_was_cut(
+    emitter: Emitter,
+) -> None:
+    drive = Drive(emitter)
+    drive.until(2)
+    drive.steps.throw(EpisodeFailedError("environment", "x" * (20 << 20)))
+    failed = payloads_of(emitter, ROLLOUT)[-1]
+    assert isinstance(failed, RolloutFailed)
+    assert failed.error_message.startswith("xxx")
+    assert failed.error_message.endswith("more characters]")
+
+
+def test_a_turn_of_any_size_becomes_an_event(emitter: Emitter) -> None:
+    huge = TakenAction(
+        tool_name="n" * (20 << 20),
+        tool_args={"a": ["x" * (20 << 20)], "b" * (20 << 20): 1},
+        action=None,
+        error_type="parse",
+        error_message="e" * (20 << 20),
+    )
+    drive = Drive(emitter)
+    drive.until(1)
+    drive.steps.send(
+        Sampled(Completion("t" * (20 << 20), (huge,) * 1000, None), NOW, monotonic(), 0.25)
+    )
+    request = drive.steps.send(Acted(picture(1), (huge,) * 1000, 0.1))
+    assert isinstance(request, Sample)
+    (turn,) = [one for one in payloads_of(emitter, ROLLOUT) if isinstance(one, TurnTaken)]
+    assert len(turn.actions) == 100
+    assert turn.model_response.endswith("more characters]")
 
 
 def test_nothing_more_is_asked_of_a_hung_device(emitter: Emitter) -> None:

@@ -308,6 +308,18 @@ def test_a_process_whose_training_was_taken_over_stops_and_says_who_has_it(
     assert "training.cancelled" not in types(read_log())
 
 
+def test_the_samples_of_a_group_of_any_size_are_told_in_several_events(
+    installation: Installation, read_log: ReadLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("producer.training.step.SAMPLES_PER_EVENT", 2)
+    run(small(num_steps=1), installation=installation)
+    events = read_log()
+    assert whole(events, num_steps=1) == []
+    chosen = [one["data"] for one in events if one["type"] == "cua.step.samples_chosen"]
+    assert [len(one["samples"]) for one in chosen] == [2, 1, 2, 1]
+    assert len({sample["rollout_id"] for one in chosen for sample in one["samples"]}) == 6
+
+
 def test_a_training_in_a_folder_of_the_users_is_found_by_its_name_alone(
     installation: Installation, tmp_path: Path
 ) -> None:

@@ -1,0 +1,37 @@
+"""Cuts text that may be of any length (a device's output, a traceback) before it is recorded.
+
+An event has an upper size (`schemas.kafka_log.MAX_EVENT_BYTES`), and a run must not end because an
+environment's error message has 20 MiB. What is cut says so.
+"""
+
+from pydantic import JsonValue
+
+MAX_CHARS = 65_536
+"""Of one text; screens of text for a person, and a few hundred of them fit into one event."""
+
+
+def cut(text: str, max_chars: int = MAX_CHARS) -> str:
+    """The text, or its beginning and a note of how much is missing."""
+    if len(text) <= max_chars:
+        return text
+    return f"{text[:max_chars]} … [cut: {len(text) - max_chars:,} more characters]"
+
+
+def cut_optional(text: str | None, max_chars: int = MAX_CHARS) -> str | None:
+    """As `cut`; None stays None."""
+    return None if text is None else cut(text, max_chars)
+
+
+def cut_json(value: JsonValue, max_chars: int = MAX_CHARS) -> JsonValue:
+    """The value with every text in it cut; longer than that as a whole: its text, cut."""
+    match value:
+        case str():
+            return cut(value, max_chars)
+        case list():
+            found: JsonValue = [cut_json(one, max_chars) for one in value]
+        case dict():
+            found = {cut(name, max_chars): cut_json(one, max_chars) for name, one in value.items()}
+        case _:
+            return value
+    text = str(found)
+    return found if len(text) <= 2 * max_chars else cut(text, max_chars)
