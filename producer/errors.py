@@ -42,6 +42,10 @@ class UnreachableError(CuaTrainError):
     exit_code: ClassVar[int] = 5
 
 
+class TakenOverError(CuaTrainError):
+    """Another process continues what this one was doing. Exit 1."""
+
+
 class LogBrokenError(CuaTrainError):
     """The log cannot be written (disk full): nothing more is appended and the run stops. Exit 1."""
 

@@ -65,10 +65,21 @@ def group_id(source: UUID, group_num: int) -> UUID:
 
 
 def rollout_name(
-    run_name: str, generation: int, source: str, group_num: int, env_index: int, attempt: int
+    run_name: str,
+    generation: int,
+    source: str,
+    group_num: int,
+    env_index: int,
+    attempt: int,
+    epoch: int = 1,
 ) -> str:
-    """The readable id of a rollout: `demo/g0/step-3/group-2/env-1/attempt-0`."""
-    return f"{run_name}/g{generation}/{source}/group-{group_num}/env-{env_index}/attempt-{attempt}"
+    """The readable id of a rollout: `demo/g0/step-3/group-2/env-1/attempt-0`.
+
+    `epoch`: of the claim under which it is run. A process that continues the training names it, so
+    that a process that it replaced never writes a rollout of the same name.
+    """
+    name = f"{run_name}/g{generation}/{source}/group-{group_num}/env-{env_index}/attempt-{attempt}"
+    return name if epoch == 1 else f"{name}/epoch-{epoch}"
 
 
 def rollout_id(name: str) -> UUID:

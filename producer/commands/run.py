@@ -41,7 +41,7 @@ EPILOG = "\n\n".join(
     "--takeover",
     is_flag=True,
     panel="Checkpoints and resume",
-    help="Continue although another host seems to be training it.",
+    help="Continue although another process seems to be training it.",
 )
 @click.option(
     "--config",

@@ -5,19 +5,20 @@ before it in the log and was appended first; so a claimant reads the stream back
 source it names.
 """
 
+import threading
 from collections.abc import Mapping
 from typing import NamedTuple
 from uuid import UUID
 
 from producer.emit.emitter import Emitter
 from producer.emit.stream import StreamWriter
-from producer.errors import CuaTrainError
+from producer.errors import TakenOverError
 from producer.log.stream_history import StreamHistory
 from producer.log.writer import TopicPartition
 from schemas.base import Payload
 
 
-class ClaimLostError(CuaTrainError):
+class ClaimLostError(TakenOverError):
     """Another writer owns the stream. Exit 1."""
 
     def __init__(self, history: StreamHistory) -> None:
@@ -40,7 +41,7 @@ def check_owner(emitter: Emitter, history: StreamHistory) -> None:
 class OwnershipMonitor:
     """Checks whether a claimed stream is still ours, reading only what was added since.
 
-    For one thread at a time.
+    Thread-safe.
     """
 
     def __init__(
@@ -50,15 +51,17 @@ class OwnershipMonitor:
         self._emitter = emitter
         self._history = history
         self._since = dict(ends)
+        self._lock = threading.Lock()
 
     def check(self) -> None:
         """Raises ClaimLostError after another writer's claim, UnreachableError when unknown."""
-        # The ends first: a record appended between the two calls is then read twice, not never.
-        ends = self._emitter.log.ends()
-        self._emitter.log.read_on(self._history, self._since)
-        self._since = ends
-        self._history.events.clear()
-        check_owner(self._emitter, self._history)
+        with self._lock:
+            # The ends first: a record appended between the two calls is then read twice, not never.
+            ends = self._emitter.log.ends()
+            self._emitter.log.read_on(self._history, self._since)
+            self._since = ends
+            self._history.events.clear()
+            check_owner(self._emitter, self._history)
 
 
 class Claim(NamedTuple):
@@ -79,10 +82,11 @@ def claim(
 ) -> Claim:
     """Open the next epoch of a stream with `first`; returns once the log confirms that it is ours.
 
-    `history`: the stream as just read back (empty for a new one); `since`: offsets at or before its
-    first record. Raises ClaimLostError when another writer was first or still writes; this
-    emitter's source may stay refused, so try again with another emitter and a history read anew.
-    Raises UnreachableError when the log did not confirm the claim within `timeout_s`.
+    `history`: the stream as just read back (empty for a new one); `since`: offsets at or before
+    every record of it that is not in `history`. Raises ClaimLostError when another writer was first
+    or still writes; this emitter's source may stay refused, so try again with another emitter and a
+    history read anew. Raises UnreachableError when the log did not confirm the claim within
+    `timeout_s`, MismatchError when Kafka does not take the stream's records.
     """
     ends = emitter.log.lower_bounds()
     stream = emitter.stream(history.subject, history, training_id=training_id)
@@ -91,7 +95,9 @@ def claim(
     emitter.flush()
     emitter.log.wait_shipped(timeout_s)
     emitter.log.check_not_held(history.subject)
-    after = emitter.log.read_back(history.subject, since, timeout_s=timeout_s)
+    after = history.copy()
+    emitter.log.connect(timeout_s)
+    emitter.log.read_on(after, since)
     try:
         check_owner(emitter, after)
     except ClaimLostError:

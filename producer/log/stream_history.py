@@ -5,7 +5,7 @@ tables agree on which records count.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from producer.errors import MismatchError
@@ -33,6 +33,18 @@ class StreamHistory:
     events: list[Event] = field(default_factory=list)
     waiting: list[Envelope] = field(default_factory=list)
     """Records beyond a gap."""
+
+    def copy(self) -> "StreamHistory":
+        """One that reads on without changing this one; the events are shared."""
+        return StreamHistory(
+            self.subject,
+            replace(
+                self.position, ends=dict(self.position.ends), refused=set(self.position.refused)
+            ),
+            dict(self.statuses),
+            list(self.events),
+            list(self.waiting),
+        )
 
     @property
     def exists(self) -> bool:

@@ -8,7 +8,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -16,23 +16,24 @@ from pydantic import JsonValue
 from producer.config import RunConfig, differences, read_config, recipe
 from producer.emit import Emitter, StreamWriter
 from producer.emit.ownership import OwnershipMonitor, claim
-from producer.errors import CuaTrainError, UsageError
+from producer.errors import UsageError
 from producer.log.stream_history import StreamHistory
 from producer.resume import resume_state
+from producer.resume.counting_states import counting_states
+from producer.resume.living_writer import add_writer, refuse_living_writer
 from producer.resume.orphans import close_orphans
 from producer.resume.resume_state import Manifest, SavedState
 from producer.resume.supersede import supersede_generation
 from producer.resume.training_history import TrainingHistory, read_training_history
 from schemas import ids
 from schemas.base import Payload
+from schemas.catalogue import stream as stream_of
 from schemas.training import TrainingCreated, TrainingInitializing, TrainingResumed
 
 logger = logging.getLogger(__name__)
 
 LOG_TIMEOUT_S = 60.0
 """Beginning and continuing need the log; how long to wait for it."""
-TAKEOVER_AFTER_S = 60.0
-"""A heartbeat from another host younger than this means that it still trains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,19 +103,20 @@ def open_training(
 ) -> OpenedTraining | AlreadyComplete:
     """Begin the training or continue it.
 
-    UsageError for settings other than the recorded ones, CuaTrainError when another process trains
-    it, UnreachableError when the log is away for `LOG_TIMEOUT_S`, StopRequestedError when `stop` is
-    set meanwhile. What `before_claim` raises for the configuration leaves nothing in the log.
+    The caller holds the lock of `run_folder`. UsageError for settings other than the recorded ones,
+    CuaTrainError when another process may train it (not with `takeover`), UnreachableError when the
+    log is away for `LOG_TIMEOUT_S`, StopRequestedError when `stop` is set meanwhile. What
+    `before_claim` raises for the configuration leaves nothing in the log.
     """
     recorded = read_recorded_training(emitter, run_name, run_folder, stop)
     if recorded.stream.exists and not takeover:
-        refuse_living_writer(recorded, emitter.source, clock())
+        refuse_living_writer(run_name, recorded.stream, recorded.status, run_folder, clock())
     plan = plan_training(recorded, asked, run_folder, overwrite=overwrite)
     if isinstance(plan, AlreadyComplete):
         return plan
     before_claim(plan.config)
-    since = resume_state.bounds_from_json(plan.manifest.log_start)
-    stream, monitor = claim(emitter, plan.first, recorded.stream, since)
+    add_writer(run_folder, emitter.source)
+    stream, monitor = claim(emitter, plan.first, recorded.stream, recorded.history.ends)
     if isinstance(plan.first, TrainingCreated):
         stream.emit(TrainingInitializing())
     else:
@@ -131,17 +133,23 @@ def read_recorded_training(
     # Records that dead processes left in the spool belong to the history that is read now.
     log.wait_shipped(LOG_TIMEOUT_S)
     states = [_for_log(state, log_id) for state in resume_state.find_states(run_folder)]
-    newest = states[0].manifest if states else None
     log_ends = resume_state.bounds_to_json(log.lower_bounds())
     training_id = ids.training_id(run_name)
-    history = read_training_history(
-        log,
-        training_id,
-        start=resume_state.bounds_from_json(newest.log_start) if newest else {},
-        since=resume_state.bounds_from_json(newest.since) if newest else {},
-    )
-    stream = history.training_stream(training_id)
-    return RecordedTraining(run_name, history, stream, states, log_id, log_ends)
+    log.check_not_held(stream_of("training", training_id))
+    while True:
+        newest = states[0].manifest if states else None
+        history = read_training_history(
+            log,
+            training_id,
+            start=resume_state.bounds_from_json(newest.log_start) if newest else {},
+            since=resume_state.bounds_from_json(newest.since) if newest else {},
+        )
+        stream = history.training_stream(training_id)
+        counting = counting_states(states, stream, training_id)
+        if counting[:1] == states[:1]:
+            return RecordedTraining(run_name, history, stream, counting, log_id, log_ends)
+        # The bounds of a state that does not count may be too late.
+        states = counting
 
 
 def _for_log(state: SavedState, log_id: str) -> SavedState:
@@ -150,21 +158,6 @@ def _for_log(state: SavedState, log_id: str) -> SavedState:
         return state
     manifest = replace(state.manifest, log_id=log_id, log_start={}, since={})
     return SavedState(manifest, state.folder)
-
-
-def refuse_living_writer(recorded: RecordedTraining, source: str, now: datetime) -> None:
-    """CuaTrainError when another host's heartbeat is younger than `TAKEOVER_AFTER_S`."""
-    owner = recorded.stream.position.source
-    host = owner.split("/")[2] if owner.startswith("//") else owner
-    # The other host's clock may be ahead of ours.
-    age = max(now - recorded.stream.events[-1].envelope.time, timedelta(0))
-    if host != source.split("/")[2] and age < timedelta(seconds=TAKEOVER_AFTER_S):
-        message = (
-            f"training {recorded.run_name!r} was alive on {host} {age.total_seconds():.0f} s ago;"
-            f" stop it there, wait {TAKEOVER_AFTER_S:.0f} s after its last heartbeat, or pass"
-            " --takeover"
-        )
-        raise CuaTrainError(message)
 
 
 def plan_training(

@@ -57,6 +57,10 @@ class Manifest:
     evaluations: tuple[EvaluationSummary, ...] = ()
     pending: tuple[dict[str, JsonValue], ...] = ()
     """The step's events that follow the state: {"type", "version", "data"}."""
+    claim_epoch: int = 0
+    """Epoch of the training's stream under which it was saved; 0: by an older release."""
+    claim_source: str = ""
+    """The writer of that epoch."""
     format: int = FORMAT
 
 

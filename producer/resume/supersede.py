@@ -1,6 +1,7 @@
 """Marks what an older generation did after the step that is kept. Nothing is deleted."""
 
 from producer.emit import Emitter, StreamWriter
+from producer.emit.ownership import claim
 from producer.resume.training_history import TrainingHistory
 from schemas.catalogue import stream_owner
 from schemas.evaluation import EvaluationCreated, EvaluationSuperseded
@@ -40,6 +41,12 @@ def supersede_generation(
                 if isinstance(event.payload, GroupCreated)
                 and event.payload.source_id == stream_owner(subject)
             )
-            writer = emitter.stream(subject, evaluation, training_id=stream.training_id)
-            writer.emit(EvaluationSuperseded(kind=created.kind, group_ids=of_evaluation))
-            writer.close()
+            # Read back: a paused process that goes on may have written in between.
+            claimed = claim(
+                emitter,
+                EvaluationSuperseded(kind=created.kind, group_ids=of_evaluation),
+                evaluation,
+                history.ends,
+                training_id=stream.training_id,
+            )
+            claimed.stream.close()

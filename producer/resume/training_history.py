@@ -36,6 +36,8 @@ class TrainingHistory:
     """The streams of one training, by subject."""
 
     streams: dict[str, StreamHistory] = field(default_factory=dict)
+    ends: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """Offsets at or before every record that was not read; a missing partition means 0."""
 
     def read(self, envelope: Envelope) -> None:
         """One record of the log, in log order."""
@@ -179,7 +181,7 @@ def read_training_history(
 
     MismatchError for a record that cannot be read.
     """
-    history = TrainingHistory()
+    history = TrainingHistory(ends=log.lower_bounds())
     own = stream("training", training_id)
     topic = TOPICS["training"]
     _read_into(history, training_id, log.read_stream(own, start))

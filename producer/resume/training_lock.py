@@ -1,6 +1,7 @@
-"""One process per training and host: a lock in the run's folder, released when it dies."""
+"""One process per training and home: a lock in the run's folder, released when it dies."""
 
 import json
+import logging
 import os
 import socket
 from collections.abc import Iterator
@@ -9,16 +10,41 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from producer.errors import CuaTrainError, UsageError
+from producer.errors import CuaTrainError, TakenOverError, UsageError
+from producer.log.lock_holders import is_held_by_stopped
+
+logger = logging.getLogger(__name__)
+
+
+class TrainingLock:
+    """The lock of a training's folder, held."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        self._path = path
+        self._name = name
+        self._inode = path.stat().st_ino
+
+    def check(self) -> None:
+        """TakenOverError when another process has taken the training over (--takeover)."""
+        try:
+            is_ours = self._path.stat().st_ino == self._inode
+        except FileNotFoundError:
+            is_ours = False
+        if not is_ours:
+            message = (
+                f"training {self._name!r} was taken over by {_holder(self._path)}; this process"
+                " saves nothing more"
+            )
+            raise TakenOverError(message)
 
 
 @contextmanager
-def training_lock(folder: Path, name: str) -> Iterator[None]:
+def training_lock(folder: Path, name: str, *, takeover: bool = False) -> Iterator[TrainingLock]:
     """Hold the training's lock. CuaTrainError names the process that holds it.
 
-    UsageError when the folder cannot be created.
-
-    A folder that was made for the lock and got nothing else is removed again.
+    `takeover`: take it from that process, which finds out by `TrainingLock.check`. UsageError when
+    the folder cannot be created. A folder that was made for the lock and got nothing else is
+    removed again.
     """
     is_new = not folder.exists()
     try:
@@ -35,15 +61,20 @@ def training_lock(folder: Path, name: str) -> Iterator[None]:
         lock.acquire(blocking=False)
     except Timeout:
         holder = _holder(path)
-        message = (
-            f"training {name!r} is being trained on this host by {holder}; stop that process"
-            " first, or choose another --training-name"
-        )
-        raise CuaTrainError(message) from None
+        if not takeover:
+            message = (
+                f"training {name!r} is being trained on this host by {holder}; stop that process"
+                " first, pass --takeover, or choose another --training-name"
+            )
+            raise CuaTrainError(message) from None
+        logger.warning("taking training %r over from %s", name, holder)
+        # The other process keeps the lock of a file without a name.
+        path.unlink(missing_ok=True)
+        lock.acquire()
     try:
         holder = json.dumps({"pid": os.getpid(), "host": socket.gethostname()})
         path.write_text(holder, encoding="utf-8")
-        yield
+        yield TrainingLock(path, name)
     finally:
         # A run that was refused leaves nothing. Unlinked before the release: whoever has opened
         # the file meanwhile sees that it has no name any more and opens a new one.
@@ -56,7 +87,9 @@ def training_lock(folder: Path, name: str) -> Iterator[None]:
 def _holder(path: Path) -> str:
     """Who holds the lock, for a person."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        return f"process {int(content['pid'])}"
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        pid = int(json.loads(path.read_text(encoding="utf-8"))["pid"])
+    except (OSError, ValueError, KeyError, TypeError):
         return "another process"
+    if is_held_by_stopped(path):
+        return f"process {pid}, which is stopped (kill -CONT {pid}, or kill -9 {pid})"
+    return f"process {pid}"

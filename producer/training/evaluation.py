@@ -8,6 +8,7 @@ from time import monotonic
 from uuid import UUID
 
 from producer.emit import StreamWriter
+from producer.emit.ownership import claim
 from producer.errors import CuaTrainError, LogBrokenError, StopRequestedError
 from producer.resume.resume_state import EvaluationSummary
 from producer.rollouts.plan import GroupOutcome, GroupPlan, RolloutSource, StatedTask
@@ -74,7 +75,7 @@ def run_evaluation(
         return _summary(plan, recorded)
     begun_s = monotonic()
     session.progress.phase = "evaluation"
-    writer = _open_stream(session, plan)
+    writer = _open_stream(session, plan, unit)
     runner = _begin(session, plan, tasks, unit, writer)
     try:
         outcomes = runner.run()
@@ -97,12 +98,40 @@ def run_evaluation(
     return _summary(plan, finished)
 
 
-def _open_stream(session: Session, plan: EvaluationPlan) -> StreamWriter:
-    """The evaluation's stream, continued where an earlier process left it."""
+def _open_stream(session: Session, plan: EvaluationPlan, unit: Unit) -> StreamWriter:
+    """The evaluation's stream, continued where an earlier process left it.
+
+    A process that continues a training reads its claim back: a paused one that goes on may be
+    writing the same evaluation, and then this one's events would be refused. ClaimLostError.
+    """
     subject = stream("evaluation", plan.id)
     history = session.history.of(subject)
-    return session.emitter.stream(
-        subject, history if history.exists else None, training_id=session.training_id
+    if session.claim_epoch == 1:
+        return session.emitter.stream(subject, training_id=session.training_id)
+    first: Payload = _progressed(session, plan, unit) if history.exists else _created(session, plan)
+    return claim(
+        session.emitter, first, history, session.history.ends, training_id=session.training_id
+    ).stream
+
+
+def _created(session: Session, plan: EvaluationPlan) -> EvaluationCreated:
+    return EvaluationCreated(
+        kind=plan.kind,
+        training_id=session.training_id,
+        generation=None if session.training_id is None else session.generation,
+        step=plan.step,
+        model_path=session.learner.name,
+        total_tasks=session.config.eval_episodes,
+    )
+
+
+def _progressed(session: Session, plan: EvaluationPlan, unit: Unit) -> EvaluationProgressed:
+    return EvaluationProgressed(
+        kind=plan.kind,
+        current_phase="rollout",
+        current_task_index=unit.finished_rollouts,
+        completed_tasks=unit.finished_rollouts,
+        progress=session.progress.tracker.of(unit),
     )
 
 
@@ -115,16 +144,7 @@ def _begin(
 ) -> GroupRunner:
     config, progress = session.config, session.progress
     groups = plan_groups(tasks, plan.id, episodes=config.eval_episodes, seed=config.seed)
-    writer.ensure(
-        EvaluationCreated(
-            kind=plan.kind,
-            training_id=session.training_id,
-            generation=None if session.training_id is None else session.generation,
-            step=plan.step,
-            model_path=session.learner.name,
-            total_tasks=config.eval_episodes,
-        )
-    )
+    writer.ensure(_created(session, plan))
     writer.ensure(EvaluationStarted(kind=plan.kind, started_at=session.clock()))
     source = RolloutSource(
         "baseline" if plan.kind == "baseline" else "eval",
@@ -136,15 +156,7 @@ def _begin(
     )
 
     def emit_progress() -> None:
-        writer.emit(
-            EvaluationProgressed(
-                kind=plan.kind,
-                current_phase="rollout",
-                current_task_index=unit.finished_rollouts,
-                completed_tasks=unit.finished_rollouts,
-                progress=progress.tracker.of(unit),
-            )
-        )
+        writer.emit(_progressed(session, plan, unit))
 
     def on_progress() -> None:
         session.check_stop()

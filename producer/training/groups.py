@@ -43,6 +43,8 @@ class GroupSettings:
     failure_policy: str
     max_attempts: int
     min_group_size: int
+    claim_epoch: int
+    """Under which the rollouts are run; part of their names."""
 
 
 class GroupRunner:
@@ -148,7 +150,13 @@ class GroupRunner:
     def _plan(self, group: GroupPlan, index: int, attempt: int) -> RolloutPlan:
         source, settings, stated = self._source, self._settings, group.stated
         name = ids.rollout_name(
-            settings.run_name, source.generation, source.label, group.num, index, attempt
+            settings.run_name,
+            source.generation,
+            source.label,
+            group.num,
+            index,
+            attempt,
+            settings.claim_epoch,
         )
         return RolloutPlan(
             name=name,

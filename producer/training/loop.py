@@ -4,7 +4,7 @@ Knows neither how big the policy is nor what kind of device it drives.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
@@ -36,6 +36,8 @@ class TrainingLoop:
     eval_tasks: Sequence[StatedTask]
     manifest: Manifest
     """The state after the last step; replaced by every step and evaluation."""
+    check_owner: Callable[[], None]
+    """Raises TakenOverError once another process continues the training."""
 
     def run(self) -> tuple[EvaluationSummary, ...]:
         """Bring the training to its end; this generation's evaluations, oldest first."""
@@ -95,7 +97,13 @@ class TrainingLoop:
             return
         summary = run_evaluation(self.session, plan, self.eval_tasks, unit)
         evaluations = (*self.manifest.evaluations, summary)
-        self.manifest = replace(self.manifest, evaluations=evaluations)
+        self.manifest = replace(
+            self.manifest,
+            evaluations=evaluations,
+            claim_epoch=self.session.claim_epoch,
+            claim_source=self.session.emitter.source,
+        )
+        self.check_owner()
         # Without it the last evaluation would be missing when a complete training is named again.
         resume_state.update_manifest(self.run_folder, self.manifest)
         logger.info(
@@ -109,6 +117,8 @@ class TrainingLoop:
     def _save(self, finished: StepFinished) -> None:
         """The state on disk, manifest last; then the events that refer to it."""
         session, config = self.session, self.session.config
+        # The folder of the step may be another process's by now.
+        self.check_owner()
         step = self.manifest.step + 1
         folder = resume_state.begin_state(self.run_folder, session.generation, step)
         session.learner.save_state(folder)
@@ -126,6 +136,8 @@ class TrainingLoop:
             log_id=log.log_id(),
             since=resume_state.bounds_to_json(log.lower_bounds()),
             pending=tuple(resume_state.pending_to_json(payload) for payload in pending),
+            claim_epoch=session.claim_epoch,
+            claim_source=session.emitter.source,
         )
         resume_state.commit_state(folder, self.manifest)
         for payload in pending:

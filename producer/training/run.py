@@ -4,6 +4,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,14 +16,20 @@ from producer.config import DEMO_POLICY, RunConfig
 from producer.demo_policy.warm_up_training import WarmUpTraining
 from producer.emit import Emitter
 from producer.emit.ownership import ClaimLostError
-from producer.errors import LogBrokenError, StopRequestedError, UsageError
+from producer.errors import (
+    LogBrokenError,
+    StopRequestedError,
+    TakenOverError,
+    UnreachableError,
+    UsageError,
+)
 from producer.policy.learner import Learner
 from producer.resume import resume_state
 from producer.resume.open_training import AlreadyComplete, OpenedTraining, open_training
 from producer.resume.orphans import end_abandoned
 from producer.resume.resume_state import Manifest
 from producer.resume.run_folder import check_not_elsewhere, find_run_folder, link_run_folder
-from producer.resume.training_lock import training_lock
+from producer.resume.training_lock import TrainingLock, training_lock
 from producer.rollouts.engine import EnvironmentFactory
 from producer.task import Task
 from producer.tasks.sources import load_tasks
@@ -67,8 +74,8 @@ def run(
 
     Raises the errors of `producer.errors`; StopRequestedError after `stop` was set: the training is
     cancelled and can be continued. `on_open(name, folder)` is called once the training is recorded
-    in the log, so that its name alone continues it. `takeover`: continue although another host
-    seems to be training it.
+    in the log, so that its name alone continues it. `takeover`: continue although another
+    process seems to train it; that one stops when it notices.
     """
     config = config or RunConfig()
     installation = installation or read_installation(os.environ)
@@ -89,7 +96,10 @@ def run(
         check_not_elsewhere(installation, name, folder)
     begun_s = monotonic()
     loaded: list[_Loaded] = []
-    with training_lock(folder, name), Emitter.open(installation, clock=clock) as emitter:
+    with (
+        training_lock(folder, name, takeover=takeover) as lock,
+        Emitter.open(installation, clock=clock) as emitter,
+    ):
         opened = open_training(
             emitter,
             name,
@@ -119,6 +129,7 @@ def run(
             installation=installation,
             clock=clock,
             stop=stop or threading.Event(),
+            lock=lock,
         )
         manifest = process.run(heartbeat_s)
     return summarise(manifest, status="completed", seconds=monotonic() - begun_s, folder=folder)
@@ -157,6 +168,7 @@ class _Process:
     installation: Installation
     clock: Callable[[], datetime]
     stop: threading.Event
+    lock: TrainingLock
     lost: ClaimLostError | None = None
     """Set when another writer owns the training."""
 
@@ -174,7 +186,7 @@ class _Process:
                 message = "stopped on request; the same command continues it"
                 stream.emit(TrainingCancelled(status_message=message, ended_at=self.clock()))
                 raise
-            except LogBrokenError:
+            except (LogBrokenError, TakenOverError):
                 raise
             except Exception as error:
                 message = f"{type(error).__name__}: {error}"[:2000]
@@ -184,6 +196,12 @@ class _Process:
     def _on_lost(self, error: ClaimLostError) -> None:
         self.lost = error
         self.stop.set()
+
+    def _check_owner(self) -> None:
+        """TakenOverError; without a word when the log cannot be asked now."""
+        self.lock.check()
+        with suppress(UnreachableError):
+            self.opened.monitor.check()
 
     def _train(self) -> Manifest:
         loop = self._prepare()
@@ -229,7 +247,9 @@ class _Process:
                 stream, ProgressTracker(config.max_concurrent_rollouts), manifest.step
             ),
         )
-        return TrainingLoop(session, self.folder, stated, stated_eval, manifest)
+        return TrainingLoop(
+            session, self.folder, stated, stated_eval, manifest, check_owner=self._check_owner
+        )
 
     def _open_demo_policy(self, config: RunConfig) -> tuple[Learner, EnvironmentFactory]:
         with WarmUpTraining(
@@ -244,9 +264,16 @@ class _Process:
         is_loaded = plan.state_folder is not None and plan.manifest.step > 0
         if is_loaded and plan.manifest.generation == plan.generation:
             return manifest
+        self._check_owner()
         folder = resume_state.begin_state(self.folder, plan.generation, manifest.step)
         learner.save_state(folder)
-        manifest = replace(manifest, policy_version=learner.version, pending=())
+        manifest = replace(
+            manifest,
+            policy_version=learner.version,
+            pending=(),
+            claim_epoch=self.opened.stream.point.epoch,
+            claim_source=self.emitter.source,
+        )
         resume_state.commit_state(folder, manifest)
         has_checkpoint = plan.generation in self._checkpointed_generations()
         if plan.config.save_every and manifest.step == 0 and not has_checkpoint:

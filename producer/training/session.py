@@ -48,6 +48,11 @@ class Session:
             raise ValueError(message)
         return self.training_id
 
+    @property
+    def claim_epoch(self) -> int:
+        """Epoch of the session's stream; above 1: this process continues a training."""
+        return max(1, self.stream.point.epoch)
+
     def check_stop(self) -> None:
         """StopRequestedError when a stop was requested."""
         if self.stop.is_set():
@@ -85,4 +90,5 @@ class Session:
             failure_policy=config.failure_policy,
             max_attempts=config.max_attempts,
             min_group_size=1 if is_eval else config.min_group_size,
+            claim_epoch=self.claim_epoch,
         )

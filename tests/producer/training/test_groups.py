@@ -93,7 +93,14 @@ def run_group(
             )
         ],
         settings=GroupSettings(
-            "t", 0, 20, 1.0, policy, max_attempts=3, min_group_size=min_group_size
+            "t",
+            0,
+            20,
+            1.0,
+            policy,
+            max_attempts=3,
+            min_group_size=min_group_size,
+            claim_epoch=1,
         ),
         recalled=recalled or Recalled(),
         stream=source_stream,
