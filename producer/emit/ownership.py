@@ -12,7 +12,7 @@ from uuid import UUID
 
 from producer.emit.emitter import Emitter
 from producer.emit.stream import StreamWriter
-from producer.errors import TakenOverError
+from producer.errors import MismatchError, TakenOverError
 from producer.log.stream_history import StreamHistory
 from producer.log.writer import TopicPartition
 from schemas.base import Payload
@@ -88,6 +88,13 @@ def claim(
     history read anew. Raises UnreachableError when the log did not confirm the claim within
     `timeout_s`, MismatchError when Kafka does not take the stream's records.
     """
+    if history.is_abandoned:
+        message = (
+            f"{history.subject} cannot be continued: an operator gave up the rest of it"
+            " (cua-project parked drop --rest), so nothing more of it would reach the tables. Take"
+            " that back, or begin a new training"
+        )
+        raise MismatchError(message)
     ends = emitter.log.lower_bounds()
     stream = emitter.stream(history.subject, history, training_id=training_id)
     stream.emit(first)

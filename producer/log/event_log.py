@@ -25,6 +25,7 @@ from producer.log.writer import LogWriter, TopicPartition
 from schemas.catalogue import TOPIC_NAMES, topic_of
 from schemas.installation import Installation
 from schemas.kafka_log import MAX_EVENT_BYTES, MAX_MESSAGE_BYTES, largest_value, raise_limit
+from schemas.operator_drops import Drops, read_operator_drops
 
 if TYPE_CHECKING:
     from producer.log.kafka import KafkaLog
@@ -189,10 +190,20 @@ class EventLog:
         timeout_s: float = 0.0,
     ) -> dict[str, StreamHistory]:
         """Several streams in one pass; an empty history for a stream without records."""
-        histories = {subject: StreamHistory(subject) for subject in subjects}
+        drops = self.operator_drops()
+        histories = {subject: StreamHistory(subject, drops=drops) for subject in subjects}
         log = self.connect(timeout_s)
         read_streams_into(histories, log, since, topic_prefix=self.topic_prefix)
         return histories
+
+    def operator_drops(self) -> Drops:
+        """What operators gave up (`cua-project parked drop`) in this home. MismatchError."""
+        path = self._installation.operator_drops_path
+        try:
+            return read_operator_drops(path)
+        except (ValueError, OSError) as error:
+            message = f"what operators gave up cannot be read from {path}: {error}"
+            raise MismatchError(message) from error
 
     def read_on(self, history: StreamHistory, since: Mapping[TopicPartition, int]) -> None:
         """Extend `history` from the offsets `since` on. UnreachableError, MismatchError."""

@@ -12,6 +12,7 @@ from producer.errors import MismatchError
 from producer.log.writer import LogWriter, TopicPartition
 from schemas.catalogue import entity_of, topic_of
 from schemas.event import Envelope, Event
+from schemas.operator_drops import Drops
 from schemas.streams import RecordOrder, StreamPosition, first_released
 from schemas.wire import (
     InvalidPayloadError,
@@ -33,6 +34,11 @@ class StreamHistory:
     events: list[Event] = field(default_factory=list)
     waiting: list[Envelope] = field(default_factory=list)
     """Records beyond a gap."""
+    drops: Drops = field(default_factory=Drops)
+    """What operators gave up: the tables leave it out, and so does this."""
+    is_abandoned: bool = False
+    """An operator gave up the rest of the stream: nothing appended to it counts."""
+    _waiting_values: dict[tuple[int, int, str], bytes] = field(default_factory=dict)
 
     def copy(self) -> "StreamHistory":
         """One that reads on without changing this one; the events are shared."""
@@ -44,6 +50,9 @@ class StreamHistory:
             dict(self.statuses),
             list(self.events),
             list(self.waiting),
+            self.drops,
+            self.is_abandoned,
+            dict(self._waiting_values),
         )
 
     @property
@@ -51,29 +60,64 @@ class StreamHistory:
         """Whether the log has any record of it that counts."""
         return self.position.epoch > 0
 
-    def read(self, envelope: Envelope) -> None:
-        """Take the stream's next record in log order.
+    def read_value(self, value: bytes) -> None:
+        """As `read`; UnreadableError for a record that is no event, unless it was given up."""
+        try:
+            envelope = read_envelope(value)
+        except UnreadableError:
+            if not self.is_abandoned and not self._is_dropped(value):
+                raise
+            return
+        self.read(envelope, value)
+
+    def read(self, envelope: Envelope, value: bytes = b"") -> None:
+        """Take the stream's next record in log order; `value`: its bytes.
 
         Raises InvalidPayloadError, UnknownSchemaError.
         """
-        self._read(envelope)
-        while self.waiting:
+        self._read(envelope, value)
+        while self.waiting and not self.is_abandoned:
             released = first_released(self.position, self.waiting, lambda waiting: waiting)
+            released = released or self._after_given_up_gap()
             if released is None:
                 return
             self.waiting.remove(released)
-            self._read(released)
+            self._read(released, self._waiting_values.get(_place(released), b""))
 
-    def _read(self, envelope: Envelope) -> None:
+    def _read(self, envelope: Envelope, value: bytes) -> None:
+        if self.is_abandoned:
+            return
         match self.position.classify(envelope):
             case RecordOrder.NEXT:
-                self._apply(envelope)
+                if not self._is_dropped(value):
+                    self._apply(envelope)
+                elif not self.is_abandoned:
+                    self.position.advance(envelope)
             case RecordOrder.GAP:
                 self.waiting.append(envelope)
+                if self.drops:
+                    self._waiting_values[_place(envelope)] = value
             case RecordOrder.DUPLICATE:
                 pass
             case RecordOrder.FENCED:
                 self.position.refuse(envelope)
+
+    def _is_dropped(self, value: bytes) -> bool:
+        """Whether an operator gave up this record, or the stream from it on."""
+        scope = self.drops.scope(self.subject, value)
+        if scope == "rest":
+            self.is_abandoned = True
+            self.waiting.clear()
+        return scope is not None
+
+    def _after_given_up_gap(self) -> Envelope | None:
+        """The waiting record whose gap an operator gave up; the position skips the gap."""
+        for envelope in self.waiting:
+            value = self._waiting_values.get(_place(envelope), b"")
+            if self.drops.gives_up_gap(self.subject, value, self.position.point):
+                self.position.skip_gap(envelope)
+                return envelope
+        return None
 
     def _apply(self, envelope: Envelope) -> None:
         payload = read_payload(envelope)
@@ -82,6 +126,10 @@ class StreamHistory:
         entity = entity_of(self.subject, payload)
         if entity is not None and payload.STATUS is not None:
             self.statuses[entity] = payload.STATUS
+
+
+def _place(envelope: Envelope) -> tuple[int, int, str]:
+    return envelope.epoch, envelope.sequence, envelope.source
 
 
 def read_streams_into(
@@ -111,7 +159,7 @@ def _read_all(
         if key not in keys:
             continue
         try:
-            histories[key].read(read_envelope(value))
+            histories[key].read_value(value)
         except (UnreadableError, UnknownSchemaError, InvalidPayloadError) as error:
             message = (
                 f"{key} cannot be continued: one of its records cannot be read ({error}). Continue"

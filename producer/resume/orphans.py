@@ -50,7 +50,8 @@ def close_orphans(
         if kind not in {"rollout", "environment"}:
             continue
         status = stream_history.statuses.get((kind, stream_owner(subject)))
-        if status is None or status in MACHINES[kind].ends:
+        is_over = status is None or status in MACHINES[kind].ends
+        if is_over or stream_history.is_abandoned:
             continue
         now = clock()
         writer = emitter.stream(subject, stream_history, training_id=training_id)

@@ -31,7 +31,8 @@ def supersede_generation(
             stream.emit(StepSuperseded(step_id=step.step_id, group_ids=of_step))
     for subject, evaluation in history.evaluations():
         created = evaluation.events[0].payload
-        if not isinstance(created, EvaluationCreated) or created.generation != generation:
+        is_older = isinstance(created, EvaluationCreated) and created.generation != generation
+        if not isinstance(created, EvaluationCreated) or is_older or evaluation.is_abandoned:
             continue
         has_failed = "failed" in evaluation.statuses.values()
         if created.kind == "scheduled" and ((created.step or 0) > kept_step or has_failed):

@@ -25,6 +25,7 @@ from schemas.catalogue import TOPIC_NAMES, TOPICS, stream, stream_kind
 from schemas.evaluation import EvaluationCreated, EvaluationFinished
 from schemas.event import Envelope
 from schemas.group import GroupDropped
+from schemas.operator_drops import Drops
 from schemas.rollout import RolloutCreated, RolloutFailed, RolloutFinished
 from schemas.step import SamplesChosen, StepCreated
 from schemas.training import TrainingCreated, TrainingResumed
@@ -39,10 +40,21 @@ class TrainingHistory:
     ends: Mapping[TopicPartition, int] = field(default_factory=dict)
     """Offsets at or before every record that was not read; a missing partition means 0."""
 
-    def read(self, envelope: Envelope) -> None:
-        """One record of the log, in log order."""
-        subject = envelope.subject
-        self.streams.setdefault(subject, StreamHistory(subject)).read(envelope)
+    drops: Drops = field(default_factory=Drops)
+    """What operators gave up."""
+
+    def read(self, envelope: Envelope, value: bytes) -> None:
+        """One record of the log, in log order; `value`: its bytes."""
+        self._stream(envelope.subject).read(envelope, value)
+
+    def read_unreadable(self, key: str, value: bytes) -> None:
+        """A record that is no event. UnreadableError unless an operator gave it up."""
+        self._stream(key).read_value(value)
+
+    def _stream(self, subject: str) -> StreamHistory:
+        if subject not in self.streams:
+            self.streams[subject] = StreamHistory(subject, drops=self.drops)
+        return self.streams[subject]
 
     def of(self, subject: str) -> StreamHistory:
         """One stream; empty when the log has none of it."""
@@ -162,7 +174,7 @@ class TrainingHistory:
             next_attempt[place] = max(next_attempt.get(place, 0), created.attempt + 1)
             finished = rollout.events[-1].payload
             num_failed[place] += isinstance(finished, RolloutFailed)
-            if isinstance(finished, RolloutFinished):
+            if isinstance(finished, RolloutFinished) and not rollout.is_abandoned:
                 plan = recorded_plan(created, plans[created.group_id], source)
                 result = recorded_result(plan, rollout, finished, read_blob)
                 if result is not None:
@@ -181,7 +193,7 @@ def read_training_history(
 
     MismatchError for a record that cannot be read.
     """
-    history = TrainingHistory(ends=log.lower_bounds())
+    history = TrainingHistory(ends=log.lower_bounds(), drops=log.operator_drops())
     own = stream("training", training_id)
     topic = TOPICS["training"]
     _read_into(history, training_id, log.read_stream(own, start))
@@ -207,12 +219,21 @@ def _read_into(
         if needle not in value:
             continue
         try:
-            envelope = read_envelope(value)
-            if envelope.subject == key and (key == own or envelope.training_id == training_id):
-                history.read(envelope)
+            envelope = _envelope(value)
+            if envelope is None:
+                history.read_unreadable(key, value)
+            elif envelope.subject == key and (key == own or envelope.training_id == training_id):
+                history.read(envelope, value)
         except (UnreadableError, UnknownSchemaError, InvalidPayloadError) as error:
             message = (
                 f"the training cannot be continued: a record of {key} cannot be read ({error})."
                 " Continue with the cua-train version that wrote it"
             )
             raise MismatchError(message) from error
+
+
+def _envelope(value: bytes) -> Envelope | None:
+    try:
+        return read_envelope(value)
+    except UnreadableError:
+        return None
