@@ -37,6 +37,8 @@ POLL_S = 0.02
 STOP_S = 1.0
 """For a request in flight when closing; then its connection is closed."""
 RETRY_S = 1.0
+SAY_AFTER_S = 1.0
+"""A longer wait at the end says what it waits for."""
 
 
 def staging_blobs(installation: Installation) -> FolderBlobs:
@@ -139,8 +141,11 @@ class EventLog:
                 if self._is_closed or time.monotonic() + RETRY_S > deadline:
                     raise
                 if not has_warned:
-                    logger.warning("%s Waiting up to %.0f s for it.", error, timeout_s)
                     has_warned = True
+                    # The shipper has usually said by now what is wrong.
+                    is_known = self._shipper is not None and self._shipper.problem is not None
+                    reason = "" if is_known else f"{error} "
+                    logger.warning("%sWaiting up to %.0f s for Kafka", reason, timeout_s)
             # Without the lock: `close` and callers with a shorter timeout must not wait for this.
             if stop is None:
                 time.sleep(RETRY_S)
@@ -251,17 +256,17 @@ class EventLog:
         if (shipper := self._shipper) is not None:
             shipper.notify()
 
-    def wait_shipped(self, timeout_s: float) -> None:
+    def wait_shipped(self, timeout_s: float, stop: threading.Event | None = None) -> None:
         """Return once every record now in the local log is where others read it.
 
         Flush the emitter first: what it still buffers is not in the local log. Raises
         UnreachableError after `timeout_s`, or at once when shipping has ended; the records stay in
-        the local log.
+        the local log. StopRequestedError once `stop` is set.
         """
         if not self._has_kafka:
             return
         deadline = time.monotonic() + timeout_s
-        target = self.log_id(timeout_s)
+        target = self.log_id(timeout_s, stop)
         with closing(Spool(self.local.path)) as spool:
             end = spool.end()
             while (position := spool.cursor(target)) < end:
@@ -274,18 +279,29 @@ class EventLog:
                         f"{f' ({problem})' if problem else ''}. They are kept in {self.local.path}"
                     )
                     raise UnreachableError(message)
+                if stop is not None and stop.is_set():
+                    raise StopRequestedError
                 time.sleep(POLL_S)
 
     def num_unshipped(self) -> int:
         """Records of the local log that are not shipped yet; 0 where nothing is shipped."""
-        shipper, kafka = self._shipper, self._kafka
-        if shipper is None:
+        if self._shipper is None:
             return 0
         with closing(Spool(self.local.path)) as spool:
-            target = kafka.log_id if kafka is not None else shipper.target_id
-            if target is None:
-                return spool.end() - spool.furthest()
-            return spool.end() - spool.cursor(target) + spool.num_held(target)
+            return spool.num_unshipped(self._target(spool))
+
+    def _num_held(self) -> int:
+        """Those of them whose stream waits for a larger limit of its topic."""
+        with closing(Spool(self.local.path)) as spool:
+            return spool.num_held(self._target(spool))
+
+    def _target(self, spool: Spool) -> str:
+        """Where records are shipped to; before the first contact, the target of last time."""
+        kafka, shipper = self._kafka, self._shipper
+        if kafka is not None:
+            return kafka.log_id
+        known = shipper.target_id if shipper is not None else None
+        return known or spool.furthest_target()
 
     def close(self, timeout_s: float, *, keep_file: bool = False) -> int:
         """Ship for up to `timeout_s`, then close; how many records remain unshipped.
@@ -303,7 +319,9 @@ class EventLog:
             return self._ship_remaining(shipper, timeout_s)
 
     def _ship_remaining(self, shipper: Shipper, timeout_s: float) -> int:
-        deadline = time.monotonic() + timeout_s
+        began = time.monotonic()
+        deadline = began + timeout_s
+        has_said = False
         shipper.notify()
         while num_left := self.num_unshipped():
             is_over = time.monotonic() > deadline or not shipper.is_alive
@@ -311,18 +329,11 @@ class EventLog:
                 kept = "%d events are not sent yet; %s keeps them and the next process sends them"
                 logger.warning(kept, num_left, self.local.path)
                 break
+            if not has_said and time.monotonic() - began > SAY_AFTER_S:
+                has_said = True
+                logger.info("sending the last %d events; up to %.0f s", num_left, timeout_s)
             time.sleep(POLL_S)
         return num_left
-
-    def _num_held(self) -> int:
-        """Events whose stream waits for a larger limit of its topic."""
-        target = self._kafka.log_id if self._kafka is not None else None
-        if target is None and self._shipper is not None:
-            target = self._shipper.target_id
-        if target is None:
-            return 0
-        with closing(Spool(self.local.path)) as spool:
-            return spool.num_held(target)
 
     def check_not_held(self, subject: str) -> None:
         """MismatchError when a stream cannot be sent: one of its records is too large for Kafka."""

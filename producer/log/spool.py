@@ -46,8 +46,6 @@ class Spool:
         self._connection = open_for_writing(path, stop)
         # No sync: a cursor lost in a power cut means records shipped twice, which readers detect.
         self._connection.execute("PRAGMA synchronous = NORMAL")
-        if not self._number("SELECT count(*) FROM sqlite_master WHERE name = 'held'"):
-            self._change(HELD_DDL)
 
     def end(self) -> int:
         """Position after the last record."""
@@ -57,9 +55,17 @@ class Spool:
         """Position of the next record to ship to `target`; 1 before the first."""
         return self._number("SELECT max(next_position) FROM cursors WHERE target = ?", target) or 1
 
-    def furthest(self) -> int:
-        """The furthest cursor of any target; 1 before the first."""
-        return self._number("SELECT max(next_position) FROM cursors") or 1
+    def furthest_target(self) -> str:
+        """The target that has most of it; empty before the first."""
+        statement = "SELECT target FROM cursors ORDER BY next_position DESC LIMIT 1"
+        try:
+            return str((self._connection.execute(statement).fetchone() or [""])[0])
+        except sqlite3.Error as error:
+            raise broken(self._path, "cannot be read", error) from error
+
+    def num_unshipped(self, target: str) -> int:
+        """Records that `target` does not have yet, those of held streams included."""
+        return self.end() - self.cursor(target) + self.num_held(target)
 
     def read(
         self, position: int, max_bytes: int, max_records: int, held: Mapping[str, int]
@@ -85,6 +91,8 @@ class Spool:
 
     def held(self, target: str) -> dict[str, int]:
         """Key -> position of the first record of each stream that this target refuses."""
+        if not self._has_held():
+            return {}
         statement = "SELECT key, position FROM held WHERE target = ?"
         try:
             return dict(self._connection.execute(statement, (target,)).fetchall())
@@ -104,7 +112,12 @@ class Spool:
 
     def hold(self, target: str, key: str, position: int) -> None:
         """Ship nothing of this stream from this position on."""
+        # Not before it is needed: whoever only counts waits for no write lock.
+        self._change(HELD_DDL)
         self._change("INSERT OR REPLACE INTO held VALUES (?, ?, ?)", target, key, position)
+
+    def _has_held(self) -> bool:
+        return bool(self._number("SELECT count(*) FROM sqlite_master WHERE name = 'held'"))
 
     def release(self, target: str, key: str) -> None:
         """The target has everything of this stream up to the cursor."""
@@ -165,10 +178,13 @@ class Spool:
 
         Call again while that is PRUNE_ROWS.
         """
+        kept = (
+            " AND NOT EXISTS (SELECT 1 FROM held WHERE held.key = records.key AND held.position <="
+            " records.position)"
+        )
         return self._change(
             "DELETE FROM records WHERE position IN (SELECT position FROM records WHERE position < ?"
-            " AND appended_at < ? AND NOT EXISTS (SELECT 1 FROM held WHERE held.key = records.key"
-            " AND held.position <= records.position) ORDER BY position LIMIT ?)",
+            f" AND appended_at < ?{kept if self._has_held() else ''} ORDER BY position LIMIT ?)",
             self.cursor(target),
             to_microseconds(now - older_than),
             PRUNE_ROWS,

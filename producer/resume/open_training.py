@@ -131,7 +131,7 @@ def read_recorded_training(
     log = emitter.log
     log_id = log.log_id(LOG_TIMEOUT_S, stop)
     # Records that dead processes left in the spool belong to the history that is read now.
-    log.wait_shipped(LOG_TIMEOUT_S)
+    log.wait_shipped(LOG_TIMEOUT_S, stop)
     states = [_for_log(state, log_id) for state in resume_state.find_states(run_folder)]
     log_ends = resume_state.bounds_to_json(log.lower_bounds())
     training_id = ids.training_id(run_name)

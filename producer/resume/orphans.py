@@ -5,6 +5,7 @@ command continues, are cancelled as a whole; the next process of the same home d
 """
 
 import contextlib
+import threading
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from uuid import UUID
@@ -65,17 +66,21 @@ def close_orphans(
 
 
 def end_abandoned(
-    installation: Installation, emitter: Emitter, clock: Callable[[], datetime]
+    installation: Installation,
+    emitter: Emitter,
+    clock: Callable[[], datetime],
+    stop: threading.Event | None = None,
 ) -> int:
     """End the marked streams of dead processes; how many were ended.
 
     What cannot be ended now (the log is away, another process was first) is left to the next one.
+    StopRequestedError once `stop` is set while it waits for the log.
     """
     num_ended = 0
     with contextlib.suppress(UnreachableError):
-        log_id = emitter.log.log_id(TIMEOUT_S)
+        log_id = emitter.log.log_id(TIMEOUT_S, stop)
         for marker in markers_of_dead_processes(installation.open_dir, log_id):
-            emitter.log.wait_shipped(TIMEOUT_S)
+            emitter.log.wait_shipped(TIMEOUT_S, stop)
             with contextlib.suppress(ClaimLostError):
                 num_ended += _end(marker, emitter, clock)
                 marker.remove()

@@ -105,7 +105,7 @@ def _evaluate(
     if not tasks:
         message = "eval_tasks: none of these tasks has a validator; see cua-train tasks list"
         raise UsageError(message)
-    end_abandoned(installation, emitter, clock)
+    end_abandoned(installation, emitter, clock, stop)
     with WarmUpTraining(emitter, clock, config, installation.open_dir, stop) as warm_up:
         learner, make_environment = open_policy(
             config, installation.policies_dir, warm_up.on_progress

@@ -4,7 +4,6 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +19,6 @@ from producer.errors import (
     LogBrokenError,
     StopRequestedError,
     TakenOverError,
-    UnreachableError,
     UsageError,
 )
 from producer.policy.learner import Learner
@@ -197,12 +195,6 @@ class _Process:
         self.lost = error
         self.stop.set()
 
-    def _check_owner(self) -> None:
-        """TakenOverError; without a word when the log cannot be asked now."""
-        self.lock.check()
-        with suppress(UnreachableError):
-            self.opened.monitor.check()
-
     def _train(self) -> Manifest:
         loop = self._prepare()
         loop.run()
@@ -222,7 +214,7 @@ class _Process:
         plan, stream = self.opened.plan, self.opened.stream
         config = plan.config
         tasks, eval_tasks, policy = self.loaded
-        end_abandoned(self.installation, self.emitter, self.clock)
+        end_abandoned(self.installation, self.emitter, self.clock, self.stop)
         learner, make_environment = policy or self._open_demo_policy(config)
         if plan.state_folder is not None:
             learner.load_state(plan.state_folder)
@@ -248,7 +240,7 @@ class _Process:
             ),
         )
         return TrainingLoop(
-            session, self.folder, stated, stated_eval, manifest, check_owner=self._check_owner
+            session, self.folder, stated, stated_eval, manifest, check_owner=self.lock.check
         )
 
     def _open_demo_policy(self, config: RunConfig) -> tuple[Learner, EnvironmentFactory]:
@@ -264,7 +256,7 @@ class _Process:
         is_loaded = plan.state_folder is not None and plan.manifest.step > 0
         if is_loaded and plan.manifest.generation == plan.generation:
             return manifest
-        self._check_owner()
+        self.lock.check()
         folder = resume_state.begin_state(self.folder, plan.generation, manifest.step)
         learner.save_state(folder)
         manifest = replace(

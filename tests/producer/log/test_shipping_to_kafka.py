@@ -1,8 +1,11 @@
 """Emitter, spool and shipper against a real Kafka that is killed."""
 
+import contextlib
 import gc
 import os
 import re
+import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -119,6 +122,73 @@ def test_what_a_killed_process_left_in_the_spool_is_sent_first_by_the_next(
             history = emitter.log.read_back(subject, {})
             assert history.position.sequence >= last
             assert not history.waiting
+
+
+def test_a_shipper_that_is_stopped_is_replaced_and_what_it_sends_afterwards_breaks_no_order(
+    tmp_path: Path, kafka: KafkaService
+) -> None:
+    prefix = f"t{uuid4().hex}."
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.support.emitting_process", "3"],
+        cwd=ROOT,
+        env={
+            **os.environ,
+            "CUA_HOME": str(tmp_path),
+            "CUA_TOPIC_PREFIX": prefix,
+            "KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrap_servers,
+        },
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    installation = installation_on(kafka.bootstrap_servers, tmp_path, prefix)
+    acknowledged: dict[str, int] = {}
+
+    def read(num_lines: int) -> None:
+        for _ in range(num_lines):
+            subject, number, _ref = process.stdout.readline().split()  # type: ignore[union-attr]
+            acknowledged[subject] = int(number)
+
+    try:
+        read(300)
+        with Emitter.open(installation) as emitter:
+            for _ in range(2):
+                # Wherever it stands: in a request, in a commit, or between the two.
+                process.send_signal(signal.SIGSTOP)
+                stopped_at = dict(acknowledged)
+                other = f"environment/{uuid4()}"
+                emitter.stream(other).emit(REQUESTED)
+                if is_locked(installation.local_log_path):
+                    process.send_signal(signal.SIGCONT)
+                    read(30)
+                    continue
+                emitter.flush(30)
+                emitter.log.wait_shipped(30)
+                histories = emitter.log.read_back_many([*stopped_at, other], {})
+                assert histories[other].position.sequence == 1
+                for subject, last in stopped_at.items():
+                    assert histories[subject].position.sequence >= last
+                process.send_signal(signal.SIGCONT)
+                read(300)
+            process.kill()
+            emitter.log.wait_shipped(60)
+            for subject, history in emitter.log.read_back_many(list(acknowledged), {}).items():
+                assert history.position.sequence >= acknowledged[subject]
+                assert not history.waiting
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a process stands inside a commit of this file."""
+    with contextlib.closing(sqlite3.connect(path, timeout=0.2, isolation_level=None)) as file:
+        try:
+            file.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return True
+        file.execute("ROLLBACK")
+        return False
 
 
 def test_two_hosts_claim_one_stream_through_kafka_and_one_of_them_gets_it(

@@ -19,6 +19,7 @@ from producer.log.shipper_lease import ShipperLease
 from producer.log.spool import Spool
 from producer.log.writer import Record
 from schemas.environment import EnvironmentRequested
+from tests.support.kafka import free_port
 from tests.support.reading import installation_at, read_all
 from tests.support.stopped_process import stopped_process
 
@@ -163,3 +164,17 @@ def test_the_cursor_never_moves_back(tmp_path: Path) -> None:
     assert spool.cursor("target") == 4
     spool.close()
     log.close()
+
+
+def test_whoever_closes_beside_a_stopped_writer_is_not_held_up_by_counting_what_is_left(
+    tmp_path: Path,
+) -> None:
+    installation = replace(
+        installation_at(tmp_path), kafka_bootstrap_servers=f"127.0.0.1:{free_port()}"
+    )
+    log = EventLog.open(installation)
+    log.local.append([RECORD])
+    with stopped_process("write", {"CUA_HOME": str(tmp_path)}):
+        began = time.monotonic()
+        assert log.close(0.2) == 1
+        assert time.monotonic() - began < 10
