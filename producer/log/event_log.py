@@ -63,6 +63,7 @@ class EventLog:
         self._lock = threading.Lock()
         self._kafka: KafkaLog | None = None
         self._ends_at_contact: dict[TopicPartition, int] = {}
+        self._assigned: dict[tuple[str, int], int] = {}
         self._limits: Mapping[str, int] = {}
         self._is_closed = False
         self._shipper: Shipper | None = None
@@ -100,7 +101,7 @@ class EventLog:
         from producer.log.kafka import KafkaLog
 
         topics = [self.topic_prefix + name for name in TOPIC_NAMES]
-        kafka = KafkaLog(self._installation, topics)
+        kafka = KafkaLog(self._installation, topics, assigned=self._assigned)
         self._learn_limits(kafka.max_message_bytes)
         return kafka
 

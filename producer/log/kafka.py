@@ -6,8 +6,7 @@ the shipper in front of it.
 
 import contextlib
 import logging
-import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -24,6 +23,7 @@ from kafka.net.compat import KafkaNetClient
 
 from producer.errors import UnreachableError, UsageError
 from producer.log.kafka_partitions import assigned_partitions, spans_to_read
+from producer.log.kafka_reading import bounds, first_keys, read_spans
 from producer.log.knock import knock
 from producer.log.large_records import refusal, send_in_order
 from producer.log.writer import Coordinates, Record, TopicPartition
@@ -55,8 +55,8 @@ HEADERS = [("content-type", CONTENT_TYPE.encode())]
 
 SIZE_ERRORS = (MessageSizeTooLargeError, RecordListTooLargeError)
 """A record is larger than the topic, or the producer's request, may be."""
-SAMPLE_BYTES = 256 << 10
-"""Of each partition's first records, hundreds of them, to learn where their keys are."""
+SAMPLE_BYTES = 64 << 10
+"""Of each partition's first records, to learn where their keys are."""
 
 # The caller reports an outage once; kafka-python would print a line for every attempt.
 logging.getLogger("kafka").addHandler(logging.NullHandler())
@@ -77,8 +77,12 @@ class KafkaLog:
         topics: Collection[str],
         *,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
+        assigned: MutableMapping[tuple[str, int], int] | None = None,
     ) -> None:
-        """Raises UnreachableError when no broker answers, UsageError for an unknown setting."""
+        """`assigned`: what earlier ones learnt of (topic id, size), extended here.
+
+        Raises UnreachableError when no broker answers, UsageError for an unknown setting.
+        """
         assert installation.kafka_bootstrap_servers is not None  # noqa: S101  # the caller's decision
         self._servers = installation.kafka_bootstrap_servers
         try:
@@ -95,6 +99,7 @@ class KafkaLog:
         self._num_partitions: dict[str, int] = {}
         """Topic -> how many of its partitions our keys are assigned to; one that grew has more."""
         self._sizes: dict[str, int] = {}
+        self._known = {} if assigned is None else assigned
         self.max_message_bytes: dict[str, int] = {}
         """Topic -> bytes of the largest record batch that it takes, when this was connected."""
         self.misplaced: dict[str, str] = {}
@@ -132,9 +137,11 @@ class KafkaLog:
             )
             raise UnreachableError(message)
         # Streams stay in their partitions although the topic grew.
-        self._num_partitions = {
-            topic: self._assigned(topic, count) for topic, count in self._sizes.items()
-        }
+        for topic, size in self._sizes.items():
+            key = str(described[topic]["topic_id"]), size
+            if key not in self._known:
+                self._known[key] = self._assigned(topic, size)
+            self._num_partitions[topic] = self._known[key]
         return kafka_log_id(
             str(cluster_id), {name: str(topic["topic_id"]) for name, topic in described.items()}
         )
@@ -264,69 +271,37 @@ class KafkaLog:
     ) -> Iterator[tuple[str, bytes]]:
         """Records with these keys (None: all); one fetch at a time is in memory."""
         with self._consumer() as consumer:
-            spans = spans_to_read(*self._bounds(consumer, partitions), since)
-            left = {kafka.TopicPartition(*at): span for at, span in spans.items()}
-            consumer.assign(list(left))
-            for at, span in left.items():
-                consumer.seek(at, span.start)
-            deadline = time.monotonic() + READ_TIMEOUT_S
-            while left:
-                for at, records in consumer.poll(timeout_ms=500, max_records=5000).items():
-                    deadline = time.monotonic() + READ_TIMEOUT_S
-                    span = left.get(at, range(0))
+            spans = self._spans(consumer, partitions, since)
+            try:
+                for at, records in read_spans(consumer, spans, READ_TIMEOUT_S):
                     for record in records:
-                        if record.offset in span and (wanted is None or record.key in wanted):
+                        if wanted is None or record.key in wanted:
                             key = (record.key or b"").decode(errors="replace")
                             if partition_of(key, self._num_partitions[at.topic]) != at.partition:
                                 self.misplaced[key] = at.topic
                             yield key, record.value
-                    if records[-1].offset + 1 >= span.stop:
-                        left.pop(at, None)
-                        consumer.pause(at)
-                if time.monotonic() > deadline:
-                    message = (
-                        f"Kafka at {self._servers} sent nothing for {READ_TIMEOUT_S:g} s although"
-                        " its log has more records. Is it overloaded?"
-                    )
-                    raise UnreachableError(message)
+            except TimeoutError as error:
+                message = (
+                    f"Kafka at {self._servers} sent nothing for {READ_TIMEOUT_S:g} s although"
+                    " its log has more records. Is it overloaded?"
+                )
+                raise UnreachableError(message) from error
 
-    def _bounds(
-        self, consumer: Any, partitions: Sequence[Any]
-    ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
-        """Beginning and end of each partition, now."""
-        timeout_ms = int(CONNECT_TIMEOUT_S * 1000)
-        ends = consumer.end_offsets(list(partitions), timeout_ms=timeout_ms)
-        beginnings = consumer.beginning_offsets(list(partitions), timeout_ms=timeout_ms)
-        return (
-            {TopicPartition(at.topic, at.partition): int(beginnings[at]) for at in partitions},
-            {TopicPartition(at.topic, at.partition): int(ends[at]) for at in partitions},
-        )
+    def _spans(
+        self, consumer: Any, partitions: Sequence[Any], since: Mapping[TopicPartition, int]
+    ) -> dict[Any, range]:
+        found = spans_to_read(*bounds(consumer, partitions, CONNECT_TIMEOUT_S), since)
+        return {kafka.TopicPartition(*at): span for at, span in found.items()}
 
-    def _assigned(self, topic: str, num_partitions: int) -> int:
+    def _assigned(self, topic: str, size: int) -> int:
         """How many of the topic's partitions our keys are assigned to, by its first records.
 
         UnreachableError, MismatchError.
         """
-        partitions = [kafka.TopicPartition(topic, number) for number in range(num_partitions)]
-        keys: dict[int, set[str]] = {}
+        partitions = [kafka.TopicPartition(topic, number) for number in range(size)]
         with self._consumer(max_partition_fetch_bytes=SAMPLE_BYTES) as consumer:
-            beginnings, ends = self._bounds(consumer, partitions)
-            left = {at: end for at, end in ends.items() if beginnings[at] < end}
-            consumer.assign([kafka.TopicPartition(*at) for at in left])
-            for at in left:
-                consumer.seek(kafka.TopicPartition(*at), beginnings[at])
-            deadline = time.monotonic() + CONNECT_TIMEOUT_S
-            while left and time.monotonic() < deadline:
-                for at, records in consumer.poll(timeout_ms=500, max_records=5000).items():
-                    found = keys.setdefault(at.partition, set())
-                    found.update((one.key or b"").decode(errors="replace") for one in records)
-                    consumer.pause(at)
-                    left.pop(TopicPartition(at.topic, at.partition), None)
-                for at in list(left):
-                    # A partition may hold nothing but transaction markers.
-                    if consumer.position(kafka.TopicPartition(*at)) >= left[at]:
-                        del left[at]
-        return assigned_partitions(topic, num_partitions, keys)
+            spans = self._spans(consumer, partitions, {})
+            return assigned_partitions(topic, size, first_keys(consumer, spans, CONNECT_TIMEOUT_S))
 
     @contextlib.contextmanager
     def _consumer(self, max_partition_fetch_bytes: int = 4 << 20) -> Iterator[Any]:

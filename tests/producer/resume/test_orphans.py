@@ -7,9 +7,11 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ import pytest
 
 from producer.config import read_config, recipe
 from producer.emit import Emitter
+from producer.errors import StopRequestedError
 from producer.resume.open_stream_markers import mark_open
 from producer.resume.orphans import end_abandoned
 from producer.training.run import utc_now
@@ -25,6 +28,8 @@ from schemas.catalogue import stream
 from schemas.installation import Installation
 from schemas.training import TrainingCreated
 from tests.support.invariants import accepted
+from tests.support.kafka import free_port
+from tests.support.reading import installation_at
 
 ReadLog = Callable[[], list[dict[str, Any]]]
 SUBJECT = stream("training", ids.training_id("marked"))
@@ -35,6 +40,7 @@ OWNER = """
 import sys, time
 from pathlib import Path
 from producer.emit import Emitter
+from producer.errors import StopRequestedError
 from producer.resume.open_stream_markers import mark_open
 from tests.producer.resume.test_orphans import CREATED, SUBJECT
 with Emitter.open() as emitter, mark_open(Path(sys.argv[1]), SUBJECT, emitter):
@@ -174,3 +180,17 @@ def open_streams(events: list[dict[str, Any]]) -> list[str]:
         for subject, name in last.items()
         if name not in {"finished", "failed", "cancelled", "terminated"}
     ]
+
+
+def test_a_stop_is_heard_while_the_log_is_waited_for(tmp_path: Path) -> None:
+    installation = replace(
+        installation_at(tmp_path), kafka_bootstrap_servers=f"127.0.0.1:{free_port()}"
+    )
+    stop = threading.Event()
+    threading.Timer(0.5, stop.set).start()
+    emitter = Emitter.open(installation)
+    began = time.monotonic()
+    with pytest.raises(StopRequestedError):
+        end_abandoned(installation, emitter, utc_now, stop)
+    assert time.monotonic() - began < 4  # not the ten seconds that it waits for Kafka
+    emitter.close(0.1)
