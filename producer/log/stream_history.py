@@ -34,11 +34,11 @@ class StreamHistory:
     events: list[Event] = field(default_factory=list)
     waiting: list[Envelope] = field(default_factory=list)
     """Records beyond a gap."""
-    drops: Drops = field(default_factory=Drops)
+    drops: Drops = field(default_factory=Drops, compare=False)
     """What operators gave up: the tables leave it out, and so does this."""
     is_abandoned: bool = False
     """An operator gave up the rest of the stream: nothing appended to it counts."""
-    _waiting_values: dict[tuple[int, int, str], bytes] = field(default_factory=dict)
+    _waiting_values: dict[tuple[int, int, str], bytes] = field(default_factory=dict, compare=False)
 
     def copy(self) -> "StreamHistory":
         """One that reads on without changing this one; the events are shared."""
