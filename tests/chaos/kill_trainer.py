@@ -7,10 +7,12 @@ import argparse
 import json
 import os
 import random
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,11 @@ from tests.support.invariants import violations
 
 GROUPS, GROUP_SIZE = 4, 4
 SHARE = 0.7
-"""Of an undisturbed run that the killed runs may do together, on average."""
+"""Of an undisturbed run's events that the killed runs may emit together, on average."""
+IN_FLIGHT = 48
+"""Events with which a run begins after a kill: it ends what the last one left open."""
+POLL_S = 0.01
+"""Between looks at the log."""
 
 
 def command(name: str, model: str, steps: int) -> list[str]:
@@ -85,20 +91,43 @@ def projected(environment: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def measure(environment: dict[str, str], run: list[str]) -> tuple[float, float]:
-    """(seconds to the end of the baseline, seconds in all) of an undisturbed run."""
-    begun, started_s = time.monotonic(), 0.0
+def appended(home: Path) -> int:
+    """Events in the local log; 0 before there is one."""
+    path = home / "log" / "log.sqlite3"
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=5)) as log:
+            return int(log.execute("SELECT next_position FROM head").fetchone()[0]) - 1
+    except sqlite3.OperationalError:
+        return 0
+
+
+def measure(environment: dict[str, str], run: list[str]) -> tuple[float, int]:
+    """(seconds to the first event, events in all) of an undisturbed run."""
+    home = Path(environment["CUA_HOME"])
+    before, begun, started_s = appended(home), time.monotonic(), 0.0
     with subprocess.Popen(
-        run, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        run, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
-        assert process.stderr is not None
-        for line in process.stderr:
-            if line.startswith("baseline:"):
+        while process.poll() is None:
+            if not started_s and appended(home) > before:
                 started_s = time.monotonic() - begun
+            time.sleep(POLL_S)
     if process.returncode:
         message = f"the undisturbed run exited {process.returncode}"
         raise RuntimeError(message)
-    return started_s, time.monotonic() - begun
+    return started_s, appended(home) - before
+
+
+def wait_for_events(
+    process: subprocess.Popen[Any], home: Path, until: int, at_most_s: float
+) -> bool:
+    """Whether the process still runs when the log has `until` events, or after `at_most_s`."""
+    deadline = time.monotonic() + at_most_s
+    while process.poll() is None:
+        if appended(home) >= until or time.monotonic() > deadline:
+            return True
+        time.sleep(POLL_S)
+    return False
 
 
 def kill_until_done(
@@ -106,9 +135,10 @@ def kill_until_done(
 ) -> tuple[list[str], list[str], dict[str, Any]]:
     """(last event of each trainer that was killed, violations, the last run's summary)."""
     rng, name = random.Random(seed), f"killed-{seed}"
+    home = Path(environment["CUA_HOME"])
     hit: list[str] = []
     run = command(name, model, steps)
-    started_s, whole_s = measure(environment, [*run[:-1], "--training-name", f"{name}-measure"])
+    started_s, whole = measure(environment, [*run[:-1], "--training-name", f"{name}-measure"])
     for _ in range(kills):
         with (
             tempfile.TemporaryFile("w+") as said,
@@ -117,15 +147,13 @@ def kill_until_done(
             ) as process,
         ):
             # A third falls into the start-up, which is lived through every time; the others share a
-            # part of the work.
-            share_s = SHARE * (whole_s - started_s) / kills
-            in_startup, at_work = (
-                rng.uniform(0.3, started_s),
-                started_s + rng.uniform(0, 3 * share_s),
-            )
-            try:
-                process.wait(in_startup if rng.random() < 1 / 3 else at_work)
-            except subprocess.TimeoutExpired:
+            # part of the work. Counted in events: seconds say little on a busy machine.
+            if rng.random() < 1 / 3:
+                until, at_most_s = 1, rng.uniform(0.3, started_s)
+            else:
+                most = int(3 * SHARE * whole / kills) + IN_FLIGHT
+                until, at_most_s = rng.randint(1, most), 600.0
+            if wait_for_events(process, home, appended(home) + until, at_most_s):
                 process.kill()
                 process.wait()
                 said.seek(0)
