@@ -6,7 +6,7 @@ ROOT := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 BIN := $(ROOT)/.venv/bin
 MAKEFLAGS += --no-print-directory
 
-.PHONY: install run test test-fast lint format bench bench-history docs lock clean
+.PHONY: install run test test-fast lint format bench bench-history chaos docs lock clean
 
 install: ## set up .venv with both commands
 	@cd "$(ROOT)" && .ci/install
@@ -31,6 +31,9 @@ bench: install ## emit, projection and rebuild in CPU-microseconds beside plain 
 
 bench-history: install ## what starting, resuming, tail and status cost at ten thousand and a million events
 	@cd "$(ROOT)" && "$(BIN)/python" -m tests.bench.history
+
+chaos: install ## kill and stop everything, 20 kills over 100,000 events; CHAOS="--kills 100 --events 1000000" for more
+	@cd "$(ROOT)" && "$(BIN)/python" -m tests.chaos $(CHAOS)
 
 docs: install ## write docs/tables.md from the tables' definitions
 	@cd "$(ROOT)" && "$(BIN)/python" -m tests.support.tables_page

@@ -140,6 +140,11 @@ class KafkaService:
         message = f"Kafka did not start within {START_TIMEOUT_S} s:\n{tail}"
         raise RuntimeError(message)
 
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started and has not ended."""
+        return self._process is not None and self._process.poll() is None
+
     def kill(self) -> None:
         """SIGKILL."""
         self._end(signal.SIGKILL)
@@ -147,6 +152,11 @@ class KafkaService:
     def stop(self) -> None:
         """SIGTERM."""
         self._end(signal.SIGTERM)
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """SIGSTOP or SIGCONT; to nobody while it does not run."""
+        if self._process is not None:
+            self._process.send_signal(number)
 
     def _end(self, how: signal.Signals) -> None:
         if self._process is not None:

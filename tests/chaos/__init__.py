@@ -1,0 +1,1 @@
+"""Disturbs a whole installation and proves that nothing was lost or applied twice."""
