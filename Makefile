@@ -37,6 +37,8 @@ chaos: install ## kill and stop everything, 20 kills over 100,000 events; CHAOS=
 
 docs: install ## write docs/tables.md from the tables' definitions
 	@cd "$(ROOT)" && "$(BIN)/python" -m tests.support.tables_page
+docs: install ## write schemas/json, docs/events.md and docs/tables.md from the classes that they describe
+	@cd "$(ROOT)" && for page in schema_files events_page tables_page; do "$(BIN)/python" -m tests.support.$$page || exit 1; done
 
 # The pins are for every platform and Python >= 3.11; the file names no index, so it works with whichever one is configured.
 lock: install ## raise every pin to the newest release

@@ -26,6 +26,7 @@ COMMANDS: dict[str, str] = {
     "tail": "consumers.commands.tail",
     "monitor": "consumers.commands.monitor",
     "database": "consumers.commands.database",
+    "schema": "consumers.commands.schema",
     "run": "consumers.commands.run",
     "parked": "consumers.commands.parked",
     "rebuild": "consumers.commands.rebuild",
@@ -127,7 +128,9 @@ def _add_logging_options(command: click.Command) -> None:
     },
 )
 @click.version_option(None, "-V", "--version", package_name="cua-train")
-@click.command_panel("Look at trainings", commands=["up", "status", "tail", "monitor", "database"])
+@click.command_panel(
+    "Look at trainings", commands=["up", "status", "tail", "monitor", "database", "schema"]
+)
 @click.command_panel(
     "Maintain the tables", commands=["run", "parked", "rebuild", "verify", "migrate"]
 )

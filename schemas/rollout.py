@@ -19,10 +19,15 @@ class RolloutCreated(Payload):
     rollout_id: str
     """The text id; the row's id is its UUIDv5."""
     source_type: SourceType
+    """What the rollout was made for."""
     source_id: Id
+    """The step, eval or baseline."""
     group_id: Id
+    """Its group."""
     batch: Count
+    """Batch of the task data, from 0."""
     group_num: Count
+    """Index of the group in its source, from 0."""
     env_index: Count
     """Place in the group, from 0."""
     attempt: Count
@@ -30,10 +35,15 @@ class RolloutCreated(Payload):
     task_id: Id
     """Row id of the task."""
     model_path: str | None
+    """Name of the policy: hub id or folder; None: not recorded."""
     policy_version: Count
+    """Version of the policy that samples its first turn."""
     is_eval: bool
+    """Whether it evaluates the policy; False: it is trained on."""
     max_turns: Count
+    """Turns the agent may take."""
     temperature: float
+    """Of sampling; 0: greedy."""
     seed: int
     """Of the environment; the rollouts of a group share it."""
 
@@ -71,6 +81,7 @@ class RolloutStarted(Payload):
     """From the environment being up until the agent's first request is ready to be sampled: near 0,
     or long when the process was busy with other rollouts."""
     task_started_at: UtcTime
+    """When the agent got the task."""
 
 
 class RolloutFinished(Payload):
@@ -81,9 +92,11 @@ class RolloutFinished(Payload):
     STATUS: ClassVar[str | None] = "completed"
 
     task_ended_at: UtcTime
+    """When the episode had been judged."""
     rollout_time_s: Seconds
     """From the rollout's creation to this event."""
     validation_time_s: Seconds
+    """Duration of the validation."""
     task_completed: bool
     """The agent ended the episode itself."""
     task_success: bool
@@ -93,16 +106,25 @@ class RolloutFinished(Payload):
     validation_passed: bool | None
     """None when the task has no validator."""
     num_turns: Count
+    """Turns taken."""
     reward: float
+    """Of the whole episode."""
     num_total_actions: Count
+    """Actions of all turns."""
     consecutive_repeated_actions: Count
     """Actions equal to the one before."""
     parse_errors: Count
+    """Completions that could not be parsed."""
     tool_name_errors: Count
+    """Actions whose tool does not exist."""
     tool_arg_errors: Count
+    """Actions whose arguments do not fit their tool."""
     runtime_errors: Count
+    """Actions that the device refused."""
     ran_out_of_turns: bool
+    """The limit of turns ended the episode."""
     attempted_completion: bool
+    """The agent said that it was done."""
     turn_first_success: Count | None
     """Turn after which the validator first passed; None unless it is asked after every turn."""
     turn_task_completed: Count | None
@@ -110,7 +132,9 @@ class RolloutFinished(Payload):
     num_tokens: Count
     """Completion tokens of all turns."""
     errors: tuple[str, ...] = ()
+    """Messages of errors that did not end the episode."""
     summary: dict[str, JsonValue] = {}
+    """Further measurements."""
 
 
 class RolloutFailed(Payload):
@@ -123,8 +147,11 @@ class RolloutFailed(Payload):
     error_type: str
     """The boundary that was crossed: environment, environment_timeout, policy, validator."""
     error_message: str
+    """What went wrong."""
     num_turns: Count
+    """Turns taken until then."""
     ended_at: UtcTime
+    """When it broke off."""
 
 
 class RolloutCancelled(Payload):
@@ -135,7 +162,9 @@ class RolloutCancelled(Payload):
     STATUS: ClassVar[str | None] = "cancelled"
 
     reason: str
+    """Why it was cancelled."""
     ended_at: UtcTime
+    """When it was cancelled."""
 
 
 class RolloutPhaseEntered(Payload):
@@ -145,4 +174,6 @@ class RolloutPhaseEntered(Payload):
     ENTITY: ClassVar[str | None] = "rollout"
 
     current_phase: str
+    """The phase: validation, cleanup."""
     progress_percent: Percent
+    """0-100, of the rollout."""

@@ -16,7 +16,9 @@ class Sampling(Value):
     temperature: Annotated[float, Field(ge=0)]
     """0: greedy; log-probs are then those of the untempered distribution."""
     max_tokens: Count
+    """Limit of the completion, tokens."""
     top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Probability mass of the tokens that may be drawn; 1: all of them."""
     seed: int | None = None
     """Of this completion's random numbers; None in events of older writers."""
 
@@ -28,13 +30,17 @@ class TokenRecord(Value):
     """None: `prompt_tokens` and `prompt_images` are the whole prompt. A turn number n: they follow
     turn n's prompt and completion."""
     prompt_tokens: Int32Array
+    """Of the prompt, or of what it adds to the prompt it extends."""
     prompt_images: tuple[BlobRef, ...]
     """In the order of their placeholders in `prompt_tokens`."""
     completion_tokens: Int32Array
+    """What the policy sampled."""
     completion_logprobs: Float32Array
     """Of each completion token under the behaviour policy (temperature applied), nats."""
     sampling: Sampling
+    """How it was drawn."""
     stop_reason: Literal["stop", "length"]
+    """Whether the policy ended the completion or the limit did."""
 
 
 class TakenAction(Value):
@@ -47,7 +53,9 @@ class TakenAction(Value):
     action: Action | None
     """None when the call could not be parsed."""
     error_type: Literal["parse", "tool_name", "tool_arg", "runtime"] | None = None
+    """What was wrong with the action; None: nothing."""
     error_message: str | None = None
+    """The error for people; None: there was none."""
 
 
 class TurnTaken(Payload):
@@ -63,9 +71,13 @@ class TurnTaken(Payload):
     turn: Annotated[int, Field(ge=1)]
     """From 1."""
     started_at: UtcTime
+    """When its completion was asked for."""
     ended_at: UtcTime
+    """When its actions had been executed."""
     policy_version: Count
+    """Version of the policy that sampled it."""
     screenshot_before: BlobRef
+    """What the policy saw."""
     screenshot_after: BlobRef | None
     """None when the environment died of the action."""
     screenshot_width_px: Count | None = None
@@ -79,8 +91,11 @@ class TurnTaken(Payload):
     tokens: TokenRecord | None
     """None for a scripted policy, which has none."""
     actions: tuple[TakenAction, ...]
+    """In the order of their execution."""
     reward: float
+    """Of this turn."""
     episode_done: bool
+    """Whether the episode ended with this turn."""
     progress_percent: Percent
     """The rollout's progress after this turn."""
     metrics: dict[str, JsonValue] = {}

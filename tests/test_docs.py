@@ -2,19 +2,21 @@
 
 import re
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from tests.support import events_page, tables_page
 from tests.support.paths import ROOT
-from tests.support.tables_page import PAGE, render
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 LINK = re.compile(r"\]\((?!https?://|#)([^)#]+)")
 CODE_PATH = re.compile(r"`((?:schemas|producer|consumers|alembic|tests|docs)/[\w./-]+)`")
 
 
-def test_the_page_of_tables_is_the_tables_definition() -> None:
-    assert PAGE.read_text(encoding="utf-8") == render(), "run `make docs`"
+@pytest.mark.parametrize("page", [tables_page, events_page], ids=lambda page: page.PAGE.name)
+def test_a_generated_page_is_what_it_is_generated_from(page: ModuleType) -> None:
+    assert page.PAGE.read_text(encoding="utf-8") == page.render(), "run `make docs`"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

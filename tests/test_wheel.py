@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from schemas.catalogue import BY_TYPE
 from tests.support.paths import ROOT
 
 
@@ -62,6 +63,15 @@ def test_a_wheel_brings_a_database_to_the_tables_of_its_code(
         installed, tmp_path, "consumers", "migrate", DATABASE_URL=database_url
     )
     call(installed, tmp_path, "consumers", "migrate", "--check", DATABASE_URL=database_url)
+
+
+def test_a_wheel_holds_the_schema_of_every_event(installed: Path, tmp_path: Path) -> None:
+    listed = json.loads(call(installed, tmp_path, "consumers", "schema", "--json"))
+    assert {(one["type"], one["version"]) for one in listed if one["is_current"]} == set(BY_TYPE)
+    old = json.loads(
+        call(installed, tmp_path, "consumers", "schema", "rollout.turn_taken", "--version", "1")
+    )
+    assert old["$id"] == "urn:cua:cua.rollout.turn_taken:1"
 
 
 def test_a_wheel_holds_the_demo_tasks(installed: Path, tmp_path: Path) -> None:
