@@ -5,12 +5,17 @@ installation's database. The revision is stored in `cua_ops`, which no rebuild r
 """
 
 import os
+from collections.abc import Collection
 
 from alembic import context
+from alembic.migration import MigrationContext
 from sqlalchemy import Connection, create_engine, pool, text
 
 from consumers.database.location import resolve_database
-from consumers.tables import OPS_SCHEMA, SCHEMA, Base
+from consumers.database.migrate import newest_revision
+from consumers.database.repeatable import write_repeatable
+from consumers.tables import OPS_SCHEMA, SCHEMA
+from consumers.tables.comments import commented_metadata
 
 OURS = {SCHEMA, OPS_SCHEMA}
 
@@ -26,6 +31,13 @@ def include_name(name: str | None, type_: str, parent_names: dict[str, str | Non
     )
 
 
+def finish(*, ctx: MigrationContext, heads: Collection[str], **_: object) -> None:
+    """Write comments and views once the newest revision is reached."""
+    if set(heads) == {newest_revision()}:
+        assert ctx.connection is not None  # noqa: S101  # migrations run online only
+        write_repeatable(ctx.connection)
+
+
 def run(connection: Connection) -> None:
     """Migrate over one connection, in one transaction."""
     # With `cua` first in the role's search_path, the inspector would report its tables as those of
@@ -35,12 +47,13 @@ def run(connection: Connection) -> None:
     connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {OPS_SCHEMA}"))
     context.configure(
         connection=connection,
-        target_metadata=Base.metadata,
+        target_metadata=commented_metadata(),
         include_schemas=True,
         include_name=include_name,
         version_table_schema=OPS_SCHEMA,
         compare_type=True,
         compare_server_default=True,
+        on_version_apply=finish,
     )
     with context.begin_transaction():
         context.run_migrations()

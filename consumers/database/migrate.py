@@ -21,8 +21,10 @@ from sqlalchemy.exc import OperationalError
 from consumers.database.connection import Connection, schema_engine
 from consumers.database.lease import current_holder
 from consumers.database.location import unreachable
+from consumers.database.repeatable import missing_views, write_repeatable
 from consumers.errors import CuaProjectError, NotFoundError
-from consumers.tables import OPS_SCHEMA, PREVIOUS_SCHEMA, PROJECTION_VERSION, SCHEMA, Base
+from consumers.tables import OPS_SCHEMA, PREVIOUS_SCHEMA, PROJECTION_VERSION, SCHEMA
+from consumers.tables.comments import commented_metadata
 
 SCHEMA_LOCK = 0x6375612D74726169
 """Advisory lock for changes of the schema; the bytes spell "cua-trai"."""
@@ -103,6 +105,7 @@ def migrate(
         before = current_revision(connection)
         if before == newest_revision() and to == "head":
             _set_search_path(connection)
+            write_repeatable(connection)
             return before, before
         _refuse_during_older_projection(connection)
         config = _config(connection)
@@ -196,7 +199,8 @@ def differences(connection: sa.Connection) -> list[str]:
             "version_table_schema": OPS_SCHEMA,
         },
     )
-    return [_describe(difference) for difference in compare_metadata(context, Base.metadata)]
+    found = compare_metadata(context, commented_metadata())
+    return [*(_describe(difference) for difference in found), *missing_views(connection)]
 
 
 def _describe(difference: object) -> str:

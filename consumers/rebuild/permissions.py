@@ -4,6 +4,7 @@ from psycopg2 import sql
 
 from consumers.database.connection import Cursor
 from consumers.tables import ROW_TABLES, STATE_TABLES
+from consumers.tables.views import VIEW_NAMES
 
 TABLE_NAMES = tuple(str(table.__tablename__) for table in (*ROW_TABLES, *STATE_TABLES))
 """The tables of a projected schema."""
@@ -16,15 +17,16 @@ def copy_permissions(cursor: Cursor, source: str, target: str) -> None:
         " acl.is_grantable FROM pg_namespace, aclexplode(nspacl) AS acl WHERE nspname = %(schema)s"
         " UNION ALL SELECT 'TABLE', relname, NULL, acl.grantee::regrole::text, acl.grantee,"
         " acl.privilege_type, acl.is_grantable FROM pg_class, aclexplode(relacl) AS acl WHERE"
-        " relnamespace = to_regnamespace(%(schema)s) AND relkind = 'r' UNION ALL SELECT 'COLUMN',"
+        " relnamespace = to_regnamespace(%(schema)s) AND relkind IN ('r', 'v') UNION ALL SELECT"
+        " 'COLUMN',"
         " relname, attname, acl.grantee::regrole::text, acl.grantee, acl.privilege_type,"
         " acl.is_grantable FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid,"
         " aclexplode(attacl) AS acl WHERE relnamespace = to_regnamespace(%(schema)s) AND relkind"
-        " = 'r'",
+        " IN ('r', 'v')",
         {"schema": source},
     )
     for kind, table, column, role, role_id, privilege, is_grantable in cursor.fetchall():
-        if table is not None and table not in TABLE_NAMES:
+        if table is not None and table not in (*TABLE_NAMES, *VIEW_NAMES):
             continue
         what = sql.SQL(privilege)
         if kind == "COLUMN":

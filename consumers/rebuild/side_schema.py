@@ -7,7 +7,8 @@ from uuid import uuid4
 import sqlalchemy as sa
 
 from consumers.database.connection import Connection, connected, schema_engine
-from consumers.tables import ROW_TABLES, STATE_TABLES
+from consumers.database.repeatable import write_repeatable
+from consumers.tables import ROW_TABLES, SCHEMA, STATE_TABLES
 from consumers.tables.base import NAMING
 
 PREFIXES = ("cua_rebuild_", "cua_verify_")
@@ -26,11 +27,16 @@ def make_tables(url: str, schema: str) -> None:
 
 
 def finish_tables(url: str, schema: str) -> None:
-    """Create the other indexes and unique constraints, cheaper on full tables, and analyze."""
+    """Create the other indexes and unique constraints, comments and views, and analyze.
+
+    All are cheaper, or only possible, on full tables.
+    """
     _, late = _definitions(schema)
     with schema_engine(url).begin() as connection:
         for element in late:
             connection.execute(element)
+        will_be_live = schema.startswith(PREFIXES)
+        write_repeatable(connection, schema, SCHEMA if will_be_live else schema)
         for table in ROW_TABLES:
             connection.execute(sa.text(f'ANALYZE "{schema}"."{table.__tablename__}"'))
 
@@ -43,6 +49,8 @@ def _definitions(schema: str) -> tuple[sa.MetaData, list[sa.schema.ExecutableDDL
         live = definition.__table__
         assert isinstance(live, sa.Table)  # noqa: S101  # every class of ours maps a table
         table = live.to_metadata(metadata, schema=schema)
+        for commented in (table, *table.columns):
+            commented.comment = None  # Written in one statement when the schema is finished.
         if definition in STATE_TABLES:
             continue
         late += [

@@ -67,15 +67,21 @@ class CommonColumns:
     """An entity's status, progress and times."""
 
     status: Mapped[String]
+    """Its state; `status_history` has every change."""
     progress_percent: Mapped[Real]
     """0-100, from its last event that has one."""
     current_phase: Mapped[OptString]
+    """What it is doing within its status; NULL: no event has stated a phase."""
     status_message: Mapped[OptString]
+    """Said beside the status; NULL: no event has stated a message."""
     error_message: Mapped[OptString]
+    """Why it failed; NULL: it did not."""
     start_time: Mapped[OptTime]
     """When it left its initial status for one that is not final."""
     end_time: Mapped[OptTime]
+    """When it ended; NULL: it has not."""
     created_at: Mapped[Time]
+    """Time of the event that created it."""
     updated_at: Mapped[Time]
     """Time of the last event that changed the row."""
 
@@ -84,8 +90,11 @@ class EtaColumns:
     """Time estimates in seconds, from the entity's last event that has them."""
 
     avg_turn_time: Mapped[OptReal]
+    """Mean duration of a turn so far; NULL: none has ended."""
     estimated_total_time: Mapped[OptReal]
+    """Elapsed plus remaining; NULL: not known before the first turn."""
     estimated_remaining_time: Mapped[OptReal]
+    """As of that event, not of now; NULL: not known before the first turn."""
 
 
 __all__ = [

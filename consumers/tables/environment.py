@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+from sqlalchemy import Index
 from sqlalchemy.orm import Mapped
 
 from consumers.tables.base import (
@@ -20,20 +21,31 @@ class Environment(Base):
     """One device, from its request to its termination."""
 
     __tablename__ = "environment"
-    __table_args__ = UPDATED_IN_PLACE
+    __table_args__ = (Index(None, "training_id"), UPDATED_IN_PLACE)
 
     id: Mapped[Key]
+    """Row id: a UUIDv5 of the natural key."""
     training_id: Mapped[UUID | None]
+    """Row id of its training; NULL: no training."""
     env_type: Mapped[String]
+    """Implementation: android_sim, gbox ..."""
     status: Mapped[String]
+    """pending, creating, running, terminated, error."""
     gbox_id: Mapped[OptString]
     """The provider's name for it."""
     box_type: Mapped[String]
+    """Operating system: android, linux."""
     creation_time: Mapped[OptTime]
     """When it first answered."""
     termination_time: Mapped[OptTime]
+    """When it was released or failed; NULL: neither."""
     status_message: Mapped[OptString]
+    """Why it was released; NULL: its rollout ended."""
     error_message: Mapped[OptString]
+    """NULL: it did not fail."""
     config_json: Mapped[Document]
+    """Its settings."""
     created_at: Mapped[Time]
+    """Time of its request."""
     updated_at: Mapped[Time]
+    """Time of the last event that changed the row."""

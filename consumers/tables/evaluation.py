@@ -30,21 +30,31 @@ class EvaluationColumns:
     training_id: Mapped[UUID | None]
     """NULL: the policy comes from no training."""
     generation: Mapped[OptNumber]
+    """Generation of the training; NULL: no training."""
     step: Mapped[OptNumber]
     """Steps that the policy was trained for."""
     superseded: Mapped[bool]
+    """A newer generation repeats what it evaluated."""
     model_path: Mapped[OptString]
+    """Name of the policy: hub id or folder; NULL: not recorded."""
     current_task_index: Mapped[Number]
+    """Index of the episode in progress, from 0."""
     total_tasks: Mapped[Number]
     """Episodes to run."""
     completed_tasks: Mapped[Number]
+    """Episodes that have ended."""
     eval_time: Mapped[OptReal]
     """Seconds."""
     success_rate: Mapped[OptReal]
+    """0-1, of the judged episodes; NULL: it has not finished."""
     avg_reward: Mapped[OptReal]
+    """Mean over the judged episodes."""
     avg_turns: Mapped[OptReal]
+    """Mean over the judged episodes."""
     successful_tasks: Mapped[OptNumber]
+    """Episodes that solved their task."""
     metrics_json: Mapped[OptDocument]
+    """Further measurements: standard_error, by_task."""
 
 
 class Baseline(EvaluationColumns, CommonColumns, EtaColumns, Base):
@@ -54,6 +64,7 @@ class Baseline(EvaluationColumns, CommonColumns, EtaColumns, Base):
     __table_args__ = (Index(None, "training_id"), UPDATED_IN_PLACE)
 
     id: Mapped[Key]
+    """Row id: a UUIDv5 of the natural key."""
 
     groups: Mapped[list["Group"]] = relationship(
         viewonly=True,
@@ -81,7 +92,9 @@ class Eval(EvaluationColumns, CommonColumns, EtaColumns, Base):
     )
 
     id: Mapped[Key]
+    """Row id: a UUIDv5 of the natural key."""
     kind: Mapped[String]
+    """scheduled: by its training; manual: by `cua-train evaluate`."""
 
     groups: Mapped[list["Group"]] = relationship(
         viewonly=True, primaryjoin="Eval.id == foreign(Group.eval_id)", order_by="Group.group_num"

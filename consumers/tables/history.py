@@ -15,19 +15,28 @@ class StatusHistory(Base):
     __table_args__ = (UniqueConstraint("entity_type", "entity_id", "epoch", "sequence"),)
 
     id: Mapped[Key]
+    """Row id: a UUIDv5 of the natural key."""
     entity_type: Mapped[String]
     """training, step, group, rollout, environment, baseline, eval."""
     entity_id: Mapped[UUID]
+    """Row id of the entity."""
     old_status: Mapped[OptString]
     """NULL on creation."""
     new_status: Mapped[String]
+    """The status from this event on."""
     progress_percent: Mapped[OptReal]
     """From the event; NULL when it has none."""
     status_message: Mapped[OptString]
+    """The event's message, error or reason; NULL: it has none."""
     metadata_json: Mapped[Document]
     """type: the event's type."""
     changed_at: Mapped[Time]
+    """Time of the event."""
     created_at: Mapped[Time]
+    """As changed_at."""
     stream: Mapped[String]
+    """The stream of the event."""
     epoch: Mapped[Number]
+    """Of the event."""
     sequence: Mapped[Number]
+    """Of the event."""

@@ -19,8 +19,11 @@ class Lease(Base):
     backend_pid: Mapped[Number]
     """The holder's session; when it is gone, the lease is free."""
     backend_start: Mapped[Time]
+    """When that session began."""
     renewed_at: Mapped[Time]
+    """When the holder last showed that it works."""
     projection_version: Mapped[Number]
+    """`PROJECTION_VERSION` of the holder's code."""
 
 
 class OperatorDrop(Base):
@@ -34,7 +37,9 @@ class OperatorDrop(Base):
     )
 
     id: Mapped[int] = mapped_column(BigInteger, Identity(), primary_key=True)
+    """In the order of the decisions."""
     scope: Mapped[String]
+    """record, rest (of the stream) or gap."""
     stream: Mapped[OptString]
     """NULL: the record names none."""
     value_sha256: Mapped[String]
@@ -42,6 +47,10 @@ class OperatorDrop(Base):
     from_epoch: Mapped[OptNumber]
     """Only of a gap: the stream's position when it was given up."""
     from_sequence: Mapped[OptNumber]
+    """Only of a gap, with from_epoch."""
     made_at: Mapped[Time]
+    """By the database's clock."""
     made_by: Mapped[String]
+    """User and host."""
     reason: Mapped[OptString]
+    """As the operator gave it; NULL: none was given."""

@@ -29,6 +29,7 @@ class Projection(Base):
     __table_args__ = (CheckConstraint("one = 1", name="one"),)
 
     one: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    """Always 1."""
     build_id: Mapped[UUID]
     """Changes with every rebuild and operator decision, so that running projectors load again."""
     version: Mapped[Number]
@@ -47,8 +48,11 @@ class ReaderPosition(Base):
     __table_args__ = UPDATED_IN_PLACE
 
     topic: Mapped[str] = mapped_column(Text, primary_key=True)
+    """With the installation's prefix."""
     partition: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    """Of the topic."""
     next_offset: Mapped[BigNumber]
+    """Everything before it is in the tables."""
     appended_at: Mapped[OptTime]
     """When the last record read was appended."""
     num_events: Mapped[BigNumber]
@@ -70,7 +74,9 @@ class StreamState(Base):
     stream: Mapped[str] = mapped_column(Text, primary_key=True)
     """`rollout/<uuid>`."""
     epoch: Mapped[Number]
+    """Of the last event applied."""
     sequence: Mapped[Number]
+    """Of the last event applied."""
     source: Mapped[String]
     """The writer of the epoch."""
     ends: Mapped[Document]
@@ -88,6 +94,7 @@ class StreamState(Base):
     num_waiting: Mapped[Number]
     """Records that wait for a gap to fill."""
     last_event_at: Mapped[OptTime]
+    """Time of the last event applied; NULL: none was."""
 
 
 class HeldRecord(Base):
@@ -101,21 +108,33 @@ class HeldRecord(Base):
     )
 
     log_id: Mapped[str] = mapped_column(Text, primary_key=True)
+    """The log that it is in."""
     topic: Mapped[str] = mapped_column(Text, primary_key=True)
+    """Of its place in the log."""
     partition: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    """Of its place in the log."""
     log_offset: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    """Of its place in the log."""
     held_as: Mapped[String]
     """parked, waiting, refused."""
     kind: Mapped[String]
     """Why: unreadable, unknown_schema, invalid, transition, database, behind (parked); gap
     (waiting); fenced (refused)."""
     reason: Mapped[String]
+    """For people: what is wrong with it."""
     stream: Mapped[OptString]
     """NULL: neither the value nor the key names one."""
     type: Mapped[OptString]
+    """The event's; NULL: it could not be read."""
     epoch: Mapped[OptNumber]
+    """The event's; NULL: it could not be read."""
     sequence: Mapped[OptNumber]
+    """The event's; NULL: it could not be read."""
     key: Mapped[OptString]
+    """The record's; NULL: it has none."""
     value: Mapped[bytes] = mapped_column(LargeBinary)
+    """The record's bytes."""
     event_time: Mapped[OptTime]
+    """The event's; NULL: it could not be read."""
     appended_at: Mapped[Time]
+    """When the log got it."""

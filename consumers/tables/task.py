@@ -21,23 +21,39 @@ class Task(Base):
     __table_args__ = (UniqueConstraint("task_id", "definition_hash"),)
 
     id: Mapped[Key]
+    """Row id: a UUIDv5 of task_id and definition_hash."""
     task_id: Mapped[String]
+    """The task's name: `train_02_enable_wifi`."""
     definition_hash: Mapped[String]
+    """Hex sha256 of every field of the definition."""
     name: Mapped[String]
+    """Title for people."""
     description: Mapped[String]
     """The instruction that the agent gets."""
     difficulty: Mapped[OptString]
+    """easy, medium, hard; NULL: unrated."""
     category: Mapped[OptString]
+    """app, settings, navigation, system, input ...; NULL: none."""
     max_steps: Mapped[Number]
+    """Turns the agent may take."""
     validation_type: Mapped[OptString]
+    """Type of the validator: `shell`; NULL: it cannot be judged."""
     validation_query: Mapped[OptString]
+    """Device query; NULL: it cannot be judged."""
     expected_result: Mapped[OptString]
+    """The answer that solves it; NULL: it cannot be judged."""
     tags: Mapped[Document]
+    """List of free labels."""
     prerequisites: Mapped[Document]
+    """List of conditions that the device must meet."""
     app_name: Mapped[OptString]
+    """The app it is about; NULL: no particular app."""
     source_type: Mapped[String]
+    """Where the definition came from: demo_training, demo_eval, file, custom ..."""
     created_at: Mapped[Time]
+    """When any training first stated it."""
     updated_at: Mapped[Time]
+    """When any training last stated it."""
 
     validators: Mapped[list["Validator"]] = relationship(
         viewonly=True, primaryjoin="Task.id == foreign(Validator.task_id)"
@@ -51,10 +67,16 @@ class Validator(Base):
     __table_args__ = (Index(None, "task_id"),)
 
     id: Mapped[Key]
+    """Row id: a UUIDv5 of all other columns but the time."""
     task_id: Mapped[UUID]
     """Row id of the task."""
     validator_type: Mapped[String]
+    """`shell`: judged by shell commands on the device."""
     validation_query: Mapped[String]
+    """Device query."""
     validation_method: Mapped[String]
+    """How the answer is compared: `equals`, `at_least` ..."""
     config_json: Mapped[Document]
+    """Expected result, set-up commands, parameters of the query."""
     created_at: Mapped[Time]
+    """When any training first stated it."""

@@ -38,6 +38,7 @@ class Training(CommonColumns, EtaColumns, Base):
     __table_args__ = (UniqueConstraint("run_name"), UPDATED_IN_PLACE)
 
     id: Mapped[Key]
+    """Row id: a UUIDv5 of the natural key."""
     run_name: Mapped[String]
     """The command line's --training-name."""
     kind: Mapped[String]
@@ -45,30 +46,49 @@ class Training(CommonColumns, EtaColumns, Base):
     generation: Mapped[Number]
     """Incremented when a resumed training repeats steps."""
     log_path: Mapped[OptString]
+    """Folder of resume states and checkpoints, on the trainer's host; NULL: not recorded."""
     model_name: Mapped[String]
+    """The base policy: hub id or folder."""
     lora_rank: Mapped[OptNumber]
+    """NULL: no LoRA."""
     learning_rate: Mapped[Real]
+    """Of the optimizer."""
     batch_size: Mapped[Number]
+    """Rollouts per step."""
     group_size: Mapped[Number]
+    """Rollouts per group."""
     groups_per_batch: Mapped[Number]
+    """Groups per step."""
     max_tokens: Mapped[Number]
+    """Limit of one completion, tokens."""
     temperature: Mapped[Real]
+    """Of sampling in training."""
     kl_penalty_coef: Mapped[Real]
+    """Weight of the KL penalty; 0: none."""
     num_substeps: Mapped[Number]
+    """Optimizer updates per step."""
     max_turns: Mapped[Number]
+    """Limit of one rollout, turns."""
     seed: Mapped[BigNumber]
+    """Of all randomness."""
     box_type: Mapped[String]
+    """Operating system of the devices: android, linux."""
     renderer_name: Mapped[OptString]
+    """How prompts and actions are written; NULL: not recorded."""
     wandb_project: Mapped[OptString]
+    """Weights & Biases project; NULL: not mirrored."""
     wandb_name: Mapped[OptString]
+    """Name of the run there; NULL: the training's name."""
     current_step: Mapped[Number]
     """Steps finished."""
     total_steps: Mapped[Number]
+    """Steps requested."""
     last_heartbeat: Mapped[OptTime]
     """Time of the last HeartbeatSent; its age is computed when read."""
     checkpoint_path: Mapped[OptString]
     """The last checkpoint saved."""
     config_json: Mapped[Document]
+    """The whole configuration of the last start; secrets are redacted."""
 
     steps: Mapped[list["Step"]] = relationship(
         viewonly=True,
@@ -94,33 +114,53 @@ class Step(CommonColumns, EtaColumns, Base):
     __table_args__ = (UniqueConstraint("training_id", "generation", "step"), UPDATED_IN_PLACE)
 
     id: Mapped[Key]
+    """Row id: a UUIDv5 of the natural key."""
     training_id: Mapped[UUID]
+    """Row id of its training."""
     generation: Mapped[Number]
+    """Generation of the training that made it."""
     step: Mapped[Number]
     """From 1."""
     superseded: Mapped[bool]
     """A newer generation repeats it."""
     batch: Mapped[Number]
+    """Batch of the task data, from 0."""
     rollout_progress: Mapped[Real]
+    """0-100, of the rollouts."""
     training_progress: Mapped[Real]
+    """0-100, of the update."""
     rollout_start_time: Mapped[OptTime]
+    """When its first rollout started."""
     rollout_end_time: Mapped[OptTime]
+    """When its last rollout ended."""
     training_start_time: Mapped[OptTime]
+    """When the update started."""
     training_end_time: Mapped[OptTime]
+    """When the update ended."""
     learning_rate: Mapped[Real]
+    """Of this step."""
     model_path: Mapped[OptString]
+    """Name of the policy that sampled its rollouts; NULL: not recorded."""
     checkpoint_path: Mapped[OptString]
     """NULL: no checkpoint was saved."""
     policy_version: Mapped[OptNumber]
     """The version that the step produced."""
     loss: Mapped[OptReal]
+    """Summed over the samples of all substeps; NULL: the step has not finished."""
     kl_divergence: Mapped[OptReal]
+    """Mean of log p_sampling - log p_training over the action tokens, nats."""
     policy_gradient_norm: Mapped[OptReal]
+    """Global L2 norm before clipping, mean over substeps."""
     reward_mean: Mapped[OptReal]
+    """Over its rollouts."""
     reward_std: Mapped[OptReal]
+    """Population standard deviation of those rewards."""
     num_trajectories: Mapped[OptNumber]
+    """Rollouts that ended with a reward."""
     num_tokens: Mapped[OptBigNumber]
+    """Completion tokens of those rollouts."""
     metrics_json: Mapped[OptDocument]
+    """Further measurements under tinker-cookbook's names."""
 
     training: Mapped[Training | None] = relationship(
         viewonly=True, primaryjoin="foreign(Step.training_id) == Training.id"
@@ -144,16 +184,26 @@ class Sample(Base):
     )
 
     id: Mapped[Key]
+    """Row id: a UUIDv5 of the natural key."""
     step_id: Mapped[UUID]
+    """Row id of the step that could train on it."""
     group_id: Mapped[UUID]
+    """Row id of the rollout's group."""
     rollout_id: Mapped[UUID]
+    """Row id of the rollout."""
     advantage: Mapped[OptReal]
+    """NULL: not used, so none is defined."""
     reward: Mapped[Real]
+    """Of the rollout."""
     policy_version: Mapped[Number]
     """The version that sampled it."""
     staleness: Mapped[Number]
     """Versions between sampling and training."""
     num_tokens: Mapped[Number]
+    """Completion tokens."""
     used: Mapped[bool]
+    """Whether the step trained on it."""
     drop_reason: Mapped[OptString]
+    """zero_variance, stale or group_failed; NULL: it was used."""
     created_at: Mapped[Time]
+    """Time of the event that chose it."""

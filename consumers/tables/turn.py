@@ -26,24 +26,33 @@ class Turn(Base):
     __table_args__ = (UniqueConstraint("rollout_id", "turn"),)
 
     id: Mapped[Key]
+    """Row id: a UUIDv5 of the natural key."""
     rollout_id: Mapped[UUID]
     """Row id of the rollout."""
     turn: Mapped[Number]
     """From 1."""
     start_time: Mapped[Time]
+    """When its completion was asked for."""
     end_time: Mapped[Time]
+    """When its actions had been executed."""
     turn_time: Mapped[Real]
     """Seconds."""
     reward: Mapped[Real]
+    """Of this turn."""
     episode_done: Mapped[bool]
+    """Whether the episode ended with it."""
     policy_version: Mapped[Number]
+    """The version that sampled it."""
     metrics_json: Mapped[Document]
+    """Timings in seconds: `sample_s`, `environment_s`."""
     model_response: Mapped[String]
+    """The completion as text."""
     stop_reason: Mapped[OptString]
     """stop, length; NULL for a scripted policy."""
     num_tokens: Mapped[OptNumber]
     """Completion tokens."""
     created_at: Mapped[Time]
+    """Time of its event."""
 
     actions: Mapped[list["Action"]] = relationship(
         viewonly=True,
@@ -62,7 +71,9 @@ class Action(Base):
     __table_args__ = (UniqueConstraint("turn_id", "action_index"),)
 
     id: Mapped[Key]
+    """Row id: a UUIDv5 of the natural key."""
     turn_id: Mapped[UUID]
+    """Row id of its turn."""
     action_index: Mapped[Number]
     """From 0 within the turn."""
     action_type: Mapped[OptString]
@@ -70,15 +81,21 @@ class Action(Base):
     action_json: Mapped[OptDocument]
     """The action as the device executed it, in pixels."""
     tool_name: Mapped[String]
+    """As the policy wrote it."""
     tool_args: Mapped[Document]
+    """As the policy wrote them, before coordinates became pixels."""
     error_type: Mapped[OptString]
+    """parse, tool_name, tool_arg, runtime; NULL: none."""
     error_message: Mapped[OptString]
+    """NULL: no error."""
     tokens: Mapped[OptString]
     """base64 of little-endian int32."""
     logprobs: Mapped[OptString]
     """base64 of little-endian float32, nats."""
     num_tokens: Mapped[OptNumber]
+    """Completion tokens; only of the first action."""
     created_at: Mapped[Time]
+    """Time of the turn's event."""
 
 
 class Obs(Base):
@@ -94,11 +111,16 @@ class Obs(Base):
     )
 
     id: Mapped[Key]
+    """Row id: a UUIDv5 of the natural key."""
     turn_id: Mapped[UUID]
+    """Row id of its turn."""
     obs_type: Mapped[String]
+    """screenshot_before, screenshot_after, text, model_response."""
     screenshot_uri: Mapped[OptString]
     """`blob:sha256:<hex>`."""
     text_content: Mapped[OptString]
+    """NULL: it is a screenshot."""
     model_input_json: Mapped[OptDocument]
     """Only of screenshot_before: sampling, images of the prompt, and the turn that it extends."""
     created_at: Mapped[Time]
+    """Time of the turn's event."""

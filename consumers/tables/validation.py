@@ -12,22 +12,37 @@ class Validation(Base):
     """One validator's result for one rollout. The highest rank counts, decided when reading."""
 
     __tablename__ = "validation"
-    __table_args__ = (UniqueConstraint("stream", "validator_id"), Index(None, "rollout_id"))
+    __table_args__ = (
+        UniqueConstraint("stream", "validator_id"),
+        Index(None, "rollout_id"),
+        Index(None, "validator_id"),
+    )
 
     id: Mapped[Key]
+    """Row id: a UUIDv5 of the natural key."""
     stream: Mapped[String]
     """`rollout/<id>` or `scoring/<id>`: who validated."""
     rollout_id: Mapped[UUID]
     """Row id of the rollout."""
     validator_id: Mapped[UUID]
+    """Row id of the validator."""
     rank: Mapped[Number]
+    """Of several results for one rollout the highest counts."""
     validation_time: Mapped[Time]
+    """When it was judged."""
     validation_query: Mapped[String]
+    """The device query."""
     expected_result: Mapped[OptString]
+    """NULL: compared with no fixed answer."""
     actual_result: Mapped[OptString]
+    """The device's answer; NULL: there was none."""
     success: Mapped[bool]
+    """Whether the task is solved."""
     execution_time: Mapped[Real]
     """Seconds."""
     error_message: Mapped[OptString]
+    """NULL: nothing went wrong."""
     details_json: Mapped[Document]
+    """Evidence: the commands that were run."""
     created_at: Mapped[Time]
+    """Time of its event."""

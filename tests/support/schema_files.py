@@ -12,11 +12,11 @@ from pydantic import BaseModel, JsonValue
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
 from pydantic_core import core_schema
 
+from consumers.tables.comments import attribute_docs
 from schemas.base import Payload
 from schemas.catalogue import PAYLOADS
 from schemas.json_schemas import FOLDER, JsonSchema, read_schema, schema_path
 from schemas.wire import SCHEMA_PREFIX
-from tests.support.attribute_docs import attribute_docs
 from tests.support.schema_compatibility import incompatibilities
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -1,15 +1,13 @@
 """Renders docs/tables.md from the tables' definitions: `make docs` writes it."""
 
-import ast
-import inspect
 import sys
-from textwrap import dedent
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from consumers.tables import ROW_TABLES, SCHEMA
-from consumers.tables.base import Base
+from consumers.tables.comments import commented_metadata
+from consumers.tables.views import DECODERS, VIEWS, View
 from tests.support.paths import ROOT
 
 DIALECT = postgresql.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy's
@@ -18,26 +16,38 @@ HEAD = f"""# Tables
 
 The schema `{SCHEMA}`: every table is a fold of the log, made again by `cua-project rebuild`.
 Written by `make docs` from `consumers/tables/`. States and transitions are in `schemas/status.py`.
+PostgreSQL has the same sentences as comments: `\\d+ rollout` in psql shows them.
+"""
+VIEWS_HEAD = f"""# Views
+
+For people and notebooks, in the schema `{SCHEMA}` too. They read the tables beside them, also after
+a rebuild; the functions below decode what the tables keep as text.
 """
 
 
 def render() -> str:
     """The whole page."""
-    return "\n".join([HEAD, *(_section(table) for table in ROW_TABLES)])
+    tables = [commented_metadata().tables[f"{SCHEMA}.{one.__tablename__}"] for one in ROW_TABLES]
+    functions = [f"- `{each.signature}`: {each.comment}" for each in DECODERS]
+    return "\n".join([HEAD, *map(_section, tables), VIEWS_HEAD, *map(_view, VIEWS), *functions, ""])
 
 
-def _section(definition: type[Base]) -> str:
-    table = definition.__table__
-    assert isinstance(table, sa.Table)
-    notes = _notes(definition)
-    lines = [f"## {table.name}", "", _sentence(definition), ""]
+def _view(view: View) -> str:
+    lines = [f"## {view.name}", "", view.comment, "", "| column | type | |", "|---|---|---|"]
+    lines += [f"| {column.name} | {column.type} | {column.comment} |" for column in view.columns]
+    return "\n".join([*lines, ""])
+
+
+def _section(table: sa.Table) -> str:
+    lines = [f"## {table.name}", "", str(table.comment), ""]
     if keys := _keys(table):
         lines += [f"Unique: {keys}.", ""]
     lines += ["| column | type | |", "|---|---|---|"]
     for column in table.columns:
         kind = str(column.type.compile(dialect=DIALECT)).lower()
         null = "" if not column.nullable else ", null"
-        lines.append(f"| {column.name} | {kind}{null} | {notes.get(column.name, '')} |")
+        note = str(column.comment).replace("|", "\\|")
+        lines.append(f"| {column.name} | {kind}{null} | {note} |")
     return "\n".join([*lines, ""])
 
 
@@ -45,25 +55,6 @@ def _keys(table: sa.Table) -> str:
     unique = [one for one in table.constraints if isinstance(one, sa.UniqueConstraint)]
     names = ["(" + ", ".join(column.name for column in one.columns) + ")" for one in unique]
     return ", ".join(sorted(names))
-
-
-def _sentence(definition: type[Base]) -> str:
-    return " ".join((inspect.getdoc(definition) or "").split())
-
-
-def _notes(definition: type[Base]) -> dict[str, str]:
-    """Column -> the docstring under it, base classes included."""
-    notes: dict[str, str] = {}
-    for cls in reversed(definition.__mro__):
-        if cls.__module__.startswith("consumers.tables"):
-            (body,) = ast.parse(dedent(inspect.getsource(cls))).body
-            assert isinstance(body, ast.ClassDef)
-            for field, note in zip(body.body, body.body[1:], strict=False):
-                if isinstance(field, ast.AnnAssign) and isinstance(note, ast.Expr):
-                    assert isinstance(field.target, ast.Name)
-                    text = str(ast.literal_eval(note.value))
-                    notes[field.target.id] = " ".join(text.split()).replace("|", "\\|")
-    return notes
 
 
 if __name__ == "__main__":

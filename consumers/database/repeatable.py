@@ -1,0 +1,154 @@
+"""Comments and views: parts of a schema that follow the code, not a revision.
+
+Written after the migrations and into every rebuilt schema, where they differ; so the wording of a
+comment or a view's column needs no migration of its own.
+"""
+
+import sqlalchemy as sa
+from psycopg2.errors import DependentObjectsStillExist
+
+from consumers.database.connection import Connection
+from consumers.errors import CuaProjectError
+from consumers.tables import OPS_SCHEMA, OPS_TABLES, ROW_TABLES, SCHEMA, STATE_TABLES
+from consumers.tables.comments import commented_metadata
+from consumers.tables.views import VIEWS, Function, View, functions
+
+Comments = dict[tuple[str, str | None], str]
+"""(table or view, column or None) -> comment."""
+
+
+def write_repeatable(connection: sa.Connection, schema: str = SCHEMA, named: str = SCHEMA) -> None:
+    """Write the comments and views of a schema of ours that differ; of the live one also cua_ops'.
+
+    `named` is the schema's name when its views are used: the live one's for a schema that will take
+    its place. CuaProjectError when users' views keep one of ours from being replaced.
+    """
+    if missing_views(connection, schema, named):
+        # The tables that a function names may come later.
+        _run(connection, "SET LOCAL check_function_bodies = off")
+        for view in VIEWS:
+            if not _has_columns(connection, schema, view):
+                _drop(connection, schema, view)
+        for function in functions(named):
+            _run(connection, _definition(schema, function))
+        for view in VIEWS:
+            rows = f'"{schema}".{view.name}_rows()'
+            _run(
+                connection,
+                f'CREATE OR REPLACE VIEW "{schema}".{view.name} AS SELECT * FROM {rows}',
+            )
+    for name in (schema, OPS_SCHEMA) if schema == SCHEMA else (schema,):
+        statements = _stale_comments(connection, name)
+        if statements:
+            _run(connection, ";\n".join(statements))
+
+
+def missing_views(
+    connection: sa.Connection, schema: str = SCHEMA, named: str = SCHEMA
+) -> list[str]:
+    """Our views and functions that the schema lacks, or has in another version."""
+    rows = connection.execute(
+        sa.text(
+            "SELECT proname, prosrc FROM pg_proc WHERE pronamespace = to_regnamespace(:schema)"
+        ),
+        {"schema": f'"{schema}"'},
+    )
+    found = {row.proname: row.prosrc for row in rows}
+    return [
+        *(f"add_view: {view.name}" for view in VIEWS if not _has_columns(connection, schema, view)),
+        *(
+            f"{'modify' if each.name in found else 'add'}_function: {each.name}"
+            for each in functions(named)
+            if found.get(each.name) != each.body
+        ),
+    ]
+
+
+def _has_columns(connection: sa.Connection, schema: str, view: View) -> bool:
+    rows = connection.execute(
+        sa.text(
+            "SELECT attname, atttypid::regtype::text FROM pg_attribute WHERE attrelid ="
+            " to_regclass(:view) AND attnum > 0 ORDER BY attnum"
+        ),
+        {"view": f'"{schema}"."{view.name}"'},
+    )
+    types = {"timestamptz": "timestamp with time zone"}
+    return [tuple(row) for row in rows] == [
+        (column.name, types.get(column.type, column.type)) for column in view.columns
+    ]
+
+
+def _definition(schema: str, function: Function) -> str:
+    head = f'FUNCTION "{schema}".{function.signature}'
+    return (
+        f"CREATE OR REPLACE {head} RETURNS {function.returns} LANGUAGE sql {function.attributes} AS"
+        f" {_quoted(function.body)}; COMMENT ON {head} IS {_quoted(function.comment)}"
+    )
+
+
+def _drop(connection: sa.Connection, schema: str, view: View) -> None:
+    """Drop a view of other columns, and its function, whose type would be another one."""
+    name = f'"{schema}".{view.name}'
+    try:
+        with connection.begin_nested():
+            _run(connection, f"DROP VIEW IF EXISTS {name}; DROP FUNCTION IF EXISTS {name}_rows()")
+    except DependentObjectsStillExist as error:
+        detail = str(error.diag.message_detail or "").replace("\n", "; ")
+        message = (
+            f"the view {name} has other columns in this version, and others depend on it: {detail};"
+            " drop them, migrate, and make them again"
+        )
+        raise CuaProjectError(message) from None
+
+
+def _run(connection: sa.Connection, statements: str) -> None:
+    # The driver's cursor: without parameters it leaves every % and : as it is.
+    driver_connection: Connection = connection.connection.driver_connection
+    with driver_connection.cursor() as cursor:
+        cursor.execute(statements)
+
+
+def _wanted(schema: str) -> Comments:
+    definitions = OPS_TABLES if schema == OPS_SCHEMA else (*ROW_TABLES, *STATE_TABLES)
+    tables = commented_metadata().tables
+    wanted: Comments = {}
+    for definition in definitions:
+        table = tables[str(definition.__table__.key)]  # type: ignore[attr-defined]  # a Table, not a join
+        wanted[table.name, None] = str(table.comment)
+        wanted |= {(table.name, column.name): str(column.comment) for column in table.columns}
+    if schema != OPS_SCHEMA:
+        for view in VIEWS:
+            wanted[view.name, None] = view.comment
+            wanted |= {(view.name, column.name): column.comment for column in view.columns}
+    return wanted
+
+
+def _stale_comments(connection: sa.Connection, schema: str) -> list[str]:
+    """COMMENT ON for every table, view and column of ours whose comment is another one."""
+    rows = connection.execute(
+        sa.text(
+            "SELECT relname, relkind::text, attname, description FROM pg_class LEFT JOIN"
+            " pg_attribute ON attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped LEFT JOIN"
+            " pg_description ON classoid = 'pg_class'::regclass AND objoid = pg_class.oid AND"
+            " objsubid = attnum WHERE relkind IN ('r', 'v') AND relnamespace ="
+            " to_regnamespace(:schema) UNION ALL SELECT relname, relkind::text, NULL,"
+            " obj_description(oid, 'pg_class') FROM pg_class WHERE relkind IN ('r', 'v') AND"
+            " relnamespace = to_regnamespace(:schema)"
+        ),
+        {"schema": f'"{schema}"'},
+    )
+    wanted = _wanted(schema)
+    statements = []
+    for relation, kind, column, description in rows:
+        comment = wanted.get((relation, column))
+        if comment is None or comment == description:
+            continue
+        name = f'"{schema}"."{relation}"'
+        what = "VIEW" if kind == "v" else "TABLE"
+        on = f"{what} {name}" if column is None else f'COLUMN {name}."{column}"'
+        statements.append(f"COMMENT ON {on} IS {_quoted(comment)}")
+    return statements
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
