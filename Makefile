@@ -6,7 +6,7 @@ ROOT := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 BIN := $(ROOT)/.venv/bin
 MAKEFLAGS += --no-print-directory
 
-.PHONY: install run test test-fast lint format bench bench-history chaos docs lock clean
+.PHONY: install run test test-fast lint format bench bench-history mutants chaos docs lock clean
 
 install: ## set up .venv with both commands
 	@cd "$(ROOT)" && .ci/install
@@ -27,6 +27,10 @@ format: install ## let ruff rewrite what it can
 	@cd "$(ROOT)" && "$(BIN)/ruff" check --fix && "$(BIN)/ruff" format
 
 bench: install ## emit, projection and rebuild in CPU-microseconds beside plain COPY, and costs as the log grows
+mutants: install ## wrong projectors, one by one; prints how many the reference fold does not find
+	@cd "$(ROOT)" && "$(BIN)/python" -m tests.reference_fold.mutants
+
+bench: install ## emit, projection and rebuild in CPU-microseconds, beside plain COPY of the same rows
 	@cd "$(ROOT)" && "$(BIN)/python" -m tests.bench
 
 bench-history: install ## what starting, resuming, tail and status cost at ten thousand and a million events

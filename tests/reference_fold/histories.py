@@ -34,6 +34,7 @@ from schemas.step import (
 from schemas.task import TaskStated, ValidatorStated
 from schemas.training import (
     HeartbeatSent,
+    Phase,
     Recipe,
     StepSuperseded,
     TrainingCancelled,
@@ -46,6 +47,7 @@ from schemas.training import (
     TrainingResumed,
     TrainingStarted,
 )
+from tests.reference_fold.rare_events import tell_rare
 from tests.reference_fold.rollout_history import RolloutHistory
 from tests.reference_fold.writers import LoggedEvent, Shape
 
@@ -58,15 +60,20 @@ class History(RolloutHistory):
     def run(self) -> "History":
         """All of it."""
         self._begin()
+        if self.shape.tells_everything:
+            self.has_trouble = False  # So that one step goes its whole way.
         self._evaluate("baseline", 0)
         step = 1
         while step <= self.shape.steps:
             finished = self._step(step)
+            self.has_trouble = self.shape.has_trouble
             if self.happens(0.15):
                 self._resume(step)
             if finished:
                 self._evaluate("scheduled", step)
             step += 1
+        if self.shape.tells_everything:
+            tell_rare(self, self._recipe())
         self.trainer.emit(
             TrainingCompleted(
                 current_step=self.shape.steps,
@@ -106,6 +113,8 @@ class History(RolloutHistory):
                 config=config,
             )
         )
+        if self.shape.tells_everything:
+            self._progress("training", 0)
         emit(TrainingInitializing(status_message="loading"))
         for number in range(2):
             name, text = f"task_{number}", f"Turn\non {number}"
@@ -144,6 +153,12 @@ class History(RolloutHistory):
             )
         emit(TrainingStarted(current_step=0))
         emit(HeartbeatSent())
+
+    def _progress(self, phase: Phase, step: int) -> None:
+        progress = self.progress(10.0)
+        self.trainer.emit(
+            TrainingProgressed(current_phase=phase, current_step=step, progress=progress)
+        )
 
     def _resume(self, step: int) -> None:
         """Stopped or killed, and continued; sometimes from an older state."""
@@ -189,11 +204,7 @@ class History(RolloutHistory):
             for group in range(self.shape.groups)
         ]
         emit(StepRolloutsStarted(step_id=step, rollout_started_at=self.now))
-        emit(
-            TrainingProgressed(
-                current_phase="rollout", current_step=number - 1, progress=self.progress(10.0)
-            )
-        )
+        self._progress("rollout", number - 1)
         scored = []
         for index, group in enumerate(groups):
             scored.append(
@@ -219,6 +230,8 @@ class History(RolloutHistory):
                 step_id=step, rollout_ended_at=self.now, training_started_at=self.now
             )
         )
+        if self.shape.tells_everything:
+            emit(progressed)
         for group, rollouts in scored:
             self._choose(step, group, rollouts)
         self.version += 1

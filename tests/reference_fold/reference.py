@@ -210,8 +210,13 @@ class StreamFold:
             "old_status": old,
             "new_status": new,
             "progress_percent": percent,
-            "status_message": (
-                data.get("status_message") or data.get("error_message") or data.get("reason")
+            "status_message": next(
+                (
+                    data[name]
+                    for name in ("status_message", "error_message", "reason")
+                    if data.get(name) is not None
+                ),
+                None,
             ),
             "metadata_json": {"type": event["type"]},
             "changed_at": moment(event["time"]),

@@ -14,6 +14,7 @@ from consumers.projection.schema import ProjectedSchema
 from consumers.status import count_held
 from consumers.tables import ROW_TABLES, STATE_TABLES
 from tests.reference_fold.comparison import database_tables, differences, plain_tables
+from tests.reference_fold.cutting import cut_streams
 from tests.reference_fold.disturbances import (
     DISTURBANCES,
     Disturbance,
@@ -34,6 +35,7 @@ SHAPES = st.builds(
     group_size=st.integers(1, 2),
     turns=st.integers(1, 3),
     has_trouble=st.booleans(),
+    tells_everything=st.booleans(),
 )
 
 
@@ -77,6 +79,7 @@ def project_in_pieces(connection: Connection, log: MemoryLog, random: Random) ->
     disturbances=st.lists(st.sampled_from(DISTURBANCES), max_size=4),
     seed=st.integers(0, 2**32),
     partitions=st.integers(1, 4),
+    is_cut=st.booleans(),
 )
 def test_the_tables_equal_the_reference_fold(
     migrated_url: str,
@@ -86,12 +89,16 @@ def test_the_tables_equal_the_reference_fold(
     disturbances: list[Disturbance],
     seed: int,
     partitions: int,
+    *,
+    is_cut: bool,
 ) -> None:
     empty(connection)
     random = Random(seed)
     events = list(
         interleaved([history(f"run-{number}", number, shape) for number in seeds], random)
     )
+    if is_cut:
+        events = cut_streams(events, random)
     for disturb in disturbances:
         disturb(events, random)
     log = MemoryLog(num_partitions=partitions)

@@ -11,6 +11,7 @@ from schemas.base import Payload, Progress
 from schemas.catalogue import stream
 from schemas.event import StreamPoint
 from schemas.wire import encode
+from tests.reference_fold.drawn_values import drawn
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -36,6 +37,8 @@ class StreamWriter:
         """Append the stream's next event."""
         self.sequence += 1
         history = self.history
+        if history.shape.tells_everything:
+            payload = drawn(payload, history.values)
         value = encode(
             payload,
             id=ids.uuid7(history.now),
@@ -70,6 +73,8 @@ class Shape:
     has_trouble: bool = True
     """Failed and cancelled rollouts, failed groups and steps, pauses, resumes, older generations.
     """
+    tells_everything: bool = False
+    """Every type of event is there, and every field that nothing depends on is drawn."""
 
 
 @dataclass
@@ -90,7 +95,9 @@ class Writers:
         self.validators: list[UUID] = []
         self.generation = 0
         self.version = 0
+        self.has_trouble = self.shape.has_trouble
         self.fates = Random(self.run_name)
+        self.values = Random(f"{self.run_name} {self.random.getstate()[1][:3]}")
 
     def tick(self) -> datetime:
         """Advance the clock a little."""
@@ -103,14 +110,14 @@ class Writers:
 
     def happens(self, probability: float) -> bool:
         """Whether trouble strikes."""
-        return self.shape.has_trouble and self.random.random() < probability
+        return self.has_trouble and self.random.random() < probability
 
     def ends_badly(self, probability: float) -> bool:
         """Whether an entity fails instead of finishing.
 
         Draws nothing from `random`, so that a seed that once found a defect gives the same history.
         """
-        return self.shape.has_trouble and self.fates.random() < probability
+        return self.has_trouble and self.fates.random() < probability
 
     def progress(self, percent: float) -> Progress:
         """As the trainer states it."""

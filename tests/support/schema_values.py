@@ -22,9 +22,9 @@ DEPTH = 3
 """Of a drawn JSON value."""
 
 
-def draw(schema: Schema, random: Random) -> Any:
-    """One document that the schema allows."""
-    return _Drawing(schema, random).value(schema)
+def draw(schema: Schema, random: Random, document: Schema | None = None) -> Any:
+    """One value that the schema, of a document or one itself, allows."""
+    return _Drawing(document or schema, random).value(schema)
 
 
 class _Drawing:
@@ -36,7 +36,9 @@ class _Drawing:
             name = schema["$ref"].rpartition("/")[2]
             return self.value(self._document["$defs"][name])
         if (choices := schema.get("anyOf") or schema.get("oneOf")) is not None:
-            return self.value(self._random.choice(choices))
+            # What carries a value more often than null, NaN and the infinities.
+            weights = [1 if one.get("type") == "null" or "enum" in one else 4 for one in choices]
+            return self.value(self._random.choices(choices, weights)[0])
         if "const" in schema:
             return schema["const"]
         if "enum" in schema:
