@@ -6,7 +6,7 @@ ROOT := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 BIN := $(ROOT)/.venv/bin
 MAKEFLAGS += --no-print-directory
 
-.PHONY: install run test test-fast lint format bench bench-history mutants chaos docs lock clean
+.PHONY: install run test test-fast test-long lint format bench bench-history mutants chaos docs lock clean
 
 install: ## set up .venv with both commands
 	@cd "$(ROOT)" && .ci/install
@@ -19,6 +19,9 @@ test: install ## every test, real PostgreSQL and Kafka included
 
 test-fast: install ## the tests that start no server
 	@cd "$(ROOT)" && "$(BIN)/python" -m pytest -m "not services and not slow"
+
+test-long: install ## a thousand examples of every property of the fold and the projection
+	@cd "$(ROOT)" && HYPOTHESIS_PROFILE=long "$(BIN)/python" -m pytest tests/reference_fold
 
 lint: install ## ruff, mypy, import contracts
 	@cd "$(ROOT)" && "$(BIN)/ruff" check && "$(BIN)/ruff" format --check && "$(BIN)/mypy" && "$(BIN)/lint-imports"

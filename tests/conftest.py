@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.support.kafka import KafkaService
 from tests.support.postgres import database_url, migrated_template, migrated_url, postgres
+from tests.support.profiles import LONG, is_long
 
 __all__ = ["database_url", "migrated_template", "migrated_url", "postgres"]
 
@@ -22,7 +23,8 @@ __all__ = ["database_url", "migrated_template", "migrated_url", "postgres"]
 settings.register_profile(
     "unhurried", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.load_profile("unhurried")
+settings.register_profile("long", settings.get_profile("unhurried"), max_examples=LONG)
+settings.load_profile("long" if is_long() else "unhurried")
 
 CONFIGURATION = ("DATABASE_URL", "POSTGRES_", "KAFKA_", "CUA_", "PG")
 KEPT = ("CUA_TEST_",)

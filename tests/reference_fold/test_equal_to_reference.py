@@ -25,6 +25,7 @@ from tests.reference_fold.disturbances import (
 from tests.reference_fold.histories import Shape, history, interleaved
 from tests.reference_fold.reference import fold
 from tests.support.memory_log import MemoryLog
+from tests.support.profiles import examples
 
 pytestmark = pytest.mark.services
 
@@ -70,7 +71,7 @@ def project_in_pieces(connection: Connection, log: MemoryLog, random: Random) ->
 
 
 @settings(
-    max_examples=40,
+    max_examples=examples(quick=40),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(

@@ -1,0 +1,169 @@
+"""What happens to tables while a log grows: projecting, restarts, rebuilds, operators' decisions.
+
+Each operation leaves tables that a replay of the log, from its beginning, must give as well.
+"""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from consumers.database.connection import connected
+from consumers.fold.parse import parse_record
+from consumers.log.reader import TopicPartition
+from consumers.projection.loop import ProjectionLoop
+from consumers.projection.positions import Positions, SupersededError
+from consumers.projection.redrive import Operator
+from consumers.projection.schema import ProjectedSchema
+from consumers.rebuild.parallel import divide
+from consumers.rebuild.rebuild import rebuild
+from consumers.rebuild.replay import Replay
+from tests.reference_fold.writers import LoggedEvent
+from tests.support.memory_log import MemoryLog, MemoryReader
+
+BY = {"made_by": "tester", "reason": "a property"}
+BATCHES = (1, 2, 7, 50, 400)
+
+
+@dataclass
+class Installation:
+    """A log that grows, and the tables made of it."""
+
+    url: str
+    log: MemoryLog
+    left: list[LoggedEvent]
+    """What is still to be appended, in order."""
+    random: Random
+    num_drops: int = 0
+    done: list[str] = field(default_factory=list)
+    """Operations so far, for a test that fails."""
+
+    def grow(self, *, whole: bool = False) -> None:
+        """Append some of what is left, or all of it."""
+        size = len(self.left) if whole else self.random.randint(0, len(self.left) // 2 + 1)
+        for one in self.left[:size]:
+            self.log.append(one.subject, one.value)
+        del self.left[:size]
+
+
+def project(home: Installation) -> None:
+    """A new projector, with batches of some size, up to the log's end."""
+    size = home.random.choice(BATCHES)
+    ProjectionLoop(MemoryReader(home.log), home.url, batch_records=size).run_once()
+
+
+def write_again(home: Installation) -> None:
+    """A writer does not know what was acknowledged, and appends some of it a second time."""
+    if home.log.records:
+        start = home.random.randrange(len(home.log.records))
+        for record in home.log.records[start : start + home.random.randint(1, 20)]:
+            home.log.append(record.key, record.value)
+
+
+def project_in_parallel(home: Installation) -> None:
+    """A projector that is behind, with several writers of partitions of their own."""
+
+    def fill(
+        url: str,
+        schema: str,
+        start: Positions,
+        until: Positions,
+        keep_going: Callable[[], bool],
+    ) -> int:
+        replays = []
+        threads = []
+        for shard in divide(start, until, 3):
+            replay = Replay(MemoryReader(home.log), url, schema)
+            replays.append(replay)
+            threads.append(threading.Thread(target=_advance, args=(replay, shard)))
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert keep_going()
+        return sum(replay.num_events for replay in replays)
+
+    ProjectionLoop(MemoryReader(home.log), home.url, parallel=fill).run_once()
+
+
+def _advance(replay: Replay, shard: dict[TopicPartition, int]) -> None:
+    with replay:
+        replay.advance(shard)
+
+
+def rebuild_tables(home: Installation) -> None:
+    """Made again from the log, compared, and swapped in."""
+    result = rebuild(MemoryReader(home.log), home.url)
+    assert (result.different, result.swapped) == ([], True), home.done
+
+
+def come_back_late(home: Installation) -> None:
+    """A projector that was stopped between reading and committing, while another went on."""
+    with connected(home.url, "test") as connection:
+        late = ProjectedSchema(connection, "cua", home.log.log_id)
+        late.load()
+        read = [
+            record
+            for record in home.log.records
+            if record.offset
+            >= late.committed.positions.get(TopicPartition(record.topic, record.partition), 0)
+        ]
+        ahead = bool(read)
+        home.grow()
+        project(home)
+        if ahead:
+            try:
+                late.apply([parse_record(record) for record in read])
+            except SupersededError:
+                return
+            message = "a projector that was replaced has committed"
+            raise AssertionError(message)
+
+
+def redrive(home: Installation) -> None:
+    """The operator tries everything parked again."""
+    _operate(home, lambda operator: operator.redrive())
+
+
+def drop_record(home: Installation) -> None:
+    """The operator gives up a parked record, or its stream from there on."""
+
+    def decide(operator: Operator) -> None:
+        if parked := operator.list_held("parked"):
+            rest = home.random.random() < 0.5
+            chosen = home.random.choice([one for one in parked if one.kind != "behind"] or parked)
+            operator.drop_record(chosen.id, rest=rest and chosen.stream is not None, **BY)
+            home.num_drops += 1
+
+    _operate(home, decide)
+
+
+def drop_gap(home: Installation) -> None:
+    """The operator gives up what a stream waits for."""
+
+    def decide(operator: Operator) -> None:
+        parked = {one.stream for one in operator.list_held("parked")}
+        waiting = {str(one.stream) for one in operator.list_held("waiting")}
+        if streams := sorted(waiting - parked):
+            operator.drop_gap(home.random.choice(streams), **BY)
+            home.num_drops += 1
+
+    _operate(home, decide)
+
+
+def _operate(home: Installation, decide: Callable[[Operator], Any]) -> None:
+    with connected(home.url, "test") as connection:
+        decide(Operator(connection, "cua"))
+
+
+OPERATIONS: tuple[Callable[[Installation], None], ...] = (
+    project,
+    write_again,
+    project_in_parallel,
+    rebuild_tables,
+    come_back_late,
+    redrive,
+    drop_record,
+    drop_gap,
+)

@@ -1,0 +1,101 @@
+"""Whatever is done to the tables while a log grows, they end with the hash of a plain replay.
+
+Histories x interleavings x duplicates x restarts x batch sizes x rebuilds in the middle x
+redrives and drops x parallel fills x replaced projectors. `make test-long` tries a thousand.
+"""
+
+from collections.abc import Callable
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+
+from consumers.database.connection import connected
+from consumers.rebuild.hashing import hash_tables
+from consumers.rebuild.rebuild import compare
+from consumers.tables import ROW_TABLES, STATE_TABLES
+from tests.reference_fold.comparison import database_tables, differences, plain_tables
+from tests.reference_fold.cutting import cut_streams
+from tests.reference_fold.disturbances import DISTURBANCES, Disturbance, garble
+from tests.reference_fold.histories import Shape, history, interleaved
+from tests.reference_fold.operations import OPERATIONS, Installation, project
+from tests.reference_fold.reference import fold
+from tests.support.memory_log import MemoryLog, MemoryReader
+from tests.support.profiles import examples
+
+pytestmark = [pytest.mark.services, pytest.mark.slow]
+SHAPES = st.builds(
+    Shape,
+    steps=st.just(1),
+    groups=st.integers(1, 2),
+    group_size=st.integers(1, 2),
+    turns=st.integers(1, 2),
+    has_trouble=st.booleans(),
+    tells_everything=st.booleans(),
+)
+
+
+def empty(url: str) -> None:
+    tables = "".join(
+        f'DELETE FROM cua."{table.__tablename__}";' for table in (*ROW_TABLES, *STATE_TABLES)
+    )
+    with connected(url, "test") as connection, connection, connection.cursor() as cursor:
+        cursor.execute(
+            f"{tables} DELETE FROM cua_ops.operator_drop; DROP SCHEMA IF EXISTS cua_previous"
+            " CASCADE"
+        )
+
+
+@settings(
+    max_examples=examples(quick=12),
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(
+    seeds=st.lists(st.integers(0, 2**32), min_size=1, max_size=2, unique=True),
+    shape=SHAPES,
+    disturbances=st.lists(st.sampled_from(DISTURBANCES), max_size=4),
+    operations=st.lists(st.sampled_from(OPERATIONS), min_size=1, max_size=8),
+    seed=st.integers(0, 2**32),
+    partitions=st.integers(1, 4),
+    is_cut=st.booleans(),
+)
+def test_every_way_to_the_end_of_a_log_ends_with_one_hash(
+    migrated_url: str,
+    seeds: list[int],
+    shape: Shape,
+    disturbances: list[Disturbance],
+    operations: list[Callable[[Installation], None]],
+    seed: int,
+    partitions: int,
+    *,
+    is_cut: bool,
+) -> None:
+    empty(migrated_url)
+    random = Random(seed)
+    events = list(
+        interleaved([history(f"run-{number}", number, shape) for number in seeds], random)
+    )
+    if is_cut:
+        events = cut_streams(events, random)
+    # What cannot be read cannot be disturbed further.
+    for disturb in sorted(disturbances, key=lambda one: one is garble):
+        disturb(events, random)
+    home = Installation(migrated_url, MemoryLog(num_partitions=partitions), events, random)
+
+    for operation in operations:
+        home.grow()
+        home.done.append(operation.__name__)
+        note(f"{operation.__name__} at {len(home.log.records)} records")
+        operation(home)
+    home.grow(whole=True)
+    project(home)
+
+    with connected(migrated_url, "test") as connection, connection.cursor() as cursor:
+        live = hash_tables(cursor, "cua")
+    plain = compare(MemoryReader(home.log), migrated_url)
+    assert plain.different == []
+    assert {name: table.rows for name, table in live.items()} == plain.tables
+    if not home.num_drops:
+        reference = fold((record.key, record.value) for record in home.log.records)
+        assert differences(plain_tables(reference.tables), database_tables(migrated_url)) == []
