@@ -55,6 +55,8 @@ def drawn(payload: Payload, random: Random) -> Payload:
     for path in kept:
         _keep(new, said, path.split("."))
     if type_ == "cua.task.stated":
+        new.pop("definition", None)  # It would have to say what the other fields say.
+        new["definition_hash"] = ids.content_hash(new["description"])
         new["id"] = str(ids.task_row_id(new["task_id"], new["definition_hash"]))
     if type_ == "cua.validator.stated":
         names = ("task_id", "validator_type", "validation_query", "validation_method", "config")
