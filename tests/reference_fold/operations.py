@@ -41,7 +41,7 @@ class Installation:
 
     def grow(self, *, whole: bool = False) -> None:
         """Append some of what is left, or all of it."""
-        size = len(self.left) if whole else self.random.randint(0, len(self.left) // 2 + 1)
+        size = len(self.left) if whole else self.random.randint(0, len(self.left) * 2 // 3 + 1)
         for one in self.left[:size]:
             self.log.append(one.subject, one.value)
         del self.left[:size]
@@ -153,6 +153,7 @@ def drop_gap(home: Installation) -> None:
 
 
 def _operate(home: Installation, decide: Callable[[Operator], Any]) -> None:
+    project(home)
     with connected(home.url, "test") as connection:
         decide(Operator(connection, "cua"))
 

@@ -48,14 +48,14 @@ def empty(url: str) -> None:
 
 
 @settings(
-    max_examples=examples(quick=12),
+    max_examples=examples(quick=10),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(
     seeds=st.lists(st.integers(0, 2**32), min_size=1, max_size=2, unique=True),
     shape=SHAPES,
-    disturbances=st.lists(st.sampled_from(DISTURBANCES), max_size=4),
-    operations=st.lists(st.sampled_from(OPERATIONS), min_size=1, max_size=8),
+    disturbances=st.lists(st.sampled_from(DISTURBANCES), min_size=2, max_size=6),
+    operations=st.lists(st.sampled_from(OPERATIONS), min_size=4, max_size=8),
     seed=st.integers(0, 2**32),
     partitions=st.integers(1, 4),
     is_cut=st.booleans(),
