@@ -29,11 +29,10 @@ lint: install ## ruff, mypy, import contracts
 format: install ## let ruff rewrite what it can
 	@cd "$(ROOT)" && "$(BIN)/ruff" check --fix && "$(BIN)/ruff" format
 
-bench: install ## emit, projection and rebuild in CPU-microseconds beside plain COPY, and costs as the log grows
 mutants: install ## wrong projectors, one by one; prints how many the reference fold does not find
 	@cd "$(ROOT)" && "$(BIN)/python" -m tests.reference_fold.mutants
 
-bench: install ## emit, projection and rebuild in CPU-microseconds, beside plain COPY of the same rows
+bench: install ## emit, projection and rebuild in CPU-microseconds beside plain COPY, and costs as the log grows
 	@cd "$(ROOT)" && "$(BIN)/python" -m tests.bench
 
 bench-history: install ## what starting, resuming, tail and status cost at ten thousand and a million events
@@ -42,8 +41,6 @@ bench-history: install ## what starting, resuming, tail and status cost at ten t
 chaos: install ## kill and stop everything, 20 kills over 100,000 events; CHAOS="--kills 100 --events 1000000" for more
 	@cd "$(ROOT)" && "$(BIN)/python" -m tests.chaos $(CHAOS)
 
-docs: install ## write docs/tables.md from the tables' definitions
-	@cd "$(ROOT)" && "$(BIN)/python" -m tests.support.tables_page
 docs: install ## write schemas/json, docs/events.md and docs/tables.md from the classes that they describe
 	@cd "$(ROOT)" && for page in schema_files events_page tables_page; do "$(BIN)/python" -m tests.support.$$page || exit 1; done
 
