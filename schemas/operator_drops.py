@@ -8,14 +8,14 @@ questions at the same places:
 - a record that is next in its stream, or that cannot be read: `scope`. "record": pass over it (the
   position moves past a readable one; nobody knows an unreadable one's place, so it stays); "rest":
   the stream is abandoned, nothing from this record on counts.
-- a stream whose records all wait behind a gap: `gives_up_gap` of each waiting record. If so,
+- a stream whose records all wait behind a gap: `after_gap`. Of a waiting record among its hashes
   `StreamPosition.skip_gap`, and the record is next.
 
 Decisions are keyed by stream and hash of the value, which survive a move to another log.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -60,11 +60,12 @@ class Drops:
 
     def __init__(self, drops: Iterable[Drop] = ()) -> None:
         self._records: dict[str | None, dict[str, RecordScope]] = {}
-        self._gaps: dict[str | None, set[tuple[str, StreamPoint]]] = {}
+        self._gaps: dict[tuple[str | None, StreamPoint], set[str]] = {}
         for drop in drops:
             if drop.scope == "gap":
                 assert drop.from_point is not None  # noqa: S101  # set where gap drops are made
-                self._gaps.setdefault(drop.stream, set()).add((drop.value_sha256, drop.from_point))
+                values = self._gaps.setdefault((drop.stream, drop.from_point), set())
+                values.add(drop.value_sha256)
             else:
                 self._records.setdefault(drop.stream, {})[drop.value_sha256] = drop.scope
 
@@ -77,10 +78,9 @@ class Drops:
         of_stream = self._records.get(stream)
         return None if of_stream is None else of_stream.get(value_hash(value))
 
-    def gives_up_gap(self, stream: str, value: bytes, point: StreamPoint) -> bool:
-        """Whether the gap between this position and this record is given up."""
-        of_stream = self._gaps.get(stream)
-        return of_stream is not None and (value_hash(value), point) in of_stream
+    def after_gap(self, stream: str, point: StreamPoint) -> Set[str]:
+        """Hashes of the records before which the gap after this position is given up."""
+        return self._gaps.get((stream, point), frozenset())
 
 
 def standing(decisions: Iterable[Decision]) -> dict[Drop, Decision]:

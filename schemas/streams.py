@@ -1,13 +1,12 @@
 """The rules of a stream: which record is next, a duplicate, beyond a gap, or fenced.
 
 Pure state. The projector stores it with the rows; a resuming trainer computes it from the log. Both
-therefore agree on which records count.
+therefore agree on which records count. `waiting` keeps the records beyond a gap.
 """
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from schemas.event import Envelope, StreamPoint
 
@@ -88,10 +87,15 @@ class StreamPosition:
             self.epoch = envelope.epoch
         self.sequence = envelope.sequence
 
-    def refuse(self, envelope: Envelope) -> None:
-        """Remember a fenced claim: its writer's later records are then fenced, not a gap."""
-        if envelope.sequence == 1 and envelope.epoch > self.epoch:
+    def refuse(self, envelope: Envelope) -> bool:
+        """Remember a fenced claim: its writer's later records are then fenced, not a gap.
+
+        False for a fenced record that is no claim. Tell the waiting records (`waiting.fence`).
+        """
+        is_claim = envelope.sequence == 1 and envelope.epoch > self.epoch
+        if is_claim:
             self.refused.add((envelope.epoch, envelope.source))
+        return is_claim
 
     def skip_gap(self, envelope: Envelope) -> None:
         """Give up the records missing before a GAP record; `classify` then calls it NEXT."""
@@ -108,17 +112,3 @@ class StreamPosition:
     def next_epoch(self) -> Epoch:
         """The epoch that a new writer opens after everything read so far."""
         return Epoch(self.epoch + 1, self.point if self.epoch else None)
-
-
-Waiting = TypeVar("Waiting")
-
-
-def first_released(
-    position: StreamPosition, waiting: Iterable[Waiting], envelope_of: Callable[[Waiting], Envelope]
-) -> Waiting | None:
-    """The first record in stream order that is no longer beyond a gap; None when all are."""
-    envelopes = ((record, envelope_of(record)) for record in waiting)
-    for record, envelope in sorted(envelopes, key=lambda pair: (pair[1].epoch, pair[1].sequence)):
-        if position.classify(envelope) is not RecordOrder.GAP:
-            return record
-    return None

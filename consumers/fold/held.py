@@ -81,3 +81,9 @@ def record_of(row: Mapping[str, object]) -> LogRecord:
     assert isinstance(appended_at, datetime) and (key is None or isinstance(key, str))  # noqa: PT018, S101  # column types
     assert isinstance(value, bytes | memoryview)  # noqa: S101  # column type
     return LogRecord(topic, partition, offset, key, bytes(value), appended_at)
+
+
+def waiting_envelope(held: Held) -> Envelope:
+    """The envelope of a waiting record."""
+    assert held.envelope is not None  # noqa: S101  # only a readable record can wait
+    return held.envelope

@@ -9,12 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from consumers.fold.apply import Rejection
-from consumers.fold.held import Coordinates, Held, HeldAs, Kind
-from consumers.fold.operator_drops import Drops
+from consumers.fold.held import Coordinates, Held, HeldAs, Kind, waiting_envelope
+from consumers.fold.operator_drops import Drops, value_hash
 from consumers.fold.parse import ParsedRecord
 from consumers.fold.stream import Stream, new_stream
 from schemas.event import Envelope
-from schemas.streams import RecordOrder, first_released
+from schemas.streams import RecordOrder
+from schemas.waiting import WaitingRecords
 
 Apply = Callable[[Stream, Envelope], Rejection | None]
 
@@ -89,9 +90,11 @@ class Order:
             case RecordOrder.GAP:
                 epoch, sequence = stream.position.point
                 reason = f"waits for the records after epoch {epoch}, sequence {sequence}"
-                stream.waiting.append(self._hold(parsed, "waiting", "gap", reason))
+                held = self._hold(parsed, "waiting", "gap", reason)
+                stream.waiting.add(envelope, held, stream.position)
             case RecordOrder.FENCED:
-                stream.position.refuse(envelope)
+                if stream.position.refuse(envelope):
+                    stream.waiting.fence(envelope.epoch, envelope.source)
                 epoch, sequence = stream.position.point
                 reason = (
                     f"epoch {envelope.epoch} of {envelope.source} does not continue the stream,"
@@ -123,21 +126,21 @@ class Order:
         """Take the waiting records as far as the gap has filled or was given up."""
         self.changed[stream.subject] = stream
         while stream.waiting and stream.parked_since is None:
-            held = first_released(stream.position, stream.waiting, waiting_envelope)
+            held = stream.waiting.pop_released(stream.position)
             if held is None and (held := self._after_given_up_gap(stream)) is None:
                 return
-            stream.waiting.remove(held)
             self.unhold(held)
             parsed = ParsedRecord(held.record, stream.subject, held.envelope, "")
             self._decide(stream, parsed, progress)
 
     def _after_given_up_gap(self, stream: Stream) -> Held | None:
-        """The waiting record whose gap an operator gave up; the stream's position skips the gap."""
-        for held in stream.waiting:
-            value, point = held.record.value, stream.position.point
-            if self.rules.drops.gives_up_gap(stream.subject, value, point):
-                stream.position.skip_gap(waiting_envelope(held))
-                return held
+        """Take the waiting record whose gap an operator gave up; the position skips the gap."""
+        values = self.rules.drops.after_gap(stream.subject, stream.position.point)
+        if values:
+            for number, held in stream.waiting.numbered():
+                if value_hash(held.record.value) in values:
+                    stream.position.skip_gap(waiting_envelope(held))
+                    return stream.waiting.remove(number)
         return None
 
     def _drop(self, stream: Stream, parsed: ParsedRecord) -> bool:
@@ -147,7 +150,7 @@ class Order:
             stream.abandoned = True
             for held in stream.waiting:
                 self.unhold(held)
-            stream.waiting.clear()
+            stream.waiting = WaitingRecords()
         return scope is not None
 
     def _park(self, stream: Stream, parsed: ParsedRecord, rejection: Rejection) -> None:
@@ -164,9 +167,3 @@ class Order:
         """Hold a record no longer."""
         if self.held.pop(held.coordinates, None) is None:
             self.released.add(held.coordinates)
-
-
-def waiting_envelope(held: Held) -> Envelope:
-    """The envelope of a waiting record."""
-    assert held.envelope is not None  # noqa: S101  # only a readable record can wait
-    return held.envelope

@@ -3,16 +3,17 @@
 A row of the table `stream_position`, loaded while the stream has records to fold.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import cast
 from uuid import UUID
 
-from consumers.fold.held import Held
+from consumers.fold.held import Held, waiting_envelope
 from consumers.fold.rows import Row
 from schemas.catalogue import stream_kind
 from schemas.streams import StreamPosition
+from schemas.waiting import WaitingRecords
 
 
 @dataclass(slots=True)
@@ -29,7 +30,7 @@ class Stream:
     """Not None: a record could not be applied; everything after it is parked too."""
     abandoned: bool = False
     """An operator dropped the rest of the stream."""
-    waiting: list[Held] = field(default_factory=list)
+    waiting: WaitingRecords[Held] = field(default_factory=WaitingRecords, compare=False)
     """Records after a gap."""
     last_event_at: datetime | None = None
     is_stored: bool = False
@@ -63,8 +64,8 @@ def new_stream(subject: str) -> Stream:
     return Stream(subject, owner)
 
 
-def stored_stream(row: Mapping[str, object], waiting: list[Held]) -> Stream:
-    """The stream that a row of `stream_position` describes."""
+def stored_stream(row: Mapping[str, object], waiting: Iterable[Held]) -> Stream:
+    """The stream that a row of `stream_position` describes; its waiting records by offset."""
     stream = new_stream(cast("str", row["stream"]))
     ends = cast("dict[str, int]", row["ends"])
     refused = cast("list[tuple[int, str]]", row["refused"])
@@ -79,6 +80,7 @@ def stored_stream(row: Mapping[str, object], waiting: list[Held]) -> Stream:
     stream.parked_since = cast("datetime | None", row["parked_since"])
     stream.abandoned = cast("bool", row["abandoned"])
     stream.last_event_at = cast("datetime | None", row["last_event_at"])
-    stream.waiting = waiting
+    for held in waiting:
+        stream.waiting.add(waiting_envelope(held), held, stream.position)
     stream.is_stored = True
     return stream

@@ -15,9 +15,8 @@ from consumers.database.connection import Connection, Cursor
 from consumers.errors import NotFoundError, UsageError
 from consumers.fold.apply import Write
 from consumers.fold.fold import Fold
-from consumers.fold.held import Coordinates, Held
+from consumers.fold.held import Coordinates, Held, waiting_envelope
 from consumers.fold.operator_drops import Drop, Scope, load_drops, store_drop, value_hash
-from consumers.fold.order import waiting_envelope
 from consumers.fold.parse import parse_record
 from consumers.fold.projectors.registry import catalogue_hash
 from consumers.fold.stream import Stream

@@ -17,12 +17,13 @@ def load_streams(cursor: Cursor, schema: str, subjects: Sequence[str]) -> dict[s
     )
     rows = _rows(cursor)
     with_waiting = [str(row["stream"]) for row in rows if row["num_waiting"]]
-    waiting = load_held(cursor, schema, with_waiting, "waiting")
+    waiting: dict[str | None, list[Held]] = {}
+    for held in load_held(cursor, schema, with_waiting, "waiting"):
+        waiting.setdefault(held.stream, []).append(held)
     return {
-        str(row["stream"]): stored_stream(
-            row, [held for held in waiting if held.stream == row["stream"]]
-        )
+        name: stored_stream(row, waiting.get(name, ()))
         for row in rows
+        for name in [str(row["stream"])]
     }
 
 

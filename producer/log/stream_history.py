@@ -12,8 +12,9 @@ from producer.errors import MismatchError
 from producer.log.writer import LogWriter, TopicPartition
 from schemas.catalogue import entity_of, topic_of
 from schemas.event import Envelope, Event
-from schemas.operator_drops import Drops
-from schemas.streams import RecordOrder, StreamPosition, first_released
+from schemas.operator_drops import Drops, value_hash
+from schemas.streams import RecordOrder, StreamPosition
+from schemas.waiting import WaitingRecords
 from schemas.wire import (
     InvalidPayloadError,
     UnknownSchemaError,
@@ -32,7 +33,7 @@ class StreamHistory:
     statuses: dict[tuple[str, UUID], str] = field(default_factory=dict)
     """(table, id) -> status."""
     events: list[Event] = field(default_factory=list)
-    waiting: list[Envelope] = field(default_factory=list)
+    waiting: WaitingRecords[Envelope] = field(default_factory=WaitingRecords)
     """Records beyond a gap."""
     drops: Drops = field(default_factory=Drops, compare=False)
     """What operators gave up: the tables leave it out, and so does this."""
@@ -49,7 +50,7 @@ class StreamHistory:
             ),
             dict(self.statuses),
             list(self.events),
-            list(self.waiting),
+            self._copied_waiting(),
             self.drops,
             self.is_abandoned,
             dict(self._waiting_values),
@@ -77,11 +78,9 @@ class StreamHistory:
         """
         self._read(envelope, value)
         while self.waiting and not self.is_abandoned:
-            released = first_released(self.position, self.waiting, lambda waiting: waiting)
-            released = released or self._after_given_up_gap()
+            released = self.waiting.pop_released(self.position) or self._after_given_up_gap()
             if released is None:
                 return
-            self.waiting.remove(released)
             self._read(released, self._waiting_values.get(_place(released), b""))
 
     def _read(self, envelope: Envelope, value: bytes) -> None:
@@ -94,30 +93,38 @@ class StreamHistory:
                 elif not self.is_abandoned:
                     self.position.advance(envelope)
             case RecordOrder.GAP:
-                self.waiting.append(envelope)
+                self.waiting.add(envelope, envelope, self.position)
                 if self.drops:
                     self._waiting_values[_place(envelope)] = value
             case RecordOrder.DUPLICATE:
                 pass
             case RecordOrder.FENCED:
-                self.position.refuse(envelope)
+                if self.position.refuse(envelope):
+                    self.waiting.fence(envelope.epoch, envelope.source)
 
     def _is_dropped(self, value: bytes) -> bool:
         """Whether an operator gave up this record, or the stream from it on."""
         scope = self.drops.scope(self.subject, value)
         if scope == "rest":
             self.is_abandoned = True
-            self.waiting.clear()
+            self.waiting = WaitingRecords()
         return scope is not None
 
     def _after_given_up_gap(self) -> Envelope | None:
         """The waiting record whose gap an operator gave up; the position skips the gap."""
-        for envelope in self.waiting:
-            value = self._waiting_values.get(_place(envelope), b"")
-            if self.drops.gives_up_gap(self.subject, value, self.position.point):
-                self.position.skip_gap(envelope)
-                return envelope
+        values = self.drops.after_gap(self.subject, self.position.point)
+        if values:
+            for number, envelope in self.waiting.numbered():
+                if value_hash(self._waiting_values.get(_place(envelope), b"")) in values:
+                    self.position.skip_gap(envelope)
+                    return self.waiting.remove(number)
         return None
+
+    def _copied_waiting(self) -> WaitingRecords[Envelope]:
+        copied = WaitingRecords[Envelope]()
+        for envelope in self.waiting:
+            copied.add(envelope, envelope, self.position)
+        return copied
 
     def _apply(self, envelope: Envelope) -> None:
         payload = read_payload(envelope)

@@ -39,9 +39,9 @@ def test_a_drop_is_of_one_stream_and_one_value() -> None:
 
 def test_a_gap_is_given_up_from_one_position_to_one_record() -> None:
     drops = Drops([GAP])
-    assert drops.gives_up_gap(STREAM, b"after", StreamPoint(2, 17))
-    assert not drops.gives_up_gap(STREAM, b"after", StreamPoint(2, 18))
-    assert not drops.gives_up_gap(STREAM, b"later", StreamPoint(2, 17))
+    assert drops.after_gap(STREAM, StreamPoint(2, 17)) == {value_hash(b"after")}
+    assert not drops.after_gap(STREAM, StreamPoint(2, 18))
+    assert not drops.after_gap("training/other", StreamPoint(2, 17))
     assert drops.scope(STREAM, b"after") is None
 
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.event import Envelope, StreamPoint
-from schemas.streams import Epoch, RecordOrder, StreamPosition, first_released
+from schemas.streams import Epoch, RecordOrder, StreamPosition
+from schemas.waiting import WaitingRecords
 from tests.schemas.test_wire import EVENT_ID, NOW, SUBJECT
 
 
@@ -136,12 +137,18 @@ def test_any_redelivery_applies_every_record_once_and_in_order(
     assert applied == [one.point for one in history]
 
 
-def apply_released(position: StreamPosition, waiting: list[Envelope]) -> list[StreamPoint]:
+def wait(position: StreamPosition, records: list[Envelope]) -> WaitingRecords[Envelope]:
+    waiting: WaitingRecords[Envelope] = WaitingRecords()
+    for one in records:
+        waiting.add(one, one, position)
+    return waiting
+
+
+def apply_released(
+    position: StreamPosition, waiting: WaitingRecords[Envelope]
+) -> list[StreamPoint]:
     applied = []
-    while (
-        one := first_released(position, waiting, lambda waiting_record: waiting_record)
-    ) is not None:
-        waiting.remove(one)
+    while (one := waiting.pop_released(position)) is not None:
         if position.classify(one) is RecordOrder.NEXT:
             position.advance(one)
             applied.append(one.point)
@@ -153,9 +160,10 @@ def test_for_any_order_of_waiting_records_all_are_released_in_stream_order(
     epochs: int, length: int, data: st.DataObject
 ) -> None:
     history = history_of(epochs, length)
-    waiting = list(data.draw(st.permutations(history)))
-    assert apply_released(StreamPosition(), waiting) == [one.point for one in history]
-    assert waiting == []
+    position = StreamPosition()
+    waiting = wait(position, data.draw(st.permutations(history)))
+    assert apply_released(position, waiting) == [one.point for one in history]
+    assert not waiting
 
 
 @given(st.integers(1, 4), st.integers(1, 5), st.data())
@@ -164,8 +172,9 @@ def test_for_any_order_a_missing_record_holds_back_exactly_what_follows_it(
 ) -> None:
     history = history_of(epochs, length)
     missing = data.draw(st.integers(0, len(history) - 1))
-    waiting = list(data.draw(st.permutations(history[:missing] + history[missing + 1 :])))
     position = StreamPosition()
+    left = data.draw(st.permutations(history[:missing] + history[missing + 1 :]))
+    waiting = wait(position, left)
     assert apply_released(position, waiting) == [one.point for one in history[:missing]]
     assert {one.point for one in waiting} == {one.point for one in history[missing + 1 :]}
     assert {position.classify(one) for one in waiting} <= {RecordOrder.GAP}
@@ -178,8 +187,8 @@ def test_for_any_order_and_any_missing_records_skipping_gaps_applies_all_others_
     history = history_of(epochs, length)
     is_kept = data.draw(st.lists(st.booleans(), min_size=len(history), max_size=len(history)))
     kept = [one for one, keep in zip(history, is_kept, strict=True) if keep]
-    waiting = list(data.draw(st.permutations(kept)))
     position = StreamPosition()
+    waiting = wait(position, data.draw(st.permutations(kept)))
     applied = apply_released(position, waiting)
     while waiting:
         first = min(waiting, key=lambda one: one.point)
@@ -215,17 +224,108 @@ def test_a_claim_beyond_a_gap_is_applied_after_skipping_it_and_its_predecessor_s
 
 
 def test_nothing_is_released_where_all_records_wait() -> None:
-    waiting = [record(1, 3), record(1, 2)]
-    assert first_released(StreamPosition(), waiting, lambda one: one) is None
-    assert first_released(StreamPosition(), [], lambda one: one) is None
+    position = StreamPosition()
+    waiting = wait(position, [record(1, 3), record(1, 2)])
+    assert waiting.pop_released(position) is None
+    assert len(waiting) == 2
+    assert WaitingRecords[Envelope]().pop_released(position) is None
 
 
 def test_a_waiting_record_is_released_when_it_turns_out_to_be_fenced() -> None:
     position = StreamPosition()
     stranger = record(1, 3, "b")
-    assert first_released(position, [stranger], lambda one: one) is None
+    waiting = wait(position, [stranger])
+    assert waiting.pop_released(position) is None
     position.advance(record(1, 1))
-    assert first_released(position, [stranger], lambda one: one) is stranger
+    assert waiting.pop_released(position) is stranger
+
+
+class CountingPosition(StreamPosition):
+    """Counts how often a record is looked at."""
+
+    num_looks = 0
+
+    def classify(self, envelope: Envelope) -> RecordOrder:
+        self.num_looks += 1
+        return super().classify(envelope)
+
+
+def test_each_waiting_record_is_looked_at_a_fixed_number_of_times() -> None:
+    position = CountingPosition()
+    records = [record(1, sequence) for sequence in range(2, 8_001)]
+    waiting = wait(position, records)
+    for _ in range(1_000):
+        assert waiting.pop_released(position) is None
+    position.advance(record(1, 1))
+    assert len(apply_released(position, waiting)) == len(records)
+    assert position.num_looks <= 2 * len(records)
+
+
+def first_released(position: StreamPosition, waiting: list[Envelope]) -> Envelope | None:
+    """The rule in one line: the first in stream order that is no longer beyond a gap."""
+    ordered = sorted(waiting, key=lambda one: one.point)
+    return next((one for one in ordered if position.classify(one) is not RecordOrder.GAP), None)
+
+
+ENVELOPES = st.builds(
+    record,
+    st.integers(1, 4),
+    st.integers(1, 5),
+    st.sampled_from("abc"),
+    st.none() | st.builds(StreamPoint, st.integers(0, 4), st.integers(0, 5)),
+)
+"""Of any writer, with right, wrong and missing claims."""
+
+
+@given(st.lists(ENVELOPES, max_size=40), st.data())
+def test_waiting_records_are_released_as_by_the_plain_rule(
+    records: list[Envelope], data: st.DataObject
+) -> None:
+    plain_position, position = StreamPosition(), StreamPosition()
+    plain: list[Envelope] = []
+    waiting: WaitingRecords[Envelope] = WaitingRecords()
+
+    def read_plainly(one: Envelope) -> str:
+        verdict = plain_position.classify(one)
+        if verdict is RecordOrder.NEXT:
+            plain_position.advance(one)
+        elif verdict is RecordOrder.GAP:
+            plain.append(one)
+        elif verdict is RecordOrder.FENCED:
+            plain_position.refuse(one)
+        return verdict.value
+
+    def read(one: Envelope) -> str:
+        verdict = position.classify(one)
+        if verdict is RecordOrder.NEXT:
+            position.advance(one)
+        elif verdict is RecordOrder.GAP:
+            waiting.add(one, one, position)
+        elif verdict is RecordOrder.FENCED and position.refuse(one):
+            waiting.fence(one.epoch, one.source)
+        return verdict.value
+
+    for one in records:
+        expected, found = [read_plainly(one)], [read(one)]
+        while (released := first_released(plain_position, plain)) is not None:
+            plain.remove(released)
+            expected += [str(released.point), released.source, read_plainly(released)]
+        while (next_one := waiting.pop_released(position)) is not None:
+            found += [str(next_one.point), next_one.source, read(next_one)]
+        assert found == expected
+        assert list(waiting) == plain
+        assert position == plain_position
+        if data.draw(st.integers(0, 9)) == 0:
+            # A restart: what waits is loaded again.
+            waiting = wait(position, list(waiting))
+        if plain and data.draw(st.integers(0, 9)) == 0:
+            # An operator gives up a gap before one of the waiting records.
+            number, given_up = data.draw(st.sampled_from(list(waiting.numbered())))
+            plain.remove(given_up)
+            assert waiting.remove(number) is given_up
+            plain_position.skip_gap(given_up)
+            position.skip_gap(given_up)
+            assert read(given_up) == read_plainly(given_up)
 
 
 def test_the_next_epoch_continues_the_last_record_read() -> None:

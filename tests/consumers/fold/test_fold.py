@@ -178,8 +178,8 @@ def test_a_drop_names_a_record_by_stream_and_value() -> None:
     assert drops.scope("a", b"1") == "record"
     assert drops.scope("b", b"1") is None
     assert drops.scope("a", b"2") is None
-    assert drops.gives_up_gap("a", b"2", StreamPoint(1, 3))
-    assert not drops.gives_up_gap("a", b"2", StreamPoint(1, 2))
+    assert drops.after_gap("a", StreamPoint(1, 3)) == {value_hash(b"2")}
+    assert drops.after_gap("a", StreamPoint(1, 2)) == set()
 
 
 def test_after_a_skipped_gap_the_first_record_behind_it_is_next() -> None:

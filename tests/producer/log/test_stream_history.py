@@ -58,7 +58,7 @@ def test_any_order_and_any_repetitions_give_the_same_stream(
     assert history.position.point == StreamPoint(2, 4)
     assert history.position.source == "//b/2/y"
     assert history.statuses == {("environment", OWNER): "creating"}
-    assert history.waiting == []
+    assert not history.waiting
     assert history.position.refused == set()
 
 
@@ -71,7 +71,7 @@ def test_sending_again_from_any_earlier_record_changes_nothing(
         log = [*log[: start + 1], *log[max(0, start - 3) :]]
     history = fold(log)
     assert [event.envelope for event in history.events] == STREAM
-    assert history.waiting == []
+    assert not history.waiting
     assert history.position.refused == set()
 
 
