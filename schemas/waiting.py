@@ -77,7 +77,7 @@ class WaitingRecords(Generic[Record]):
         return self._records.pop(number)
 
     def fence(self, epoch: int, source: str) -> None:
-        """A claim was refused: whatever this source wrote in this epoch is ready (to be refused)."""
+        """A claim was refused: what this source wrote in this epoch is ready, to be refused."""
         for sequence, number in self._groups.get(epoch, {}).pop(source, ()):
             heappush(self._ready, Ready(epoch, sequence, number))
 

@@ -4,7 +4,9 @@ Written with unknown fields forbidden, read with unknown fields ignored. Decodin
 that a reader can keep a stream's order by the envelope even if it cannot read the payload.
 """
 
+import re
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 import pydantic_core
@@ -19,6 +21,11 @@ CONTENT_TYPE = "application/cloudevents+json"
 SCHEMA_PREFIX = "urn:cua:"
 MAX_COUNT = 2**31 - 1
 """Of an epoch or a sequence: what the tables' integer columns hold."""
+MAX_ATTRIBUTE_CHARS = 1_024
+"""Of source, type and subject; ours have 80."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]").search
+"""What CloudEvents forbids in a string. A NUL would be stored as another character, and a stream
+would not know its own source again."""
 
 
 class UnreadableError(Exception):
@@ -71,7 +78,7 @@ def encode(
 
 
 def read_envelope(value: bytes) -> Envelope:
-    """Bytes to envelope. UnreadableError."""
+    """Bytes to envelope. UnreadableError, whatever the bytes are."""
     try:
         raw = pydantic_core.from_json(value)
     except ValueError as error:
@@ -81,61 +88,85 @@ def read_envelope(value: bytes) -> Envelope:
         message = f"not a JSON object but {type(raw).__name__}"
         raise UnreadableError(message)
     try:
-        schema_version = raw["dataschema"].rpartition(":")[2]
-        epoch, sequence, data = raw["epoch"], raw["sequence"], raw["data"]
-        continues = raw.get("continues")
-        training_id = raw.get("trainingid")
-        time = datetime.fromisoformat(raw["time"])
-        envelope = Envelope(
-            id=UUID(raw["id"]),
-            source=_string(raw, "source"),
-            type=_string(raw, "type"),
-            version=int(schema_version),
-            time=time.astimezone(UTC),
-            subject=_string(raw, "subject"),
-            epoch=epoch,
-            sequence=sequence,
-            training_id=None if training_id is None else UUID(training_id),
-            continues=None if continues is None else parse_stream_point(continues),
-            data=data,
-        )
+        return _envelope(raw)
     except KeyError as error:
         message = f"attribute {error.args[0]!r} is missing"
         raise UnreadableError(message) from None
-    except (ValueError, TypeError, AttributeError, OverflowError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001  # one record's boundary
+        # Values are of any type here; what they raise cannot be listed (OverflowError,
+        # RecursionError ...), and one that is not caught would stop the reader for ever.
         message = f"invalid attribute: {error}"
         raise UnreadableError(message) from None
+
+
+def _envelope(raw: dict[str, Any]) -> Envelope:
+    """The attributes, each checked. Raises whatever a value of a wrong type raises."""
+    continues, training_id = raw.get("continues"), raw.get("trainingid")
+    time = datetime.fromisoformat(raw["time"])
     if time.tzinfo is None:
         message = f"time {raw['time']!r} has no time zone"
-        raise UnreadableError(message)
-    if not (_is_count(epoch) and _is_count(sequence)):
-        message = (
-            f"epoch and sequence must be integers from 1 to {MAX_COUNT}, not {epoch!r} and"
-            f" {sequence!r}"
-        )
-        raise UnreadableError(message)
-    if not isinstance(data, dict):
-        message = f"data must be an object, not {type(data).__name__}"
-        raise UnreadableError(message)
-    return envelope
+        raise ValueError(message)
+    if not isinstance(raw["data"], dict):
+        message = f"data must be an object, not {type(raw['data']).__name__}"
+        raise TypeError(message)
+    return Envelope(
+        id=UUID(raw["id"]),
+        source=_string(raw, "source"),
+        type=_string(raw, "type"),
+        version=int(raw["dataschema"].rpartition(":")[2]),
+        time=time.astimezone(UTC),
+        subject=_string(raw, "subject"),
+        epoch=_count(raw, "epoch"),
+        sequence=_count(raw, "sequence"),
+        training_id=None if training_id is None else UUID(training_id),
+        continues=None if continues is None else _point(continues),
+        data=raw["data"],
+    )
 
 
-def _is_count(value: object) -> bool:
-    return type(value) is int and 1 <= value <= MAX_COUNT
+def _count(raw: dict[str, Any], name: str) -> int:
+    value = raw[name]
+    if type(value) is not int or not 1 <= value <= MAX_COUNT:
+        message = f"{name} must be an integer from 1 to {MAX_COUNT}, not {value!r}"
+        raise ValueError(message)
+    return value
 
 
-def _string(raw: dict[str, object], name: str) -> str:
+def _point(text: str) -> StreamPoint:
+    point = parse_stream_point(text)
+    if not all(0 <= number <= MAX_COUNT for number in point):
+        message = f"continues must name numbers from 0 to {MAX_COUNT}, not {text!r}"
+        raise ValueError(message)
+    return point
+
+
+def _string(raw: dict[str, Any], name: str) -> str:
+    """A string as CloudEvents allows it: without control characters."""
     value = raw[name]
     if not isinstance(value, str):
         message = f"{name!r} must be a string, not {type(value).__name__}"
         raise TypeError(message)
+    if len(value) > MAX_ATTRIBUTE_CHARS or (not value.isprintable() and _CONTROL(value)):
+        message = (
+            f"{name!r} must be at most {MAX_ATTRIBUTE_CHARS} characters, none of them a control"
+            f" character, not {value[:40]!r}"
+        )
+        raise ValueError(message)
     return value
 
 
 def read_payload(envelope: Envelope) -> Payload:
     """The envelope's payload, upcast and validated. UnknownSchemaError, InvalidPayloadError."""
-    version, data = upcast(envelope.type, envelope.version, envelope.data)
-    payload_class = BY_TYPE.get((envelope.type, version))
+    try:
+        version, data = upcast(envelope.type, envelope.version, envelope.data)
+        payload_class = BY_TYPE.get((envelope.type, version))
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001  # one record's boundary
+        message = f"{envelope.type}: {type(error).__name__}: {error}"
+        raise InvalidPayloadError(message) from None
     if payload_class is None:
         message = (
             f"no schema for {envelope.type} version {envelope.version}; a newer cua-project may"
@@ -148,6 +179,12 @@ def read_payload(envelope: Envelope) -> Payload:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         message = f"{envelope.type}: {where}: {first['msg']} ({error.error_count()} errors)"
+        raise InvalidPayloadError(message) from None
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001  # one record's boundary
+        # Whatever else a validator raises (RecursionError, OverflowError) is the payload's fault.
+        message = f"{envelope.type}: {type(error).__name__}: {error}"
         raise InvalidPayloadError(message) from None
 
 

@@ -32,24 +32,50 @@ class Rejection(NamedTuple):
     reason: str
 
 
+class Prepared(NamedTuple):
+    """What an event does, not yet written."""
+
+    operations: Sequence[Operation]
+    transition: StatusTransition | None
+
+
 def apply_event(stream: Stream, envelope: Envelope, write: Write) -> Rejection | None:
     """Write the event's rows and update the stream's statuses; a rejected event changes nothing."""
+    prepared = prepare(stream, envelope)
+    if isinstance(prepared, Rejection):
+        return prepared
+    try:
+        write(prepared.operations)
+    except DatabaseRefusedError as error:
+        return Rejection("database", str(error))
+    except UnappliableError as error:
+        return Rejection("invalid", str(error))
+    if prepared.transition is not None:
+        remember(stream, prepared.transition)
+    return None
+
+
+def prepare(stream: Stream, envelope: Envelope) -> Prepared | Rejection:
+    """The event's operations, or why it has none. Raises nothing but MemoryError.
+
+    Everything here depends on this record and its stream alone, so whatever it raises is this
+    record's fault: raised further, it would end the projection at the same offset at every start.
+    """
     try:
         event = Event(envelope, read_payload(envelope))
         check_home(event)
         transition = find_transition(stream, event)
-        write(project(stream.owner, event, transition))
+        return Prepared(project(stream.owner, event, transition), transition)
     except UnknownSchemaError as error:
         return Rejection("unknown_schema", str(error))
-    except DatabaseRefusedError as error:
-        return Rejection("database", str(error))
     except (InvalidPayloadError, UnappliableError) as error:
         return Rejection("invalid", str(error))
     except IllegalTransitionError as error:
         return Rejection("transition", str(error))
-    if transition is not None:
-        remember(stream, transition)
-    return None
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001  # one record's boundary: it is parked with this reason
+        return Rejection("invalid", f"{envelope.type}: {type(error).__name__}: {error}")
 
 
 def check_home(event: Event) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from consumers.fold.apply import Rejection
 from consumers.fold.held import Coordinates, Held, HeldAs, Kind, waiting_envelope
 from consumers.fold.operator_drops import Drops, value_hash
-from consumers.fold.parse import ParsedRecord
+from consumers.fold.parse import MAX_PROBLEM_CHARS, ParsedRecord
 from consumers.fold.stream import Stream, new_stream
 from schemas.event import Envelope
 from schemas.streams import RecordOrder
@@ -159,6 +159,7 @@ class Order:
 
     def _hold(self, parsed: ParsedRecord, held_as: HeldAs, kind: Kind, reason: str) -> Held:
         record, subject, envelope, _ = parsed
+        reason = reason[:MAX_PROBLEM_CHARS]
         held = Held(self.rules.log_id, record, held_as, kind, reason, subject, envelope)
         self.held[held.coordinates] = held
         return held

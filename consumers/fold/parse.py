@@ -8,6 +8,9 @@ from consumers.log.reader import LogRecord
 from schemas.event import Envelope
 from schemas.wire import UnreadableError, read_envelope
 
+MAX_PROBLEM_CHARS = 1_000
+"""Of a reason, which may quote a key of any length."""
+
 
 class ParsedRecord(NamedTuple):
     """A record with its envelope."""
@@ -21,16 +24,24 @@ class ParsedRecord(NamedTuple):
 
 
 def parse_record(record: LogRecord) -> ParsedRecord:
-    """The envelope of a record whose key, if it has one, is the envelope's subject."""
+    """The envelope of a record whose key, if it has one, is the envelope's subject.
+
+    Never raises: bytes that are no such event give a record without an envelope.
+    """
     try:
         envelope = read_envelope(record.value)
         _check_subject(envelope.subject)
     except (UnreadableError, ValueError) as error:
-        return ParsedRecord(record, _stream_of_key(record.key), None, str(error))
+        return unreadable(record, str(error))
     if record.key is not None and record.key != envelope.subject:
         problem = f"key {record.key!r} is not the event's subject {envelope.subject!r}"
-        return ParsedRecord(record, _stream_of_key(record.key), None, problem)
+        return unreadable(record, problem)
     return ParsedRecord(record, envelope.subject, envelope, "")
+
+
+def unreadable(record: LogRecord, problem: str) -> ParsedRecord:
+    """A record without an envelope; its key may still name its stream."""
+    return ParsedRecord(record, _stream_of_key(record.key), None, problem[:MAX_PROBLEM_CHARS])
 
 
 @lru_cache(maxsize=50_000)

@@ -15,6 +15,7 @@ from consumers.database.connection import Connection
 from consumers.fold.parse import ParsedRecord
 from consumers.projection.savepoints import is_refused
 from consumers.projection.schema import PreparedBatch, ProjectedSchema
+from consumers.projection.write import UnwritableError
 
 
 class Pipeline:
@@ -46,10 +47,15 @@ class Pipeline:
 
     def send(self, parsed_records: Sequence[ParsedRecord]) -> None:
         """Fold records and start to commit them, after everything sent before."""
-        prepared = self._schema.fold(parsed_records, self._lookups)
-        if not self.settle():
-            # It was folded on top of a batch that was folded again.
+        try:
             prepared = self._schema.fold(parsed_records, self._lookups)
+            if not self.settle():
+                # It was folded on top of a batch that was folded again.
+                prepared = self._schema.fold(parsed_records, self._lookups)
+        except UnwritableError:
+            self.settle()
+            self._schema.apply_in_parts(parsed_records)
+            return
         self._in_flight = (prepared, self._executor.submit(self._schema.commit, prepared))
 
     def settle(self) -> bool:
@@ -63,7 +69,7 @@ class Pipeline:
         self._in_flight = None
         try:
             future.result()
-        except psycopg2.Error as error:
+        except (psycopg2.Error, UnwritableError) as error:
             if not is_refused(error):
                 raise
             self._schema.apply_in_parts(prepared.parsed_records)

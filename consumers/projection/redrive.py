@@ -23,7 +23,7 @@ from consumers.fold.stream import Stream
 from consumers.projection.positions import read_state
 from consumers.projection.savepoints import is_refused, write_singly
 from consumers.projection.stored import load_held, load_streams
-from consumers.projection.write import batch_commands, execute
+from consumers.projection.write import UnwritableError, batch_commands, execute
 
 
 class Redriven(NamedTuple):
@@ -155,7 +155,7 @@ class Operator:
         """Decide in one transaction; a second time event by event if the database refuses a row."""
         try:
             return self._locked(decision, singly=False)
-        except psycopg2.Error as error:
+        except (psycopg2.Error, UnwritableError) as error:
             if not is_refused(error):
                 raise
         return self._locked(decision, singly=True)

@@ -7,16 +7,21 @@ import psycopg2
 from consumers.database.connection import Cursor
 from consumers.fold.apply import DatabaseRefusedError, Write
 from consumers.fold.rows import Operation
-from consumers.projection.write import execute, operation_commands
+from consumers.projection.write import UnwritableError, execute, operation_commands
 
 REFUSED_CLASSES = ("22", "23", "54")
 """SQLSTATE classes caused by the data, not by the server: data exception, integrity constraint
 violation, program limit exceeded."""
 
 
-def is_refused(error: psycopg2.Error) -> bool:
-    """Whether the database refuses the data, rather than failing itself."""
-    return error.pgcode is not None and error.pgcode[:2] in REFUSED_CLASSES
+def is_refused(error: psycopg2.Error | UnwritableError) -> bool:
+    """Whether the data cannot be stored, rather than the database failing itself."""
+    if isinstance(error, UnwritableError):
+        return True
+    if error.pgcode is None:
+        # Refused by the driver; a server that fails is an OperationalError or an InterfaceError.
+        return isinstance(error, psycopg2.DataError)
+    return error.pgcode[:2] in REFUSED_CLASSES
 
 
 def write_singly(cursor: Cursor, schema: str) -> Write:
@@ -31,8 +36,11 @@ def write_singly(cursor: Cursor, schema: str) -> Write:
                 raise
             cursor.execute("ROLLBACK TO SAVEPOINT event")
             detail = f": {error.diag.message_detail}" if error.diag.message_detail else ""
-            message = f"{error.diag.message_primary}{detail}"
+            message = f"{error.diag.message_primary or error}{detail}"
             raise DatabaseRefusedError(message) from None
+        except UnwritableError as error:
+            cursor.execute("ROLLBACK TO SAVEPOINT event")
+            raise DatabaseRefusedError(str(error)) from None
         cursor.execute("RELEASE SAVEPOINT event")
 
     return write

@@ -25,7 +25,7 @@ from consumers.projection.positions import (
 )
 from consumers.projection.savepoints import is_refused, write_singly
 from consumers.projection.stored import load_streams
-from consumers.projection.write import Command, batch_commands, execute
+from consumers.projection.write import Command, UnwritableError, batch_commands, execute
 
 MAX_STREAMS = 20_000
 """Kept in memory between batches; a stream's state is about 1 KiB."""
@@ -104,7 +104,7 @@ class ProjectedSchema:
         try:
             prepared = self.fold(parsed_records, self.connection)
             self.commit(prepared)
-        except psycopg2.Error as error:
+        except (psycopg2.Error, UnwritableError) as error:
             if not is_refused(error):
                 raise
             self.apply_in_parts(parsed_records)
@@ -177,7 +177,29 @@ class ProjectedSchema:
             self.apply(parsed_records[:middle])
             self.apply(parsed_records[middle:])
             return
+        try:
+            self._apply_singly(parsed_records)
+        except (psycopg2.Error, UnwritableError) as error:
+            if not is_refused(error):
+                raise
+            # Rows are parked one by one, so it is what is held, or a stream's state, that is
+            # refused: the record is then held without anything that it says.
+            self.connection.rollback()
+            self._forget()
+            if len(parsed_records) > 1:
+                for parsed in parsed_records:
+                    self.apply_in_parts([parsed])
+            else:
+                self._apply_singly([bare(parsed_records[0], f"cannot be stored: {error}")])
+
+    def _apply_singly(self, parsed_records: Sequence[ParsedRecord]) -> None:
         with self.connection.cursor() as cursor:
             prepared = self._fold(parsed_records, cursor, write_singly(cursor, self.schema))
         self.commit(prepared)
         self.settle(prepared)
+
+
+def bare(parsed: ParsedRecord, problem: str) -> ParsedRecord:
+    """A record of which only the value is kept, parked in its stream."""
+    text = problem.encode(errors="replace").decode()
+    return ParsedRecord(parsed.record._replace(key=None), parsed.stream, None, text)

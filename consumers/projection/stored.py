@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from consumers.database.connection import Cursor
 from consumers.fold.held import Held, HeldAs, record_of
 from consumers.fold.stream import Stream, stored_stream
-from schemas.wire import read_envelope
+from schemas.event import Envelope
+from schemas.wire import UnreadableError, read_envelope
 
 
 def load_streams(cursor: Cursor, schema: str, subjects: Sequence[str]) -> dict[str, Stream]:
@@ -51,8 +52,16 @@ def _rows(cursor: Cursor) -> list[dict[str, object]]:
 
 def _held(row: dict[str, object]) -> Held:
     record = record_of(row)
-    envelope = read_envelope(record.value) if row["readable"] else None
+    envelope = _envelope(record.value) if row["readable"] else None
     log_id, held_as, kind, reason, stream = (
         row[name] for name in ("log_id", "held_as", "kind", "reason", "stream")
     )
     return Held(log_id, record, held_as, kind, reason, stream, envelope)  # type: ignore[arg-type]  # column types
+
+
+def _envelope(value: bytes) -> Envelope | None:
+    """None: code that read less strictly has stored it."""
+    try:
+        return read_envelope(value)
+    except UnreadableError:
+        return None

@@ -5,8 +5,9 @@ rows cannot exist yet (see `projectors.projector`), so COPY, the cheapest statem
 projection too.
 """
 
-from collections.abc import Iterable, Sequence
-from io import StringIO
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from io import BytesIO
 from typing import NamedTuple
 
 from consumers.database.connection import Cursor
@@ -17,7 +18,11 @@ from consumers.fold.stream import Stream
 from consumers.projection.copying import TABLES, copy_text, json_text
 
 COPY_CHUNK = 1 << 16
-"""Characters per call to libpq."""
+"""Bytes per call to libpq."""
+
+
+class UnwritableError(Exception):
+    """Rows that no statement can contain: a number of too many digits, text without an encoding."""
 
 
 class Command(NamedTuple):
@@ -30,22 +35,40 @@ class Command(NamedTuple):
 
 
 def execute(cursor: Cursor, commands: Iterable[Command]) -> None:
-    """Execute in the caller's transaction."""
+    """Execute in the caller's transaction. psycopg2's errors, UnwritableError."""
     for command in commands:
-        if command.is_copy:
-            cursor.copy_expert(command.statement, StringIO(command.data), COPY_CHUNK)
-        else:
-            cursor.execute(command.statement, (command.data,))
+        try:
+            if command.is_copy:
+                # Encoded here: psycopg2 would report a failure to encode as a cancelled query.
+                data = BytesIO(command.data.encode())
+                cursor.copy_expert(command.statement, data, COPY_CHUNK)
+            else:
+                cursor.execute(command.statement, (command.data,))
+        except ValueError as error:
+            raise UnwritableError(str(error)) from error
 
 
 def batch_commands(schema: str, batch: FoldedBatch) -> list[Command]:
-    """Rows, stream states and held records; not the reader's position."""
-    return [
-        *row_commands(schema, batch.rows),
-        *stream_commands(schema, batch.streams.values()),
-        *released_commands(schema, batch.released),
-        *copy_commands(schema, "held_record", (held.row() for held in batch.held.values())),
-    ]
+    """Rows, stream states and held records; not the reader's position. UnwritableError."""
+    with _unwritable():
+        return [
+            *row_commands(schema, batch.rows),
+            *stream_commands(schema, batch.streams.values()),
+            *released_commands(schema, batch.released),
+            *copy_commands(schema, "held_record", (held.row() for held in batch.held.values())),
+        ]
+
+
+@contextmanager
+def _unwritable() -> Iterator[None]:
+    """UnwritableError for whatever serialising rows raises: they hold what a record says."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:
+        message = f"{type(error).__name__}: {error}"
+        raise UnwritableError(message) from error
 
 
 def row_commands(schema: str, rows: Rows) -> list[Command]:
@@ -151,14 +174,15 @@ def released_commands(schema: str, released: Iterable[Coordinates]) -> list[Comm
 
 
 def operation_commands(schema: str, operations: Sequence[Operation]) -> list[Command]:
-    """One event's operations."""
+    """One event's operations. UnwritableError."""
     commands: list[Command] = []
-    for operation in operations:
-        match operation:
-            case Insert(table, row):
-                commands += copy_commands(schema, table, [row])
-            case Update(table, key, values):
-                commands += update_commands(schema, table, {key: values})
-            case Upsert(table, row):
-                commands.append(upsert_command(schema, table, {str(row["id"]): row}))
+    with _unwritable():
+        for operation in operations:
+            match operation:
+                case Insert(table, row):
+                    commands += copy_commands(schema, table, [row])
+                case Update(table, key, values):
+                    commands += update_commands(schema, table, {key: values})
+                case Upsert(table, row):
+                    commands.append(upsert_command(schema, table, {str(row["id"]): row}))
     return commands

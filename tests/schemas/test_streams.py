@@ -278,7 +278,7 @@ ENVELOPES = st.builds(
 
 
 @given(st.lists(ENVELOPES, max_size=40), st.data())
-def test_waiting_records_are_released_as_by_the_plain_rule(
+def test_waiting_records_are_released_as_by_the_plain_rule(  # noqa: C901  # both rules side by side
     records: list[Envelope], data: st.DataObject
 ) -> None:
     plain_position, position = StreamPosition(), StreamPosition()

@@ -1,0 +1,66 @@
+"""Whatever bytes a record holds, it is applied or held, and no other stream notices."""
+
+import os
+from random import Random
+from typing import NamedTuple
+
+from consumers.fold.fold import Fold, FoldedBatch
+from consumers.fold.operator_drops import Drops
+from consumers.fold.parse import ParsedRecord, parse_record
+from consumers.fold.stream import Stream
+from consumers.log.reader import LogRecord
+from consumers.projection.write import UnwritableError, copy_commands, row_commands, stream_commands
+from tests.support.fuzzed_log import FuzzedLog, fuzzed_log
+from tests.support.memory_log import BEGAN
+
+SEED = int(os.environ.get("CUA_TEST_SEED", "20261122"))
+"""Printed when a test fails; CUA_TEST_SEED=<n> runs another."""
+NUM_CASES = 4_000
+
+
+class Folded(NamedTuple):
+    streams: dict[str, Stream]
+    batches: list[FoldedBatch]
+
+
+def folded(log: FuzzedLog, size: int) -> Folded:
+    """In batches, whose streams are kept as the projector does."""
+    streams: dict[str, Stream] = {}
+    batches = []
+    parsed: list[ParsedRecord] = [
+        parse_record(LogRecord("t", 0, offset, one.key, one.value, BEGAN))
+        for offset, one in enumerate(log.records)
+    ]
+    for start in range(0, len(parsed), size):
+        fold = Fold(streams, log_id="log", drops=Drops())
+        batches.append(fold.take_all(parsed[start : start + size]))
+    return Folded(streams, batches)
+
+
+def test_every_mutated_record_is_applied_or_held_and_the_other_streams_are_up_to_date() -> None:
+    log = fuzzed_log(SEED, NUM_CASES)
+    print(f"seed {SEED}: {log.num_cases} cases, {len(log.records)} records")  # noqa: T201  # replays a failure
+
+    found = folded(log, 1_000)
+
+    progress = [one for batch in found.batches for one in batch.partitions.values()]
+    taken = sum(one.num_events + one.num_duplicates for one in progress)
+    held = sum(len(batch.held) - len(batch.released) for batch in found.batches)
+    assert taken + held == len(log.records)
+    for subject, last in log.untouched.items():
+        stream = found.streams[subject]
+        assert (str(stream.position.point), stream.parked_since) == (last, None), subject
+        assert not stream.waiting
+    assert log.num_cases >= NUM_CASES
+
+
+def test_whatever_is_held_or_remembered_of_a_stream_can_be_written() -> None:
+    for batch in folded(fuzzed_log(SEED + 1, NUM_CASES), 50).batches:
+        copy_commands("cua", "held_record", (held.row() for held in batch.held.values()))
+        stream_commands("cua", batch.streams.values())
+        for held in batch.held.values():
+            assert len(held.reason) <= 1_000
+        try:
+            row_commands("cua", batch.rows)
+        except (ValueError, UnwritableError) as error:
+            assert "digits" in str(error), error
