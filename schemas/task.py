@@ -1,12 +1,14 @@
 """Events of tasks and validators: content-addressed, emitted by any training that uses them."""
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from schemas.base import Id, Payload
 
 Difficulty = Literal["easy", "medium", "hard"]
+SHELL = "shell"
+"""The validation type of every task that can be judged."""
 
 
 class TaskStated(Payload):
@@ -44,6 +46,11 @@ class TaskStated(Payload):
     """The app the task is about; None: no particular app."""
     source_type: str
     """Where the definition came from: demo_training, demo_eval, file, custom ..."""
+    definition: Annotated[
+        dict[str, JsonValue] | None, Field(exclude_if=lambda stated: stated is None)
+    ] = None
+    """What definition_hash hashes: the fields above and those that the device is set up with. None
+    in events of older writers, whose hash cannot be computed again."""
 
 
 class ValidatorStated(Payload):

@@ -49,6 +49,12 @@ class WaitingRecords(Generic[Record]):
         """How many wait."""
         return len(self._records)
 
+    def __eq__(self, other: object) -> bool:
+        """Whether the same records wait, in the same order of arrival."""
+        return isinstance(other, WaitingRecords) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # mutable
+
     def __iter__(self) -> Iterator[Record]:
         """By arrival."""
         return iter(self._records.values())

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import psycopg2
 import psycopg2.extensions
-from sqlalchemy import URL, Engine, create_engine, make_url
+from sqlalchemy import URL, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
 
 from consumers.embedded_postgres.postgres import ensure_running
@@ -111,10 +111,22 @@ def connect(url: str) -> psycopg2.extensions.connection:
 
 
 def database_engine(url: str) -> Engine:
-    """SQLAlchemy's engine; it connects on first use and replaces connections that broke."""
-    return create_engine(
+    """SQLAlchemy's engine; it connects on first use and replaces connections that broke.
+
+    Its sessions are in UTC: a time of the year 1 or 9999, which an event may state, has no datetime
+    in every other time zone, and reading it would fail.
+    """
+    engine = create_engine(
         sqlalchemy_url(url), pool_pre_ping=True, connect_args={"connect_timeout": CONNECT_TIMEOUT_S}
     )
+
+    @event.listens_for(engine, "connect")
+    def _in_utc(connection: psycopg2.extensions.connection, _record: object) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SET TIME ZONE 'UTC'")
+        connection.commit()
+
+    return engine
 
 
 def unreachable(url: str, error: Exception) -> UnreachableError:

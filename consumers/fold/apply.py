@@ -8,8 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from consumers.fold.held import Kind
+from consumers.fold.ownership import Entity, FindOwned, check_ownership, no_rows, owned_entities
 from consumers.fold.projectors.projector import EventContext
 from consumers.fold.projectors.registry import HOMES, PROJECTORS
+from consumers.fold.ranges import OutOfRangeError, check_ranges
 from consumers.fold.rows import Operation, UnappliableError
 from consumers.fold.stream import Stream
 from consumers.fold.transition import StatusTransition, find_transition, history, remember
@@ -37,14 +39,22 @@ class Prepared(NamedTuple):
 
     operations: Sequence[Operation]
     transition: StatusTransition | None
+    owned: Sequence[Entity]
+    """Entities that the stream must own."""
 
 
-def apply_event(stream: Stream, envelope: Envelope, write: Write) -> Rejection | None:
-    """Write the event's rows and update the stream's statuses; a rejected event changes nothing."""
+def apply_event(
+    stream: Stream, envelope: Envelope, write: Write, find_owned: FindOwned = no_rows
+) -> Rejection | None:
+    """Write the event's rows and update the stream's statuses; a rejected event changes nothing.
+
+    A reader that keeps a stream from its beginning to its end needs no `find_owned`.
+    """
     prepared = prepare(stream, envelope)
     if isinstance(prepared, Rejection):
         return prepared
     try:
+        check_ownership(stream, prepared.owned, find_owned)
         write(prepared.operations)
     except DatabaseRefusedError as error:
         return Rejection("database", str(error))
@@ -65,9 +75,13 @@ def prepare(stream: Stream, envelope: Envelope) -> Prepared | Rejection:
         event = Event(envelope, read_payload(envelope))
         check_home(event)
         transition = find_transition(stream, event)
-        return Prepared(project(stream.owner, event, transition), transition)
+        operations = project(stream.owner, event, transition)
+        check_ranges(operations)
+        return Prepared(operations, transition, owned_entities(stream, event.payload))
     except UnknownSchemaError as error:
         return Rejection("unknown_schema", str(error))
+    except OutOfRangeError as error:
+        return Rejection("database", str(error))
     except (InvalidPayloadError, UnappliableError) as error:
         return Rejection("invalid", str(error))
     except IllegalTransitionError as error:
@@ -79,7 +93,7 @@ def prepare(stream: Stream, envelope: Envelope) -> Prepared | Rejection:
 
 
 def check_home(event: Event) -> None:
-    """UnappliableError for an event type that this kind of stream cannot contain."""
+    """UnappliableError for an event type, or another training's event, that cannot be here."""
     subject = event.envelope.subject
     homes = HOMES[type(event.payload)]
     if subject.partition("/")[0] not in homes:
@@ -87,6 +101,10 @@ def check_home(event: Event) -> None:
             f"{event.envelope.type} in the stream {subject}; it belongs in a stream of"
             f" {' or '.join(sorted(homes))}"
         )
+        raise UnappliableError(message)
+    training = event.envelope.training_id
+    if training is not None and subject.startswith("training/") and str(training) != subject[9:]:
+        message = f"the event belongs to the training {training}, its stream is {subject}"
         raise UnappliableError(message)
 
 

@@ -14,6 +14,7 @@ from consumers.fold.apply import Rejection, Write, apply_event
 from consumers.fold.held import Coordinates, Held
 from consumers.fold.operator_drops import Drops
 from consumers.fold.order import Order, OrderRules, PartitionProgress
+from consumers.fold.ownership import FindOwned, no_rows
 from consumers.fold.parse import ParsedRecord, parse_record
 from consumers.fold.rows import Rows
 from consumers.fold.stream import Stream
@@ -59,6 +60,7 @@ class Fold:
 
     `streams` must contain every stored stream of the batch's records; those that get a record
     change. With `write` every event's operations go there instead of into `batch.rows`.
+    `find_owned` asks the tables of what its stream has forgotten; its errors end the batch.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class Fold:
         log_id: str,
         drops: Drops,
         write: Write | None = None,
+        find_owned: FindOwned = no_rows,
         replay_filter: ReplayFilter = EVERYTHING,
     ) -> None:
         self._wanted = replay_filter.wanted
@@ -76,7 +79,7 @@ class Fold:
         write_event = rows.add if write is None else write
 
         def apply(stream: Stream, envelope: Envelope) -> Rejection | None:
-            return apply_event(stream, envelope, write_event)
+            return apply_event(stream, envelope, write_event, find_owned)
 
         self._order = Order(streams, apply, OrderRules(log_id, drops, replay_filter.parked))
         self.batch = FoldedBatch(

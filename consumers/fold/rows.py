@@ -29,11 +29,14 @@ class Update(NamedTuple):
 class Upsert(NamedTuple):
     """A content-addressed row.
 
-    Of an existing one only created_at (to the minimum) and updated_at (to the maximum) change.
+    Of an existing one created_at (to the minimum) and updated_at (to the maximum) change; all else
+    only by a proven one.
     """
 
     table: str
     row: Row
+    is_proven: bool = False
+    """The id was computed from the content: this is what the row says, whoever came first."""
 
 
 Operation = Insert | Update | Upsert
@@ -57,6 +60,8 @@ class Rows:
         """Table -> id -> columns of an older row."""
         self.upserts: dict[str, dict[str, Row]] = {}
         """Table -> id -> content-addressed row."""
+        self.proven: set[tuple[str, str]] = set()
+        """(table, id) of the upserts whose content is proven."""
 
     def add(self, operations: Sequence[Operation]) -> None:
         """Merge one event's operations."""
@@ -92,16 +97,19 @@ class Rows:
         else:
             older[key] = values
 
-    def _upsert(self, table: str, row: Row) -> None:
+    def _upsert(self, table: str, row: Row, is_proven: bool) -> None:  # noqa: FBT001  # an Upsert's fields
         rows = self.upserts.setdefault(table, {})
         key = str(row["id"])
-        if (known := rows.get(key)) is None:
-            rows[key] = row
-            return
-        # RFC 3339 text in UTC with microseconds sorts like the times.
-        known["created_at"] = min(str(known["created_at"]), str(row["created_at"]))
-        if "updated_at" in row:
-            known["updated_at"] = max(str(known["updated_at"]), str(row["updated_at"]))
+        known = rows.get(key)
+        if known is not None:
+            # RFC 3339 text in UTC with microseconds sorts like the times.
+            times: Row = {"created_at": min(str(known["created_at"]), str(row["created_at"]))}
+            if "updated_at" in row:
+                times["updated_at"] = max(str(known["updated_at"]), str(row["updated_at"]))
+            row = (row if is_proven else known) | times
+        rows[key] = row
+        if is_proven:
+            self.proven.add((table, key))
 
 
 _PREFIX = NAMESPACE.bytes

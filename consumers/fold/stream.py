@@ -30,11 +30,24 @@ class Stream:
     """Not None: a record could not be applied; everything after it is parked too."""
     abandoned: bool = False
     """An operator dropped the rest of the stream."""
-    waiting: WaitingRecords[Held] = field(default_factory=WaitingRecords, compare=False)
+    waiting: WaitingRecords[Held] = field(default_factory=WaitingRecords)
     """Records after a gap."""
     last_event_at: datetime | None = None
     is_stored: bool = False
     """`stream_position` has its row."""
+    ended: set[str] = field(default_factory=set, compare=False)
+    """`group/<uuid>` of what has ended in this batch. Its row may not be committed yet, so that the
+    tables cannot tell whose it is."""
+    ended_before: set[str] = field(default_factory=set, compare=False)
+    """The same of the stream's batch before, which may still be in flight."""
+
+    def remembers(self, name: str) -> bool:
+        """Whether it knows without the tables that it has created this entity."""
+        return name in self.statuses or name in self.ended or name in self.ended_before
+
+    def end_batch(self) -> None:
+        """Forget what had ended before this batch: those rows are committed by now."""
+        self.ended_before, self.ended = self.ended, set()
 
     def row(self) -> Row:
         """The row of `stream_position`."""

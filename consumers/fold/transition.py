@@ -105,6 +105,7 @@ def remember(stream: Stream, transition: StatusTransition) -> None:
     name = f"{transition.entity}/{transition.id}"
     if transition.new in ENDS[transition.entity] and transition.id != stream.owner:
         stream.statuses.pop(name, None)
+        stream.ended.add(name)
     else:
         stream.statuses[name] = transition.new
 

@@ -9,7 +9,7 @@ import math
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 import kafka
@@ -34,6 +34,7 @@ STALL_S = 10.0
 """Silence after which the end offsets are checked; if they are ahead, the consumer is stuck and is
 replaced."""
 MILLISECOND = timedelta(milliseconds=1)
+LATEST = datetime(9999, 12, 31, tzinfo=UTC)
 
 CONNECT_TIMEOUT_S = 3.0
 
@@ -216,9 +217,9 @@ class KafkaLogReader:
                     topic,
                     partition,
                     record.offset,
-                    None if record.key is None else record.key.decode(errors="replace"),
+                    None if record.key is None else record.key.decode(errors="backslashreplace"),
                     record.value or b"",
-                    EPOCH_START + timedelta(milliseconds=record.timestamp),
+                    append_time(record.timestamp),
                 )
                 for record in batch
             ]
@@ -312,3 +313,14 @@ class KafkaLogReader:
         """Release sockets and threads. Idempotent."""
         self._wanted = {}
         self._drop()
+
+
+def append_time(milliseconds: int | None) -> datetime:
+    """A record's timestamp as UTC, at most the years that datetime has.
+
+    A topic that is not ours may take the writer's time: any number, and -1 or None for no time.
+    """
+    try:
+        return EPOCH_START + timedelta(milliseconds=max(milliseconds or 0, 0))
+    except OverflowError:
+        return LATEST

@@ -6,6 +6,7 @@ parked records as if they had just been read; what still cannot be applied is pa
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import NamedTuple
 from uuid import uuid4
 
@@ -22,7 +23,7 @@ from consumers.fold.projectors.registry import catalogue_hash
 from consumers.fold.stream import Stream
 from consumers.projection.positions import read_state
 from consumers.projection.savepoints import is_refused, write_singly
-from consumers.projection.stored import load_held, load_streams
+from consumers.projection.stored import find_owned, load_held, load_streams
 from consumers.projection.write import UnwritableError, batch_commands, execute
 
 
@@ -196,7 +197,13 @@ class Operator:
 
     def _fold(self, cursor: Cursor, streams: dict[str, Stream], write: Write | None) -> Fold:
         log_id = read_state(cursor, self._schema).log_id or ""
-        return Fold(streams, log_id=log_id, drops=load_drops(cursor), write=write)
+        return Fold(
+            streams,
+            log_id=log_id,
+            drops=load_drops(cursor),
+            write=write,
+            find_owned=partial(find_owned, cursor, self._schema),
+        )
 
     def _finish(self, cursor: Cursor, fold: Fold, *, streams: int, events: int) -> Redriven:
         execute(cursor, batch_commands(self._schema, fold.batch))

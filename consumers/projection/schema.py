@@ -5,6 +5,7 @@ Serves the live schema and those that a rebuild fills. Knows no loop and no leas
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import psycopg2
 
@@ -24,7 +25,7 @@ from consumers.projection.positions import (
     load_state,
 )
 from consumers.projection.savepoints import is_refused, write_singly
-from consumers.projection.stored import load_streams
+from consumers.projection.stored import find_owned, load_streams
 from consumers.projection.write import Command, UnwritableError, batch_commands, execute
 
 MAX_STREAMS = 20_000
@@ -127,6 +128,7 @@ class ProjectedSchema:
             log_id=self.log_id,
             drops=self._drops,
             write=write,
+            find_owned=partial(find_owned, cursor, self.schema),
             replay_filter=self._replay_filter,
         )
         return self._prepare(parsed_records, fold.take_all(parsed_records))
@@ -138,6 +140,7 @@ class ProjectedSchema:
         commands = batch_commands(self.schema, batch)
         for stream in batch.streams.values():
             stream.is_stored = True
+            stream.end_batch()
         for at, progress in batch.partitions.items():
             self._folded[TopicPartition(*at)] = progress.next_offset
         if len(self._streams) > MAX_STREAMS:

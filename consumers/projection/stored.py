@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from consumers.database.connection import Cursor
 from consumers.fold.held import Held, HeldAs, record_of
+from consumers.fold.ownership import Entity
 from consumers.fold.stream import Stream, stored_stream
 from schemas.event import Envelope
 from schemas.wire import UnreadableError, read_envelope
@@ -26,6 +27,34 @@ def load_streams(cursor: Cursor, schema: str, subjects: Sequence[str]) -> dict[s
         for row in rows
         for name in [str(row["stream"])]
     }
+
+
+OWNED = {
+    ("training", "step"): "SELECT id::text FROM {schema}.step WHERE id = ANY(%s::uuid[]) AND"
+    " training_id = %s",
+    ("training", "group"): 'SELECT "group".id::text FROM {schema}."group" JOIN {schema}.step ON'
+    ' step.id = "group".step_id WHERE "group".id = ANY(%s::uuid[]) AND step.training_id = %s',
+    ("evaluation", "group"): 'SELECT id::text FROM {schema}."group" WHERE id = ANY(%s::uuid[]) AND'
+    " coalesce(eval_id, baseline_id) = %s",
+}
+"""(kind of stream, table) -> which of these ids the stream with this owner has created.
+
+A row is there only if its own stream has made it, because its id hashes the owner."""
+
+
+def find_owned(
+    cursor: Cursor, schema: str, stream: Stream, entities: Sequence[Entity]
+) -> set[Entity]:
+    """Those of these entities that the stream has created."""
+    found: set[Entity] = set()
+    kind = stream.subject.partition("/")[0]
+    for table in sorted({one.table for one in entities}):
+        statement = OWNED.get((kind, table))
+        if statement is not None:
+            wanted = [one.id for one in entities if one.table == table]
+            cursor.execute(statement.format(schema=f'"{schema}"'), (wanted, stream.owner))
+            found.update(Entity(table, row[0]) for row in cursor.fetchall())
+    return found
 
 
 def load_held(

@@ -73,9 +73,15 @@ def _unwritable() -> Iterator[None]:
 
 def row_commands(schema: str, rows: Rows) -> list[Command]:
     """Every row, tables and keys in a fixed order so that two writers cannot deadlock."""
-    commands = [
-        upsert_command(schema, table, rows.upserts[table]) for table in sorted(rows.upserts)
-    ]
+    commands: list[Command] = []
+    for table, upserts in sorted(rows.upserts.items()):
+        for is_proven in (False, True):
+            chosen = {
+                key: row
+                for key, row in upserts.items()
+                if ((table, key) in rows.proven) is is_proven
+            }
+            commands += upsert_commands(schema, table, chosen, is_proven=is_proven)
     for table in sorted(rows.inserts):
         commands += copy_commands(schema, table, rows.inserts[table].values())
     for table in sorted(rows.changes):
@@ -122,27 +128,35 @@ def update_commands(
     return commands
 
 
-def upsert_command(schema: str, table: str, rows: dict[str, Row]) -> Command:
-    """Content-addressed rows; of an existing one only the times change (minimum, maximum)."""
+def upsert_commands(
+    schema: str, table: str, rows: dict[str, Row], *, is_proven: bool
+) -> list[Command]:
+    """Content-addressed rows; of an existing one the times change (minimum, maximum).
+
+    Proven content replaces what an older writer, whose events prove nothing, stated of the same id.
+    """
+    if not rows:
+        return []
     columns = TABLES[table]
     record = ", ".join(f'"{column.name}" {column.type}' for column in columns.columns)
-    times = {"created_at": "LEAST", "updated_at": "GREATEST"}
-    sets = [
-        f"{name} = {merge}(old.{name}, excluded.{name})"
-        for name, merge in times.items()
+    merged = {
+        column.name: f'excluded."{column.name}"'
+        for column in columns.columns
+        if is_proven and column.name != "id"
+    } | {
+        name: f"{merge}(old.{name}, excluded.{name})"
+        for name, merge in (("created_at", "LEAST"), ("updated_at", "GREATEST"))
         if name in columns.by_name
-    ]
-    news = " OR ".join(
-        f"old.{name} <> {merge}(old.{name}, excluded.{name})"
-        for name, merge in times.items()
-        if name in columns.by_name
-    )
+    }
+    sets = ", ".join(f'"{name}" = {value}' for name, value in merged.items())
+    news = " OR ".join(f'old."{name}" IS DISTINCT FROM {value}' for name, value in merged.items())
     statement = (
         f'INSERT INTO "{schema}"."{table}" AS old ({columns.names}) SELECT {columns.names} '
         f"FROM json_to_recordset(%s::json) AS new ({record}) ON CONFLICT (id) DO UPDATE SET"
-        f" {', '.join(sets)} WHERE {news}"
+        f" {sets} WHERE {news}"
     )
-    return Command(statement, is_copy=False, data=json_text([rows[key] for key in sorted(rows)]))
+    data = json_text([rows[key] for key in sorted(rows)])
+    return [Command(statement, is_copy=False, data=data)]
 
 
 def stream_commands(schema: str, streams: Iterable[Stream]) -> list[Command]:
@@ -183,6 +197,7 @@ def operation_commands(schema: str, operations: Sequence[Operation]) -> list[Com
                     commands += copy_commands(schema, table, [row])
                 case Update(table, key, values):
                     commands += update_commands(schema, table, {key: values})
-                case Upsert(table, row):
-                    commands.append(upsert_command(schema, table, {str(row["id"]): row}))
+                case Upsert(table, row, is_proven):
+                    rows = {str(row["id"]): row}
+                    commands += upsert_commands(schema, table, rows, is_proven=is_proven)
     return commands

@@ -3,19 +3,25 @@
 from dataclasses import asdict
 from typing import Final
 
-from pydantic import JsonValue
+from pydantic import JsonValue, TypeAdapter
+from pydantic_core import to_json
 
 from producer.task import Task
 from producer.validators.judge import EQUALS
 from schemas.ids import content_hash, task_row_id, validator_row_id
-from schemas.task import TaskStated, ValidatorStated
+from schemas.task import SHELL, TaskStated, ValidatorStated
 
-VALIDATOR_TYPE: Final = "shell"
+VALIDATOR_TYPE: Final = SHELL
 
 
 def definition_hash(task: Task) -> str:
     """sha256 of every field of the definition: any change makes another task row."""
-    return content_hash(asdict(task))
+    return content_hash(definition(task))
+
+
+def definition(task: Task) -> dict[str, JsonValue]:
+    """Every field, as the event states it and its reader hashes it again."""
+    return TypeAdapter(dict[str, JsonValue]).validate_json(to_json(asdict(task)))
 
 
 def task_facts(task: Task) -> tuple[TaskStated, ValidatorStated | None]:
@@ -40,6 +46,7 @@ def task_facts(task: Task) -> tuple[TaskStated, ValidatorStated | None]:
         tags=task.tags,
         app_name=task.app_name,
         source_type=task.source_type,
+        definition=definition(task),
     )
     if task.validation_query is None:
         return stated, None

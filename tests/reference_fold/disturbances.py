@@ -109,6 +109,76 @@ def contradict(events: list[LoggedEvent], random: Random) -> None:
     )
 
 
+def speak_for_others(events: list[LoggedEvent], random: Random) -> None:
+    """A writer says in its own stream what is another stream's to say, sooner or later than it."""
+    subjects = sorted({one.subject for one in events})
+    said = [
+        one
+        for one in events
+        if one.subject.partition("/")[0] in {"training", "evaluation"}
+        and json.loads(one.value)["type"] in FACTS_ABOUT_ENTITIES
+    ]
+    if not said:
+        return
+    fact = json.loads(random.choice(said).value)
+    kinds = {fact["subject"].partition("/")[0], "training", "evaluation"}
+    others = [
+        name for name in subjects if name.partition("/")[0] in kinds and name != fact["subject"]
+    ]
+    if not others:
+        return
+    stranger = random.choice(others)
+    index = random.choice([at for at, one in enumerate(events) if one.subject == stranger])
+    said_there = {name: fact[name] for name in ("type", "dataschema", "data")}
+    events[index] = _edited(events[index], **said_there)
+
+
+FACTS_ABOUT_ENTITIES = {
+    f"cua.step.{name}"
+    for name in (
+        *("created", "collection_started", "rollouts_started", "training_started", "progressed"),
+        *("finished", "failed", "samples_chosen"),
+    )
+} | {
+    f"cua.group.{name}"
+    for name in ("created", "started", "progressed", "finished", "dropped", "failed")
+}
+FACTS_ABOUT_ENTITIES |= {
+    "cua.training.step_superseded",
+    "cua.evaluation.superseded",
+    "cua.checkpoint.saved",
+}
+"""Types of events that name a step or a group, which only its own stream may."""
+
+
+def restate(events: list[LoggedEvent], random: Random) -> None:
+    """Another content under the id of a task or a validator."""
+    stated = [index for index, one in enumerate(events) if b".stated" in one.value]
+    if not stated:
+        return
+    index = random.choice(stated)
+    event = json.loads(events[index].value)
+    if "validation_method" in event["data"]:
+        event["data"][random.choice(["validation_query", "validation_method"])] = "other"
+    elif event["data"].get("definition"):
+        names = ["description", "expected_result", "category", "prerequisites", "validation_type"]
+        name = random.choice(names)
+        event["data"][name] = ["other"] if name == "prerequisites" else "other"
+        if random.random() < 0.5:
+            event["data"]["definition"][name] = event["data"][name]
+    else:
+        return
+    events[index] = _edited(events[index], data=event["data"])
+
+
+def claim_another_training(events: list[LoggedEvent], random: Random) -> None:
+    """An event says that it belongs to another training."""
+    index = random.randrange(len(events))
+    if events[index].subject.startswith("training/"):
+        other = "00000000-0000-0000-0000-000000000001"
+        events[index] = _edited(events[index], trainingid=other)
+
+
 DISTURBANCES: tuple[Disturbance, ...] = (
     repeat,
     delay,
@@ -120,4 +190,7 @@ DISTURBANCES: tuple[Disturbance, ...] = (
     come_from_older_code,
     come_in_another_version,
     contradict,
+    speak_for_others,
+    restate,
+    claim_another_training,
 )

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from random import Random
 from uuid import UUID
 
+from pydantic import JsonValue
+
 from schemas import ids
 from schemas.checkpoint import CheckpointSaved
 from schemas.evaluation import (
@@ -117,40 +119,7 @@ class History(RolloutHistory):
             self._progress("training", 0)
         emit(TrainingInitializing(status_message="loading"))
         for number in range(2):
-            name, text = f"task_{number}", f"Turn\non {number}"
-            definition = ids.content_hash([name, text])
-            task = ids.task_row_id(name, definition)
-            self.tasks.append(task)
-            emit(
-                TaskStated(
-                    id=task,
-                    task_id=name,
-                    definition_hash=definition,
-                    name=name,
-                    description=text,
-                    difficulty="easy",
-                    category="settings",
-                    max_steps=5,
-                    validation_type="shell",
-                    validation_query="wifi_enabled",
-                    expected_result="True",
-                    tags=("a", "b"),
-                    source_type="demo_training",
-                )
-            )
-            content = [str(task), "shell", "wifi_enabled", "equals", {}]
-            validator = ids.validator_row_id(content)
-            self.validators.append(validator)
-            emit(
-                ValidatorStated(
-                    id=validator,
-                    task_id=task,
-                    validator_type="shell",
-                    validation_query="wifi_enabled",
-                    validation_method="equals",
-                    config={},
-                )
-            )
+            self._state_task(number)
         emit(TrainingStarted(current_step=0))
         emit(HeartbeatSent())
 
@@ -158,6 +127,50 @@ class History(RolloutHistory):
         progress = self.progress(10.0)
         self.trainer.emit(
             TrainingProgressed(current_phase=phase, current_step=step, progress=progress)
+        )
+
+    def _state_task(self, number: int) -> None:
+        """A task and its validator; an older writer did not state the whole definition."""
+        stated: dict[str, JsonValue] = {
+            "task_id": f"task_{number}",
+            "name": f"task_{number}",
+            "description": f"Turn\non {number}",
+            "difficulty": "easy",
+            "category": "settings",
+            "max_steps": 5,
+            "validation_query": "wifi_enabled",
+            "expected_result": "True",
+            "tags": ["a", "b"],
+            "app_name": None,
+            "source_type": "demo_training",
+        }
+        definition = stated | {"setup": ["settings put global wifi_on 0"], "split": "train"}
+        digest = ids.content_hash(definition)
+        task = ids.task_row_id(f"task_{number}", digest)
+        self.tasks.append(task)
+        whole = TaskStated.model_validate(
+            stated
+            | {
+                "id": task,
+                "definition_hash": digest,
+                "validation_type": "shell",
+                "definition": definition if number == 0 else None,
+            }
+        )
+        self.trainer.emit(whole)
+        config: dict[str, JsonValue] = {"setup": ["settings put global wifi_on 0"]}
+        content = [str(task), "shell", "wifi_enabled", "equals", config]
+        validator = ids.validator_row_id(content)
+        self.validators.append(validator)
+        self.trainer.emit(
+            ValidatorStated(
+                id=validator,
+                task_id=task,
+                validator_type="shell",
+                validation_query="wifi_enabled",
+                validation_method="equals",
+                config=config,
+            )
         )
 
     def _resume(self, step: int) -> None:

@@ -51,6 +51,7 @@ class StreamFold:
         self.refused: set[tuple[int, str]] = set()
         self.waiting: list[dict[str, Any]] = []
         self.statuses: dict[tuple[str, str], str] = {}
+        """Of everything that the stream has made, ended or not."""
         self.is_parked = False
         self.duplicates = 0
         self.fenced = 0
@@ -135,7 +136,7 @@ class StreamFold:
                 self.epoch, self.source = event["epoch"], event["source"]
             self.sequence = event["sequence"]
 
-    def _apply(self, event: dict[str, Any], tables: Tables) -> None:
+    def _apply(self, event: dict[str, Any], tables: Tables) -> None:  # noqa: C901  # one rule after the other
         type_, data = event["type"], event["data"]
         owner = self.subject.split("/")[1]
         versions = {"1", "2"} if type_ == "cua.rollout.turn_taken" else {"1"}
@@ -151,14 +152,19 @@ class StreamFold:
             and type_ != "cua.environment.requested"
         ):
             raise ParkedError(type_)
+        if any(one not in self.statuses for one in presupposed(type_, data, owner)):
+            raise ParkedError(type_)
         moved = False
         if entity and new:
             allowed = transition(entity[0], old, new, resumes=type_ == "cua.training.resumed")
             if allowed is None:
                 raise ParkedError(type_)
             moved = allowed
+        claimed = event.get("trainingid")
+        if self.subject.startswith("training/") and claimed not in {None, owner}:
+            raise ParkedError(type_)
         if self.subject.split("/")[0] not in HOMES[type_.split(".")[1]].split() or not ids_agree(
-            type_, data, owner, self.subject
+            type_, data, owner, self.subject, claimed
         ):
             raise ParkedError(type_)
         tables["news"] = {}
@@ -242,7 +248,32 @@ HOMES = {
 """Second word of an event type -> kinds of streams that may contain it."""
 
 
-def ids_agree(type_: str, data: dict[str, Any], owner: str, subject: str) -> bool:
+def presupposed(  # noqa: PLR0911  # one case per event
+    type_: str, data: dict[str, Any], owner: str
+) -> list[tuple[str, str]]:
+    """What the stream itself must have made before it may say this: nobody speaks for others."""
+    match type_:
+        case "cua.step.progressed" | "cua.step.samples_chosen":
+            return [("step", data["step_id"])]
+        case "cua.group.progressed" | "cua.group.dropped":
+            return [("group", data["group_id"])]
+        case "cua.group.created":
+            return [(data["source_type"], data["source_id"])]
+        case "cua.training.step_superseded":
+            return [("step", data["step_id"]), *(("group", one) for one in data["group_ids"])]
+        case "cua.evaluation.superseded":
+            table = "baseline" if data["kind"] == "baseline" else "eval"
+            return [(table, owner), *(("group", one) for one in data["group_ids"])]
+        case "cua.checkpoint.saved":
+            step = data["step_id"]
+            return [("training", owner)] + ([("step", step)] if step else [])
+        case _:
+            return []
+
+
+def ids_agree(  # noqa: C901  # one case per event
+    type_: str, data: dict[str, Any], owner: str, subject: str, event_training: str | None
+) -> bool:
     """Whether a new row's id is what its natural key gives."""
     match type_:
         case "cua.training.created":
@@ -250,13 +281,20 @@ def ids_agree(type_: str, data: dict[str, Any], owner: str, subject: str) -> boo
         case "cua.rollout.created":
             pair = ids.rollout_id(data["rollout_id"]), owner
         case "cua.task.stated":
+            if not defined_as_stated(data):
+                return False
             pair = ids.task_row_id(data["task_id"], data["definition_hash"]), data["id"]
         case "cua.step.created":
             pair = ids.step_id(UUID(owner), data["generation"], data["step"]), data["step_id"]
+        case "cua.validation.recorded" if subject.startswith("rollout/"):
+            pair = UUID(owner), data["rollout_id"]
+        case "cua.validator.stated":
+            names = ("task_id", "validator_type", "validation_query", "validation_method", "config")
+            pair = ids.validator_row_id([data[name] for name in names]), data["id"]
         case "cua.group.created":
-            if subject.startswith("evaluation/") and data["source_id"] != owner:
-                return False
             pair = ids.group_id(UUID(data["source_id"]), data["group_num"]), data["group_id"]
+        case "cua.evaluation.created" if event_training not in {None, data["training_id"]}:
+            return False
         case "cua.evaluation.created" if data["kind"] == "baseline":
             pair = ids.baseline_id(UUID(data["training_id"]), data["generation"]), owner
         case "cua.evaluation.created" if data["kind"] == "scheduled":
@@ -264,6 +302,20 @@ def ids_agree(type_: str, data: dict[str, Any], owner: str, subject: str) -> boo
         case _:
             return True
     return str(pair[0]) == pair[1]
+
+
+def defined_as_stated(data: dict[str, Any]) -> bool:
+    """Whether a task's fields are those of the definition that its id hashes."""
+    definition = data.get("definition")
+    if definition is None:
+        return True
+    rest: dict[str, Any] = {"validation_type": "shell", "prerequisites": []}
+    if definition["validation_query"] is None:
+        rest["validation_type"] = None
+    fields = data.keys() - {"id", "definition_hash", "definition"}
+    return ids.content_hash(definition) == data["definition_hash"] and all(
+        (rest | definition).get(name, "nothing") == data[name] for name in fields
+    )
 
 
 def moment(text: str) -> datetime:

@@ -161,7 +161,8 @@ def validation(tables: Tables, data: Row, event: Row, owner: str) -> None:
         "rollout_id validator_id rank validation_query expected_result actual_result success"
         " error_message"
     )
-    key = str(ids.natural_id("validation", UUID(owner), UUID(data["validator_id"])))
+    stream = owner if event["subject"].startswith("rollout/") else event["subject"]
+    key = str(ids.natural_id("validation", stream, UUID(data["validator_id"])))
     rest = {
         "validation_time": time(data["validated_at"]),
         "execution_time": data["execution_time_s"],

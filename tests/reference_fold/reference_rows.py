@@ -85,7 +85,11 @@ def task(tables: Tables, data: Row, event: Row, _owner: str) -> None:
         "created_at": min(known.get("created_at", now), now),
         "updated_at": max(known.get("updated_at", now), now),
     }
-    put(tables, "task", event, **data | times)
+    columns = {name: value for name, value in data.items() if name != "definition"}
+    if data.get("definition") is None:
+        # An older writer proves nothing: what is there stays.
+        columns |= known
+    put(tables, "task", event, **columns | times)
 
 
 def validator(tables: Tables, data: Row, event: Row, _owner: str) -> None:

@@ -1,8 +1,10 @@
 """Whatever history, disturbances, batches and restarts, the tables equal the reference fold's."""
 
+import json
 from collections.abc import Iterator
 from contextlib import closing
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,12 +19,11 @@ from tests.reference_fold.comparison import database_tables, differences, plain_
 from tests.reference_fold.cutting import cut_streams
 from tests.reference_fold.disturbances import (
     DISTURBANCES,
+    FACTS_ABOUT_ENTITIES,
     Disturbance,
     come_from_older_code,
-    contradict,
-    repeat,
 )
-from tests.reference_fold.histories import Shape, history, interleaved
+from tests.reference_fold.histories import LoggedEvent, Shape, history, interleaved
 from tests.reference_fold.reference import fold
 from tests.support.memory_log import MemoryLog
 from tests.support.profiles import examples
@@ -118,28 +119,55 @@ def test_the_tables_equal_the_reference_fold(
     assert held.gaps == sum(bool(stream.waiting) for stream in reference.streams.values())
 
 
-def test_a_change_from_a_foreign_stream_before_the_row_is_there_is_lost_in_any_batching(
-    migrated_url: str, connection: Connection
+def said_by_a_stranger(fact: dict[str, Any], stranger: str) -> list[LoggedEvent]:
+    """A whole training of its own, whose stream then says this."""
+    shape = Shape(steps=1, groups=1, group_size=1, turns=1, has_trouble=False)
+    events = history(stranger, 1, shape)
+    kind = fact["subject"].partition("/")[0]
+    own = [one for one in events if one.subject.startswith(f"{kind}/")]
+    last = json.loads(own[-1].value)
+    said = {name: fact[name] for name in ("type", "dataschema", "data")}
+    event = last | said | {"sequence": last["sequence"] + 1}
+    events.append(LoggedEvent(last["subject"], json.dumps(event).encode()))
+    return events
+
+
+@pytest.mark.parametrize("comes_first", [True, False])
+def test_a_fact_about_another_streams_row_is_parked_in_whatever_order_it_comes(
+    migrated_url: str, connection: Connection, comes_first: bool
 ) -> None:
-    # Found by the property above: a training's stream speaks of an evaluation's group before that
-    # is created.
-    random = Random(553)
-    events = list(
-        interleaved(
-            [history("run-27006726", 27006726, Shape(steps=2, groups=1, group_size=1, turns=1))],
-            random,
-        )
-    )
-    for disturb in (repeat, contradict, contradict, repeat):
-        disturb(events, random)
+    rightful, seed = [], 0
+    facts: dict[str, dict[str, Any]] = {}
+    while facts.keys() != FACTS_ABOUT_ENTITIES:
+        rightful += history(f"rightful-{seed}", seed, Shape(steps=3))
+        for one in rightful:
+            event = json.loads(one.value)
+            if (
+                event["type"] in FACTS_ABOUT_ENTITIES
+                and event["data"].get("step_id", 0) is not None
+            ):
+                facts.setdefault(event["type"], event)
+        seed += 1
+    strangers = [
+        said_by_a_stranger(fact, f"stranger-{number}") for number, fact in enumerate(facts.values())
+    ]
+    own = [one for events in strangers for one in events[:-1]]
+    said = [events[-1] for events in strangers]
     log = MemoryLog(num_partitions=1)
-    for one in events:
+    for one in [*own, *said, *rightful] if comes_first else [*own, *rightful, *said]:
         log.append(one.subject, one.value)
 
-    project_in_pieces(connection, log, random)
+    project_in_pieces(connection, log, Random(seed))
 
-    reference = fold((record.key, record.value) for record in log.records)
-    assert differences(plain_tables(reference.tables), database_tables(migrated_url)) == []
+    with connection, connection.cursor() as cursor:
+        cursor.execute("SELECT stream, type FROM cua.held_record")
+        held = cursor.fetchall()
+    assert sorted(held) == sorted(
+        (one.subject, type_) for one, type_ in zip(said, facts, strict=True)
+    )
+    alone = fold((one.subject, one.value) for one in [*own, *rightful])
+    assert alone.count("parked") == 0
+    assert differences(plain_tables(alone.tables), database_tables(migrated_url)) == []
 
 
 def test_turns_of_the_first_version_have_the_rows_of_the_reference(
@@ -187,3 +215,31 @@ def test_the_comparison_finds_a_single_changed_value(
     assert len(found) == 1
     assert found[0].startswith("turn.reward ")
     assert found[0].endswith("expected 0.0, found 0.25")
+
+
+@pytest.mark.parametrize("comes_first", [True, False])
+@pytest.mark.parametrize("size", [1, 100])
+def test_the_content_that_a_tasks_id_hashes_wins_over_what_an_older_writer_stated(
+    migrated_url: str, connection: Connection, comes_first: bool, size: int
+) -> None:
+    whole, older = history("whole", 1), history("older", 1)
+    at = next(at for at, one in enumerate(older) if b'"cua.task.stated"' in one.value)
+    event = json.loads(older[at].value)
+    data = event["data"] | {"description": "another"}
+    del data["definition"]
+    older[at] = LoggedEvent(older[at].subject, json.dumps(event | {"data": data}).encode())
+    log = MemoryLog(num_partitions=1)
+    for one in [*older, *whole] if comes_first else [*whole, *older]:
+        log.append(one.subject, one.value)
+
+    schema = ProjectedSchema(connection, "cua", log.log_id)
+    schema.load()
+    for start in range(0, len(log.records), size):
+        schema.apply([parse_record(record) for record in log.records[start : start + size]])
+
+    reference = fold((record.key, record.value) for record in log.records)
+    assert reference.count("parked") == 0
+    assert differences(plain_tables(reference.tables), database_tables(migrated_url)) == []
+    with connection, connection.cursor() as cursor:
+        cursor.execute("SELECT description FROM cua.task WHERE id = %s", (data["id"],))
+        assert cursor.fetchall() == [("Turn\non 0",)]

@@ -52,6 +52,9 @@ class EvaluationProjector:
 
 def _created(payload: EvaluationCreated, context: EventContext) -> Row:
     _check_owner(payload, context.owner)
+    of_event = context.envelope.training_id
+    if payload.training_id is not None and of_event is not None:
+        check_id("the training that the event belongs to", of_event, payload.training_id)
     row: Row = {
         "id": context.owner,
         "training_id": payload.training_id,

@@ -2,11 +2,36 @@
 
 from collections.abc import Sequence
 
-from consumers.fold.projectors.projector import EventContext, check_id
-from consumers.fold.rows import Operation, Row, Upsert
+from consumers.fold.projectors.projector import EventContext, check_id, check_key_text
+from consumers.fold.rows import Operation, Row, UnappliableError, Upsert
 from schemas.base import Payload
-from schemas.ids import task_row_id
-from schemas.task import TaskStated, ValidatorStated
+from schemas.ids import content_hash, task_row_id, validator_row_id
+from schemas.task import SHELL, TaskStated, ValidatorStated
+
+COLUMNS = tuple(name for name in TaskStated.model_fields if name != "definition")
+
+
+def _check_definition(payload: TaskStated) -> None:
+    """UnappliableError unless the definition that the id hashes says what the columns say.
+
+    Otherwise the content of a task would depend on whose statement of it comes first. Older writers
+    did not state the definition: theirs gives way to one that does.
+    """
+    if payload.definition is None:
+        return
+    if content_hash(payload.definition) != payload.definition_hash:
+        message = (
+            f"the definition of task {payload.task_id!r} does not have the hash that it states"
+        )
+        raise UnappliableError(message)
+    stated = payload.model_dump(mode="json", exclude={"id", "definition_hash", "definition"})
+    is_judged = payload.definition.get("validation_query") is not None
+    derived: Row = {"validation_type": SHELL if is_judged else None, "prerequisites": []}
+    expected = derived | payload.definition
+    for name, value in stated.items():
+        if name not in expected or expected[name] != value:
+            message = f"task {payload.task_id!r} states another {name} than its definition"
+            raise UnappliableError(message)
 
 
 class TaskProjector:
@@ -20,8 +45,12 @@ class TaskProjector:
             payload.id,
             task_row_id(payload.task_id, payload.definition_hash),
         )
-        row: Row = {name: getattr(payload, name) for name in TaskStated.model_fields}
-        return [Upsert("task", row | {"created_at": context.time, "updated_at": context.time})]
+        check_key_text("task_id", payload.task_id)
+        check_key_text("definition_hash", payload.definition_hash)
+        _check_definition(payload)
+        row: Row = {name: getattr(payload, name) for name in COLUMNS}
+        row |= {"created_at": context.time, "updated_at": context.time}
+        return [Upsert("task", row, is_proven=payload.definition is not None)]
 
 
 class ValidatorProjector:
@@ -30,6 +59,14 @@ class ValidatorProjector:
     def project(self, payload: Payload, context: EventContext) -> Sequence[Operation]:
         """One row."""
         assert isinstance(payload, ValidatorStated)  # noqa: S101  # the registry names the class
+        content = [
+            str(payload.task_id),
+            payload.validator_type,
+            payload.validation_query,
+            payload.validation_method,
+            payload.config,
+        ]
+        check_id("this validator", payload.id, validator_row_id(content))
         row: Row = {
             "id": payload.id,
             "task_id": payload.task_id,
@@ -39,4 +76,4 @@ class ValidatorProjector:
             "config_json": payload.config,
             "created_at": context.time,
         }
-        return [Upsert("validator", row)]
+        return [Upsert("validator", row, is_proven=True)]

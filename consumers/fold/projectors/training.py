@@ -3,7 +3,12 @@
 from collections.abc import Sequence
 from typing import assert_never
 
-from consumers.fold.projectors.projector import EventContext, check_id, progress_columns
+from consumers.fold.projectors.projector import (
+    EventContext,
+    check_id,
+    check_key_text,
+    progress_columns,
+)
 from consumers.fold.rows import Insert, Operation, Row, Update
 from schemas.base import Payload
 from schemas.checkpoint import CheckpointSaved
@@ -53,6 +58,7 @@ def _recipe_columns(recipe: Recipe) -> Row:
 
 
 def _created(payload: TrainingCreated, context: EventContext) -> Row:
+    check_key_text("run_name", payload.run_name)
     check_id(f"training {payload.run_name!r}", context.owner, training_id(payload.run_name))
     return _recipe_columns(payload.recipe) | {
         "id": context.owner,

@@ -1,8 +1,9 @@
 """A validator's result: one row each, from the rollout's stream or from a scoring's."""
 
 from collections.abc import Sequence
+from uuid import UUID
 
-from consumers.fold.projectors.projector import EventContext
+from consumers.fold.projectors.projector import EventContext, check_id
 from consumers.fold.rows import Insert, Operation, row_id
 from schemas.base import Payload
 from schemas.validation import ValidationRecorded
@@ -14,12 +15,18 @@ class ValidationProjector:
     def project(self, payload: Payload, context: EventContext) -> Sequence[Operation]:
         """One row."""
         assert isinstance(payload, ValidationRecorded)  # noqa: S101  # the registry names the class
+        subject = context.envelope.subject
+        is_own = subject.startswith("rollout/")
+        if is_own:
+            check_id("the judged rollout", payload.rollout_id, UUID(context.owner))
+        # A scoring's own rows: its uuid may be that of a rollout.
+        stream = context.owner if is_own else subject
         return [
             Insert(
                 "validation",
                 {
-                    "id": row_id("validation", context.owner, str(payload.validator_id)),
-                    "stream": context.envelope.subject,
+                    "id": row_id("validation", stream, str(payload.validator_id)),
+                    "stream": subject,
                     "rollout_id": payload.rollout_id,
                     "validator_id": payload.validator_id,
                     "rank": payload.rank,

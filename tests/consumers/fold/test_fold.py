@@ -167,6 +167,25 @@ def test_an_event_in_the_wrong_kind_of_stream_is_parked() -> None:
     )
 
 
+@pytest.mark.parametrize("size", [1, 100])
+def test_an_integer_that_its_column_cannot_store_is_parked_however_records_are_batched(
+    size: int,
+) -> None:
+    events = [one for one in logged_events("a") if one.subject.startswith("training/")]
+    at = next(at for at, one in enumerate(events) if b'"cua.training.started"' in one.value)
+    event = json.loads(events[at].value)
+    event["data"]["current_step"] = 2**31
+    values = [one.value for one in events]
+    values[at] = json.dumps(event).encode()
+    parsed = [parse_record(record(value, offset=at)) for at, value in enumerate(values)]
+    streams: dict[str, Stream] = {}
+    held = []
+    for start in range(0, len(parsed), size):
+        batch = Fold(streams, log_id="log", drops=Drops()).take_all(parsed[start : start + size])
+        held += [one.kind for one in batch.held.values()]
+    assert held == ["database"] + ["behind"] * (len(values) - at - 1)
+
+
 def test_a_drop_names_a_record_by_stream_and_value() -> None:
     drops = Drops(
         [

@@ -19,7 +19,7 @@ from consumers.projection.positions import SupersededError
 from consumers.projection.schema import ProjectedSchema
 from consumers.status import read_status
 from tests.reference_fold.comparison import database_tables, differences, plain_tables
-from tests.reference_fold.histories import LoggedEvent
+from tests.reference_fold.histories import LoggedEvent, Shape
 from tests.reference_fold.reference import fold
 from tests.support.logs import logged_events, memory_log
 from tests.support.memory_log import MemoryLog, MemoryReader
@@ -273,6 +273,24 @@ def test_only_the_record_that_the_database_refuses_is_parked(migrated_url: str) 
         (record.key, record.value) for record in log.records if record.key != culprit.subject
     )
     assert differences(plain_tables(others.tables), database_tables(migrated_url)) == []
+
+
+def test_what_the_database_alone_refuses_is_found_within_its_batch(migrated_url: str) -> None:
+    with connected(migrated_url, "test") as connection, connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE cua.turn ADD CONSTRAINT users_own CHECK (turn < 3)")
+        connection.commit()
+    log = memory_log(logged_events("a", shape=Shape(turns=3, has_trouble=False)))
+
+    ProjectionLoop(MemoryReader(log), migrated_url).run_once()
+
+    refused = scalar(
+        migrated_url,
+        "SELECT json_agg(DISTINCT type) FROM cua.held_record WHERE kind = 'database' AND reason"
+        " LIKE '%users_own%'",
+    )
+    assert refused == ["cua.rollout.turn_taken"]
+    status = read_status(MemoryReader(log), migrated_url)
+    assert [one.status for one in status.trainings] == ["completed"]
 
 
 def test_a_parked_training_is_shown_with_since_when(migrated_url: str) -> None:

@@ -1,0 +1,88 @@
+"""Whose a row is: a stream changes only what it has created itself.
+
+An id that its payload's natural key gives is recomputed where the row is made (`projectors`). Every
+other step or group that an event names must be the stream's own: it has not ended and is in the
+stream's statuses, or it ended a moment ago, or its row says whose it is. So a stranger's event is
+parked in whatever order it comes. Ids that only point at another stream's row (a sample's rollout,
+a rollout's group) are references, and belong to whoever they belong to.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
+
+from consumers.fold.rows import UnappliableError
+from consumers.fold.stream import Stream
+from schemas.base import Payload
+from schemas.checkpoint import CheckpointSaved
+from schemas.evaluation import EvaluationSuperseded
+from schemas.group import GroupCreated, GroupDropped, GroupProgressed
+from schemas.step import SamplesChosen, StepProgressed
+from schemas.training import StepSuperseded
+
+
+class Entity(NamedTuple):
+    """A row with a status."""
+
+    table: str
+    id: str
+
+    @property
+    def name(self) -> str:
+        """As in `Stream.statuses`."""
+        return f"{self.table}/{self.id}"
+
+
+FindOwned = Callable[[Stream, Sequence[Entity]], Collection[Entity]]
+"""Those of these steps and groups whose rows say that the stream has created them."""
+
+
+def no_rows(_stream: Stream, _entities: Sequence[Entity]) -> Collection[Entity]:
+    """A FindOwned without tables: what a stream knows itself is all there is."""
+    return ()
+
+
+def owned_entities(stream: Stream, payload: Payload) -> list[Entity]:  # noqa: PLR0911  # one case per event
+    """What the event changes, or adds rows to, beside its own entity: the stream must own it.
+
+    An event with a status needs none: its transition is refused for what the stream has not
+    created.
+    """
+    match payload:
+        case StepProgressed() | SamplesChosen():
+            return [Entity("step", str(payload.step_id))]
+        case GroupProgressed() | GroupDropped():
+            return [Entity("group", str(payload.group_id))]
+        case GroupCreated():
+            return [Entity(payload.source_type, str(payload.source_id))]
+        case StepSuperseded():
+            return [Entity("step", str(payload.step_id)), *_groups(payload)]
+        case EvaluationSuperseded():
+            table = "baseline" if payload.kind == "baseline" else "eval"
+            return [Entity(table, stream.owner), *_groups(payload)]
+        case CheckpointSaved():
+            owner = Entity("training", stream.owner)
+            return [owner, *_steps(payload)]
+        case _:
+            return []
+
+
+def _groups(payload: StepSuperseded | EvaluationSuperseded) -> list[Entity]:
+    return [Entity("group", str(group)) for group in payload.group_ids]
+
+
+def _steps(payload: CheckpointSaved) -> list[Entity]:
+    return [] if payload.step_id is None else [Entity("step", str(payload.step_id))]
+
+
+def check_ownership(stream: Stream, entities: Sequence[Entity], find_owned: FindOwned) -> None:
+    """UnappliableError for an entity that this stream has not created."""
+    unknown = [one for one in entities if not stream.remembers(one.name)]
+    if not unknown:
+        return
+    # Only a stream's owner is never forgotten; nothing but a step or a group is worth asking for.
+    asked = [one for one in unknown if one.table in {"step", "group"} and one.id != stream.owner]
+    found = find_owned(stream, asked) if asked else ()
+    for one in unknown:
+        if one not in found:
+            message = f"{one.name} was not created in the stream {stream.subject}"
+            raise UnappliableError(message)

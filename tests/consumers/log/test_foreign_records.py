@@ -1,0 +1,109 @@
+"""Records that others left in our topics: keys and values of any bytes, times of any kind."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from kafka import KafkaProducer
+
+from consumers.fold.parse import parse_record
+from consumers.log.kafka import LATEST, append_time
+from consumers.log.local import LocalLogReader
+from consumers.log.open import open_reader
+from consumers.log.reader import LogRecord, TopicPartition
+from producer.log.kafka import KafkaLog
+from producer.log.local import LocalLog
+from producer.log.writer import Record
+from schemas.ids import EPOCH_START
+from schemas.installation import Installation
+from tests.support.kafka import KafkaService
+from tests.support.logs import logged_events
+
+STREAM = "rollout/00000000-0000-0000-0000-00000000000a"
+KEYS = [None, b"", b"\xff", b"\xfe", b"\\xff", STREAM.encode(), STREAM.encode() + b"\xff", b"\x00"]
+
+
+def check(records: list[LogRecord]) -> None:
+    """Keys name a stream only if they are one; values that are no event are unreadable."""
+    parsed = [parse_record(record) for record in records]
+    assert [one.envelope for one in parsed] == [None] * len(parsed)
+    assert [one.stream for one in parsed if one.stream] == [STREAM]
+    for record in records:
+        assert type(record.value) is bytes
+
+
+@pytest.mark.services
+def test_keys_of_any_bytes_and_tombstones_are_read_from_kafka(
+    kafka: KafkaService, tmp_path: Path
+) -> None:
+    prefix = "foreign."
+    installation = Installation(
+        home=tmp_path,
+        topic_prefix=prefix,
+        kafka_bootstrap_servers=kafka.bootstrap_servers,
+        kafka_options=(),
+        blobs_url=str(tmp_path / "blobs"),
+    )
+    topic = f"{prefix}rollouts"
+    KafkaLog(installation, [f"{prefix}training", topic]).close()
+    producer = KafkaProducer(bootstrap_servers=kafka.bootstrap_servers)
+    for key in KEYS:
+        # The client sends no record without key and value.
+        value = b"" if key is None else None
+        producer.send(topic, key=key, value=value, partition=3).get(timeout=30)
+    producer.close()
+    reader = open_reader(installation)
+    at = TopicPartition(topic, 3)
+    reader.seek({at: 0})
+    records: list[LogRecord] = []
+    for _ in range(60):
+        records += reader.poll(100, 0.5)
+        if len(records) == len(KEYS):
+            break
+    reader.close()
+
+    assert [record.value for record in records] == [b""] * len(KEYS)
+    assert records[0].key is None
+    check(records)
+
+
+def test_keys_of_any_bytes_and_values_of_any_type_are_read_from_a_local_log(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite3"
+    log = LocalLog(path)
+    log.append([Record("cua.rollouts", STREAM, b"") for _ in KEYS])
+    log.close()
+    connection = sqlite3.connect(path)
+    values = ["text", 7, 1.5, b"\xff", b"", "", b"{}", b"null"]
+    for offset, (key, value) in enumerate(zip(KEYS, values, strict=True)):
+        connection.execute(
+            'UPDATE records SET key = CAST(? AS TEXT), value = ? WHERE "offset" = ?',
+            (key or b"", value, offset),
+        )
+    connection.commit()
+    connection.close()
+    reader = LocalLogReader(path, topic_prefix="cua.")
+    reader.seek(dict.fromkeys(reader.partitions(), 0))
+
+    records = reader.poll(100, 0.0)
+
+    assert len(records) == len(KEYS)
+    check(records)
+    reader.close()
+
+
+def test_an_event_under_a_key_that_is_no_text_is_held_alone() -> None:
+    one = logged_events("a")[0]
+    key = one.subject.encode() + b"\xff"
+    record = LogRecord("t", 0, 0, key.decode(errors="backslashreplace"), one.value, EPOCH_START)
+    parsed = parse_record(record)
+    assert (parsed.stream, parsed.envelope) == (None, None)
+
+
+@pytest.mark.parametrize("milliseconds", [None, -1, -(2**63), 0])
+def test_a_record_without_a_time_was_appended_at_the_beginning(milliseconds: int | None) -> None:
+    assert append_time(milliseconds) == EPOCH_START
+
+
+def test_a_time_beyond_the_calendar_is_its_last_day() -> None:
+    assert append_time(2**63 - 1) == LATEST
+    assert append_time(1).microsecond == 1000
