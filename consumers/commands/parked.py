@@ -21,17 +21,24 @@ logger = logging.getLogger(__name__)
 
 @contextmanager
 def _operator() -> Iterator["Operator"]:
-    from consumers.database.connection import connected
+    from consumers.database.connection import connected, join_group, session_group
+    from consumers.database.lease import new_holder
     from consumers.database.location import is_embedded, resolve_database
     from consumers.database.readiness import make_ready
     from consumers.home import open_installation
-    from consumers.projection.redrive import Operator
+    from consumers.projection.lock_watch import LockWatch
+    from consumers.projection.redrive import OPERATOR_SETTINGS, Operator
     from consumers.tables import SCHEMA
 
     url = resolve_database(os.environ, open_installation(os.environ))
     make_ready(url, embedded=is_embedded(os.environ))
-    with connected(url, "parked") as connection:
-        yield Operator(connection, SCHEMA)
+    group = session_group(new_holder())
+    with (
+        connected(url, "parked", OPERATOR_SETTINGS) as connection,
+        LockWatch(url, group) as watch,
+    ):
+        join_group(connection, group)
+        yield Operator(connection, SCHEMA, watch=watch)
 
 
 def _json(summary: "HeldSummary") -> dict[str, object]:

@@ -181,6 +181,12 @@ class KafkaLogReader:
             consumer.seek(at, offset)
         self._last_news = time.monotonic()
 
+    def positions(self) -> dict[TopicPartition, int]:
+        """The next offsets to read; markers and compacted records are behind them."""
+        return {
+            TopicPartition(at.topic, at.partition): offset for at, offset in self._wanted.items()
+        }
+
     def poll(self, max_records: int, timeout_s: float) -> list[LogRecord]:
         """Up to `max_records`, each partition in order; waits up to `timeout_s` for the first."""
         if not self._wanted:

@@ -8,15 +8,28 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import psycopg2
+from psycopg2.errors import LockNotAvailable
 
-from consumers.database.connection import Connection, connected
+from consumers.database.connection import (
+    WRITER_SETTINGS,
+    Connection,
+    connected,
+    join_group,
+    session_group,
+)
 from consumers.database.lease import LeaseTakenError, ProjectorLease, new_holder
-from consumers.errors import CuaProjectError, MismatchError, UnreachableError
+from consumers.errors import (
+    CuaProjectError,
+    LimitExceededError,
+    MismatchError,
+    UnreachableError,
+)
 from consumers.fold.parse import parse_record
 from consumers.log.reader import LogReader, TopicPartition
+from consumers.projection.lock_watch import LockWatch
 from consumers.projection.outage import Outage
 from consumers.projection.pipeline import Pipeline
 from consumers.projection.positions import (
@@ -24,6 +37,7 @@ from consumers.projection.positions import (
     SupersededError,
     adopt_log,
     check_log,
+    load_positions,
     start_positions,
 )
 from consumers.projection.redrive import Operator
@@ -37,18 +51,40 @@ BATCH_RECORDS = 5_000
 POLL_S = 0.2
 """How long a poll waits for records; the lease is renewed between polls."""
 NEW_PARTITIONS_EVERY_S = 2.0
-"""How often an idle projector looks for new partitions."""
+"""How often a projector looks for new partitions."""
+LEASE_RETRY_S = 1.0
+"""How often a waiting projector tries to take the lease."""
 ONCE_LIMIT_S = 60.0
-"""How long `run_once` waits out an outage of the database, the log or another projector."""
+"""How long `run_once` waits out an outage, another projector or another session's lock."""
+STALLED_S = 30.0
+"""Processes of a parallel fill that commit nothing for so long have stopped."""
 
-ParallelFill = Callable[[str, str, Positions, Positions, Callable[[], bool]], int]
-"""`rebuild.parallel.Parallel.fill`: given (url, schema, start, until, keep_going), applies a
-long stretch of the log in several processes and returns the number of events, or 0 at once for a
-short one. Raises UnfinishedError."""
+
+class ParallelFill(Protocol):
+    """`rebuild.parallel.Parallel.fill`."""
+
+    def __call__(
+        self,
+        url: str,
+        schema: str,
+        start: Positions,
+        until: Positions,
+        keep_going: Callable[[], bool],
+        group: int | None = None,
+    ) -> int:
+        """Apply a long stretch of the log in several processes; 0 at once for a short one.
+
+        Their sessions join `group`. Raises UnfinishedError.
+        """
+        ...
 
 
 class UnfinishedError(CuaProjectError):
     """A process of a parallel fill failed; what all of them have committed stays."""
+
+
+class _StoppedWaitingError(Exception):
+    """A stop was requested while another session's lock was waited for."""
 
 
 class OutdatedTablesError(MismatchError):
@@ -74,6 +110,8 @@ class _Run:
     until: Positions | None = None
     """Where to stop; None: nowhere."""
     committed: Committed = field(default_factory=Committed)
+    error: tuple[str, float] | None = None
+    """What had to be waited out last, and when; not yet stored with the lease."""
 
     def is_done(self) -> bool:
         """True once the target offsets are reached or a stop was requested."""
@@ -133,44 +171,105 @@ class ProjectionLoop:
 
     def _try_session(self, run: _Run) -> bool:
         """Whether the run is over; waits after a failure."""
-        try:
-            self._session(run)
-        except (
-            psycopg2.OperationalError,
-            psycopg2.InterfaceError,
-            UnreachableError,
-            LeaseTakenError,
-        ) as error:
-            reason = str(error).strip()
-            if run.limit_s is not None and run.outage.seconds > run.limit_s:
-                message = f"gave up after {run.limit_s:.0f} s: {reason}"
-                raise UnreachableError(message) from None
-            run.stop.wait(run.outage.failed(reason))
-            return run.stop.is_set()
+        group = session_group(self._holder)
+        with LockWatch(self._url, group) as watch:
+            try:
+                self._session(run, watch, group)
+            except (
+                psycopg2.OperationalError,
+                psycopg2.InterfaceError,
+                UnreachableError,
+                LeaseTakenError,
+            ) as error:
+                reason = str(error).strip()
+                if isinstance(error, LockNotAvailable):
+                    reason = watch.reason or reason
+                run.error = (reason, self._clock())
+                self._check_limit(run, reason, isinstance(error, LockNotAvailable))
+                run.stop.wait(run.outage.failed(reason))
+                return run.stop.is_set()
+            except _StoppedWaitingError:
+                return True
         return run.is_done()
 
-    def _session(self, run: _Run) -> None:
-        """Project over two connections: one commits, one holds the lease and loads streams."""
-        with (
-            connected(self._url, "run") as connection,
-            connected(self._url, "run, lease") as lookups,
-        ):
+    def _check_limit(self, run: _Run, reason: str, is_lock: bool) -> None:  # noqa: FBT001  # one caller each
+        """LimitExceededError or UnreachableError when `run_once` has waited long enough."""
+        if run.limit_s is not None and run.outage.seconds > run.limit_s:
+            message = f"gave up after {run.limit_s:.0f} s: {reason}"
+            raise (LimitExceededError if is_lock else UnreachableError)(message) from None
+
+    def _session(self, run: _Run, watch: LockWatch, group: int) -> None:
+        """Project over two connections: one holds the lease and loads streams, one commits."""
+        with connected(self._url, "run, lease", WRITER_SETTINGS) as lookups:
+            join_group(lookups, group)
             lookups.autocommit = True
-            schema = ProjectedSchema(
-                connection, SCHEMA, self._reader.log_id, committed=run.committed
-            )
-            schema.load()
             try:
                 with ProjectorLease(lookups, self._holder, self._clock) as lease:
-                    self._prepare(schema)
-                    self._catch_up(schema, lease, run)
-                    self._follow(schema, lease, lookups, run)
+                    if not self._wait_for_lease(lease, lookups, run):
+                        return
+                    with connected(self._url, "run", WRITER_SETTINGS) as connection:
+                        join_group(connection, group)
+                        self._project(run, watch, lease, connection, lookups)
             except LeaseTakenError:
                 # Done nevertheless when the other projector has reached the target.
                 if not run.is_done():
                     raise
 
-    def _prepare(self, schema: ProjectedSchema) -> None:
+    def _wait_for_lease(self, lease: ProjectorLease, lookups: Connection, run: _Run) -> bool:
+        """False when the run was over before the lease was free."""
+        said = ""
+        while True:
+            try:
+                dead = lease.acquire()
+            except LeaseTakenError as error:
+                reason = str(error)
+            else:
+                if dead is not None:
+                    logger.info(
+                        "took the lease over from %s, silent for %.0f s", dead, dead.silent_s
+                    )
+                elif said:
+                    logger.info("the other projector has stopped; this one projects now")
+                return True
+            if reason != said:
+                logger.warning("%s", reason)
+                said = reason
+            with lookups.cursor() as cursor:
+                run.committed.positions = load_positions(cursor, SCHEMA)
+            if run.is_done():
+                return False
+            self._check_limit(run, reason, is_lock=True)
+            if run.stop.wait(LEASE_RETRY_S):
+                return False
+
+    def _project(
+        self,
+        run: _Run,
+        watch: LockWatch,
+        lease: ProjectorLease,
+        connection: Connection,
+        lookups: Connection,
+    ) -> None:
+        if run.error is not None:
+            reason, at = run.error
+            lease.note_error(reason, self._clock() - at)
+            run.error = None
+        schema = ProjectedSchema(connection, SCHEMA, self._reader.log_id, committed=run.committed)
+        schema.load()
+        self._prepare(schema, lease)
+        self._catch_up(schema, lease, run)
+
+        def while_waiting() -> None:
+            lease.renew()
+            if watch.reason is not None:
+                if run.stop.is_set():
+                    raise _StoppedWaitingError
+                self._check_limit(run, watch.reason, is_lock=True)
+
+        with Pipeline(schema, lookups, while_waiting) as pipeline:
+            self._follow(schema, lease, pipeline, run)
+
+    def _prepare(self, schema: ProjectedSchema, lease: ProjectorLease) -> None:
         """Check that tables, code and log belong together; redrive what newer code can apply."""
         if schema.state.version != PROJECTION_VERSION:
             message = (
@@ -184,7 +283,7 @@ class ProjectionLoop:
                 adopt_log(cursor, SCHEMA, self._reader.log_id)
         schema.load()
         check_log(schema.state, self._reader)
-        if Operator(schema.connection, schema.schema).redrive_if_newer():
+        if Operator(schema.connection, schema.schema).redrive_if_newer(lease.renew):
             schema.load()
 
     def _catch_up(self, schema: ProjectedSchema, lease: ProjectorLease, run: _Run) -> None:
@@ -201,42 +300,48 @@ class ProjectionLoop:
         until = self._reader.end_offsets(list(start))
         try:
             run.committed.num_events += self._parallel(
-                self._url, schema.schema, start, until, keep_going
+                self._url, schema.schema, start, until, keep_going, session_group(self._holder)
             )
         except UnfinishedError as error:
             logger.warning("%s; continuing with one process", error)
         schema.load()
 
     def _follow(
-        self, schema: ProjectedSchema, lease: ProjectorLease, lookups: Connection, run: _Run
+        self, schema: ProjectedSchema, lease: ProjectorLease, pipeline: Pipeline, run: _Run
     ) -> None:
         """Apply batch after batch."""
         self._seek(schema)
         sought_at = self._clock()
-        with Pipeline(schema, lookups) as pipeline:
-            while not run.is_done():
-                lease.renew()
-                before = dict(run.committed.positions)
-                records = self._reader.poll(self._batch_records, POLL_S)
-                try:
-                    if records:
-                        pipeline.send([parse_record(record) for record in records])
-                    if len(records) < self._batch_records:
-                        # Nothing more to read yet, so nothing to fold during the commit.
-                        pipeline.settle()
-                except SupersededError as error:
-                    logger.info("%s; continuing from the tables' positions", error)
-                    pipeline.abandon()
-                    schema.load()
-                    lease.renew(at_once=True)
-                    self._seek(schema)
-                if not records and self._clock() - sought_at > NEW_PARTITIONS_EVERY_S:
-                    self._seek(schema)
+        while not run.is_done():
+            lease.renew()
+            before = dict(run.committed.positions)
+            records = self._reader.poll(self._batch_records, POLL_S)
+            read_to = {
+                at: offset
+                for at, offset in self._reader.positions().items()
+                if offset > schema.folded.get(at, 0)
+            }
+            try:
+                if read_to:
+                    pipeline.send([parse_record(record) for record in records], read_to)
+                if len(records) < self._batch_records:
+                    # Nothing more to read yet, so nothing to fold during the commit.
+                    pipeline.settle()
+                if self._clock() - sought_at > NEW_PARTITIONS_EVERY_S:
                     sought_at = self._clock()
-                # A batch that was only sent is no success: the database may refuse every commit.
-                if not records or run.committed.positions != before:
-                    run.outage.over()
-            pipeline.settle()
+                    if set(self._reader.partitions()) != set(self._reader.positions()):
+                        pipeline.settle()
+                        self._seek(schema)
+            except SupersededError as error:
+                logger.info("%s; continuing from the tables' positions", error)
+                pipeline.abandon()
+                schema.load()
+                lease.renew(at_once=True)
+                self._seek(schema)
+            # A batch that was only sent is no success: the database may refuse every commit.
+            if not records or run.committed.positions != before:
+                run.outage.over()
+        pipeline.settle()
 
     def _seek(self, schema: ProjectedSchema) -> None:
         if schema.log_id != self._reader.log_id:

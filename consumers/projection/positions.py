@@ -136,7 +136,7 @@ def advance(
             "partition": partition,
             "base": base[TopicPartition(topic, partition)],
             "next": progress.next_offset,
-            "appended_at": str(progress.appended_at),
+            "appended_at": None if progress.appended_at is None else str(progress.appended_at),
             "events": progress.num_events,
             "duplicates": progress.num_duplicates,
         }
@@ -153,11 +153,11 @@ def advance(
     inserted = cursor.rowcount
     cursor.execute(
         f'UPDATE "{schema}".reader_position AS old SET next_offset = next, appended_at ='
-        " new.appended_at, num_events = old.num_events + events, num_duplicates ="
-        " old.num_duplicates + duplicates FROM json_to_recordset(%(moves)s::json) AS new (topic"
-        " text, partition integer, base bigint, next bigint, appended_at timestamptz, events"
-        " bigint, duplicates bigint) WHERE old.topic = new.topic AND old.partition = new.partition"
-        " AND old.next_offset = base",
+        " coalesce(new.appended_at, old.appended_at), num_events = old.num_events + events,"
+        " num_duplicates = old.num_duplicates + duplicates FROM"
+        " json_to_recordset(%(moves)s::json) AS new (topic text, partition integer, base bigint,"
+        " next bigint, appended_at timestamptz, events bigint, duplicates bigint) WHERE old.topic ="
+        " new.topic AND old.partition = new.partition AND old.next_offset = base",
         {"moves": json.dumps([move for move in moves if move["base"] != 0])},
     )
     if inserted + cursor.rowcount != len(moves):

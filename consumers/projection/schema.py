@@ -111,13 +111,26 @@ class ProjectedSchema:
         else:
             self.settle(prepared)
 
-    def fold(self, parsed_records: Sequence[ParsedRecord], connection: Connection) -> PreparedBatch:
-        """Fold records after everything that was folded before; `connection` loads streams."""
+    def fold(
+        self,
+        parsed_records: Sequence[ParsedRecord],
+        connection: Connection,
+        read_to: Mapping[TopicPartition, int] | None = None,
+    ) -> PreparedBatch:
+        """Fold records after everything that was folded before; `connection` loads streams.
+
+        `read_to`: the next offsets to read, where the log holds no record between the last one and
+        them (`LogReader.positions`).
+        """
         with connection.cursor() as cursor:
-            return self._fold(parsed_records, cursor)
+            return self._fold(parsed_records, cursor, read_to=read_to)
 
     def _fold(
-        self, parsed_records: Sequence[ParsedRecord], cursor: Cursor, write: Write | None = None
+        self,
+        parsed_records: Sequence[ParsedRecord],
+        cursor: Cursor,
+        write: Write | None = None,
+        read_to: Mapping[TopicPartition, int] | None = None,
     ) -> PreparedBatch:
         subjects = missing_streams(parsed_records, self._streams)
         if subjects:
@@ -129,7 +142,11 @@ class ProjectedSchema:
             write=write,
             replay_filter=self._replay_filter,
         )
-        return self._prepare(parsed_records, fold.take_all(parsed_records))
+        fold.take_all(parsed_records)
+        for at, offset in (read_to or {}).items():
+            if offset > self._folded.get(at, 0):
+                fold.skip_to(at, offset)
+        return self._prepare(parsed_records, fold.batch)
 
     def _prepare(self, parsed_records: Sequence[ParsedRecord], batch: FoldedBatch) -> PreparedBatch:
         base = {

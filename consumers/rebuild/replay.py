@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
-from consumers.database.connection import connect
+from consumers.database.connection import WRITER_SETTINGS, connect, join_group
 from consumers.errors import CuaProjectError, UnreachableError
 from consumers.fold.fold import EVERYTHING, ReplayFilter
 from consumers.fold.parse import parse_record
@@ -34,12 +34,18 @@ class Replay:
         *,
         replay_filter: ReplayFilter = EVERYTHING,
         parallel: ParallelFill | None = None,
+        group: int | None = None,
     ) -> None:
+        """`group`: of the projector that fills its live tables; its sessions join it."""
         self._reader = reader
         self._url = url
         self._parallel = parallel
-        self._connection = connect(url, f"fill {schema}")
-        self._lookups = connect(url, f"fill {schema}, lookups")
+        settings = None if group is None else WRITER_SETTINGS
+        self._connection = connect(url, f"fill {schema}", settings)
+        self._lookups = connect(url, f"fill {schema}, lookups", settings)
+        if group is not None:
+            join_group(self._connection, group)
+            join_group(self._lookups, group)
         self._lookups.autocommit = True
         self._target = ProjectedSchema(
             self._connection, schema, reader.log_id, replay_filter=replay_filter

@@ -3,7 +3,16 @@
 from sqlalchemy import BigInteger, CheckConstraint, Identity, Index
 from sqlalchemy.orm import Mapped, mapped_column
 
-from consumers.tables.base import OPS_SCHEMA, Base, Number, OptNumber, OptString, String, Time
+from consumers.tables.base import (
+    OPS_SCHEMA,
+    Base,
+    Number,
+    OptNumber,
+    OptString,
+    OptTime,
+    String,
+    Time,
+)
 
 
 class Lease(Base):
@@ -21,6 +30,13 @@ class Lease(Base):
     backend_start: Mapped[Time]
     renewed_at: Mapped[Time]
     projection_version: Mapped[Number]
+    acquired_at: Mapped[OptTime]
+    """Since when this holder projects."""
+    caught_up_at: Mapped[OptTime]
+    """When it reached the end of the log first; NULL: it is still catching up."""
+    last_error: Mapped[OptString]
+    """What it waited out last: an outage, another session's lock."""
+    last_error_at: Mapped[OptTime]
 
 
 class OperatorDrop(Base):
@@ -45,3 +61,6 @@ class OperatorDrop(Base):
     made_at: Mapped[Time]
     made_by: Mapped[String]
     reason: Mapped[OptString]
+    undone_at: Mapped[OptTime]
+    """When it was taken back; it counts no longer."""
+    undone_by: Mapped[OptString]
