@@ -29,13 +29,13 @@ from consumers.errors import (
 )
 from consumers.fold.parse import parse_record
 from consumers.log.reader import LogReader, TopicPartition
+from consumers.projection.adoption import adopt_log
 from consumers.projection.lock_watch import LockWatch
 from consumers.projection.outage import Outage
 from consumers.projection.pipeline import Pipeline
 from consumers.projection.positions import (
     Positions,
     SupersededError,
-    adopt_log,
     check_log,
     load_positions,
     start_positions,
@@ -278,9 +278,8 @@ class ProjectionLoop:
             )
             is_older = schema.state.version < PROJECTION_VERSION
             raise OutdatedTablesError(message) if is_older else MismatchError(message)
-        with schema.connection, schema.connection.cursor() as cursor:
-            if self._adopt and schema.state.log_id not in {None, self._reader.log_id}:
-                adopt_log(cursor, SCHEMA, self._reader.log_id)
+        if self._adopt and schema.state.log_id not in {None, self._reader.log_id}:
+            adopt_log(schema.connection, SCHEMA, self._reader, lease.renew)
         schema.load()
         check_log(schema.state, self._reader)
         if Operator(schema.connection, schema.schema).redrive_if_newer(lease.renew):

@@ -65,14 +65,6 @@ def load_positions(cursor: Cursor, schema: str) -> Positions:
     }
 
 
-def adopt_log(cursor: Cursor, schema: str, log_id: str) -> None:
-    """Start at the beginning of another log; what was applied before is a duplicate there."""
-    cursor.execute(f'DELETE FROM "{schema}".reader_position')
-    cursor.execute(
-        f'UPDATE "{schema}".projection SET log_id = %s, build_id = %s', (log_id, str(uuid4()))
-    )
-
-
 def check_log(state: ProjectionState, reader: LogReader) -> None:
     """MismatchError when the positions belong to another log."""
     if state.log_id is not None and state.log_id != reader.log_id:

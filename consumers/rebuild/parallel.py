@@ -1,7 +1,9 @@
 """Fills a schema from the log in several processes, each with partitions of its own.
 
 A stream is in one partition, a row in one stream: each process reads, folds and commits as a single
-one would. Rows that several streams define alike (tasks, validators) are written in one order. A
+one would. Where that is not so, because a topic has grown or another program chose the partitions,
+a process stops before the first record that is not in its stream's partition, and one process goes
+on alone. Rows that several streams define alike (tasks, validators) are written in one order. A
 process that dies leaves its partitions at its last commit.
 """
 
@@ -133,7 +135,7 @@ def _fill(
     reduce_gc_frequency()
     try:
         reader = open_with_archive(installation, archive)
-        with Replay(reader, url, schema, group=group) as replay:
+        with Replay(reader, url, schema, group=group, is_shard=True) as replay:
             replay.advance(until)
         reader.close()
         result.send(replay.num_events)

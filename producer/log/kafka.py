@@ -206,9 +206,10 @@ class KafkaLog:
                     for record in records:
                         if record.offset in span and (wanted is None or record.key in wanted):
                             yield (record.key or b"").decode(errors="replace"), record.value
-                    if records[-1].offset + 1 >= span.stop:
-                        left.pop(at, None)
-                        consumer.pause(at)
+                # The last offsets may hold transaction markers, which are never returned.
+                for at in [at for at, span in left.items() if consumer.position(at) >= span.stop]:
+                    del left[at]
+                    consumer.pause(at)
                 if time.monotonic() > deadline:
                     message = (
                         f"Kafka at {self._servers} sent nothing for {READ_TIMEOUT_S:g} s although"

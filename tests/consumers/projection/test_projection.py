@@ -307,6 +307,38 @@ def test_positions_of_another_log_are_refused_until_it_is_adopted(migrated_url: 
     assert read_status(MemoryReader(new), migrated_url).held.duplicates == 150
 
 
+def test_a_log_that_lacks_history_is_not_adopted(migrated_url: str) -> None:
+    events = logged_events("a")
+    ProjectionLoop(MemoryReader(memory_log(events, MemoryLog("old"))), migrated_url).run_once()
+    before = database_tables(migrated_url)
+    streams = {one.subject for one in events}
+    rollout = next(name for name in sorted(streams) if name.startswith("rollout/"))
+    last = max(number for number, one in enumerate(events) if one.subject == rollout)
+    without_last = MemoryLog("new")
+    memory_log(events[:last] + events[last + 1 :], without_last)
+
+    with pytest.raises(MismatchError, match=rf"1 of {len(streams)} streams .* {rollout}"):
+        ProjectionLoop(MemoryReader(without_last), migrated_url, adopt=True).run_once()
+    with pytest.raises(MismatchError, match=rf"{len(streams)} of {len(streams)} streams"):
+        ProjectionLoop(MemoryReader(MemoryLog("empty")), migrated_url, adopt=True).run_once()
+
+    assert database_tables(migrated_url) == before
+    assert read_status(MemoryReader(memory_log(events, MemoryLog("old"))), migrated_url)
+
+
+def test_a_log_of_another_writer_is_not_adopted(migrated_url: str) -> None:
+    events = logged_events("a")
+    ProjectionLoop(MemoryReader(memory_log(events, MemoryLog("old"))), migrated_url).run_once()
+    others = [
+        LoggedEvent(one.subject, one.value.replace(b'"source":"', b'"source":"x')) for one in events
+    ]
+
+    with pytest.raises(MismatchError, match="this log lacks what the tables contain"):
+        ProjectionLoop(
+            MemoryReader(memory_log(others, MemoryLog("new"))), migrated_url, adopt=True
+        ).run_once()
+
+
 def test_a_log_that_ends_before_the_position_is_refused(migrated_url: str) -> None:
     events = logged_events("a")
     ProjectionLoop(MemoryReader(memory_log(events)), migrated_url).run_once()

@@ -370,3 +370,41 @@ def test_a_redrive_waits_for_no_lock_for_ever_and_names_its_holder(migrated_url:
 
         user.rollback()
         assert operator.redrive().streams == 1
+
+
+def test_parked_waiting_and_nameless_records_are_held_once_where_an_adopted_log_has_them(
+    migrated_url: str, operator: Operator
+) -> None:
+    events = logged_events("a", "b", shape=CALM)
+    turns = [number for number, one in enumerate(events) if b"rollout.turn_taken" in one.value]
+    spoilt = unknown(events, turns[0])
+    missing = next(n for n in turns if spoilt[n].subject != spoilt[turns[0]].subject)
+    late = spoilt.pop(missing)
+    spoilt.insert(3, LoggedEvent("", b"noise"))
+    project(memory_log_with_noise(spoilt, MemoryLog("old")), migrated_url)
+    before = operator.list_held()
+    assert {held.held_as for held in before} == {"parked", "waiting"}
+    new = memory_log_with_noise(spoilt, MemoryLog("new", num_partitions=7))
+
+    ProjectionLoop(MemoryReader(new), migrated_url, adopt=True).run_once()
+
+    after = operator.list_held()
+    assert sorted(held[4:10] for held in after) == sorted(held[4:10] for held in before)
+    at = {(one.topic, one.partition, one.offset): one.value for one in new.records}
+    for held in after:
+        assert at[held.topic, held.partition, held.offset] == operator.show(held.id)[1]
+    culprit = next(held for held in after if held.kind == "unknown_schema")
+    operator.drop_record(culprit.id, rest=True, **BY)
+    new.append(late.subject, late.value, "cua.rollouts")
+    project(new, migrated_url)
+    assert [held.kind for held in operator.list_held()] == ["unreadable"]
+    assert verify(MemoryReader(new), migrated_url).equal
+
+
+def memory_log_with_noise(events: list[LoggedEvent], log: MemoryLog) -> MemoryLog:
+    for one in events:
+        if one.subject:
+            memory_log([one], log)
+        else:
+            log.append(None, one.value, "cua.rollouts", 0)
+    return log

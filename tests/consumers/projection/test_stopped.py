@@ -220,3 +220,81 @@ def test_once_stops_at_once_while_it_waits_for_a_lock(
         stop.set()
         worker.join(5)
         assert not worker.is_alive()
+
+
+def unknown_heartbeat(events: list[LoggedEvent]) -> list[LoggedEvent]:
+    """The history with a record that parks the rest of its training."""
+    index = next(n for n, one in enumerate(events) if b"heartbeat_sent" in one.value)
+    stream, value = events[index]
+    spoilt = value.replace(b"heartbeat_sent", b"dreamt")
+    return [*events[:index], LoggedEvent(stream, spoilt), *events[index + 1 :]]
+
+
+COMMAND = (sys.executable, "-m", "consumers")
+
+
+def test_a_stopped_redrive_keeps_neither_a_projector_nor_another_redrive_waiting(
+    migrated_url: str, events: list[LoggedEvent], tmp_path: Path
+) -> None:
+    log = read_installation(os.environ).local_log_path
+    write_local_log(log, unknown_heartbeat(events[:300]))
+    reader = LocalLogReader(log, topic_prefix="cua.")
+    ProjectionLoop(reader, migrated_url).run_once()
+    execute(migrated_url, SLOW_TRIGGER.format(table="cua.stream_position"))
+    environ = os.environ | {"DATABASE_URL": migrated_url}
+    with (tmp_path / "redrive.log").open("wb") as out:
+        stopped = subprocess.Popen(
+            [*COMMAND, "parked", "redrive"], env=environ, cwd=ROOT, stderr=out, stdout=out
+        )
+    try:
+        eventually(lambda: sleeping(migrated_url, "cua-project parked"))
+        stopped.send_signal(signal.SIGSTOP)
+        no_longer_sleeping(migrated_url, "cua-project parked")
+        write_local_log(log, events[300:])
+
+        ProjectionLoop(reader, migrated_url).run_once(limit_s=REPLACED_WITHIN_S)
+
+        assert read_status(reader, migrated_url).lag_events == 0
+        again = subprocess.run(
+            [*COMMAND, "parked", "redrive", "--json"],
+            env=environ,
+            cwd=ROOT,
+            capture_output=True,
+            check=False,
+            timeout=DEADLINE_S,
+        )
+        assert again.returncode == 0, again.stderr
+    finally:
+        stopped.kill()
+        stopped.wait(10)
+        reader.close()
+
+
+@pytest.mark.parametrize("what", ["redrive", "once"])
+def test_what_needs_the_tables_ends_a_stopped_projector_first(
+    migrated_url: str, events: list[LoggedEvent], tmp_path: Path, what: str
+) -> None:
+    log = read_installation(os.environ).local_log_path
+    write_local_log(log, unknown_heartbeat(events[:200]))
+    reader = LocalLogReader(log, topic_prefix="cua.")
+    ProjectionLoop(reader, migrated_url).run_once()
+    execute(migrated_url, SLOW_TRIGGER.format(table="cua.reader_position"))
+    with projector(migrated_url, tmp_path / "first.log") as first:
+        write_local_log(log, events[200:300])
+        eventually(lambda: sleeping(migrated_url, "cua-project run"))
+        first.signal(signal.SIGSTOP)
+        no_longer_sleeping(migrated_url, "cua-project run")
+        arguments = ("parked", "redrive") if what == "redrive" else ("run", "--once")
+        began = time.monotonic()
+        done = subprocess.run(
+            [*COMMAND, *arguments, "--json"],
+            env=os.environ | {"DATABASE_URL": migrated_url},
+            cwd=ROOT,
+            capture_output=True,
+            check=False,
+            timeout=DEADLINE_S,
+        )
+        assert done.returncode == 0, done.stderr
+        assert time.monotonic() - began < REPLACED_WITHIN_S
+        assert b"has not renewed its lease" in done.stderr
+    reader.close()
