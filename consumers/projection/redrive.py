@@ -94,7 +94,7 @@ class Operator:
         batch_records: int = BATCH_RECORDS,
     ) -> None:
         """`watch` names in errors who holds a lock; without it psycopg2's error is raised."""
-        self._connection = connection
+        self.connection = connection
         self._schema = schema
         self._watch = watch
         self._limit_s = limit_s
@@ -102,12 +102,12 @@ class Operator:
 
     def list_held(self, held_as: str | None = None) -> list[HeldSummary]:
         """Everything that is held, by offset."""
-        with self._connection, self._connection.cursor() as cursor:
+        with self.connection, self.connection.cursor() as cursor:
             return list_held(cursor, self._schema, held_as)
 
     def show(self, record_id: str) -> tuple[HeldSummary, bytes]:
         """A held record and its value. NotFoundError, UsageError."""
-        with self._connection, self._connection.cursor() as cursor:
+        with self.connection, self.connection.cursor() as cursor:
             held = find_held(cursor, self._schema, record_id)
         return summary_of(record_id, held), held.record.value
 
@@ -115,7 +115,7 @@ class Operator:
         self, streams: Sequence[str] | None = None, after_batch: Callable[[], None] = _nothing
     ) -> Redriven:
         """Try parked records again: of these streams, or all. `after_batch`: after each commit."""
-        with self._connection, self._connection.cursor() as cursor:
+        with self.connection, self.connection.cursor() as cursor:
             parked = count_parked(cursor, self._schema)
         if streams is not None:
             parked = {name: parked[name] for name in sorted(set(streams) & parked.keys())}
@@ -134,7 +134,7 @@ class Operator:
                 after_batch()
         if streams is None:
             num_events += self._redrive_nameless(after_batch)
-        with self._connection, self._connection.cursor() as cursor:
+        with self.connection, self.connection.cursor() as cursor:
             left = count_parked(cursor, self._schema)
         return Redriven(len(parked), num_events, sum(left.get(name, 0) for name in parked))
 
@@ -159,11 +159,11 @@ class Operator:
 
     def redrive_if_newer(self, after_batch: Callable[[], None] = _nothing) -> bool:
         """Redrive if this code knows other event types than the last; whether it did."""
-        with self._connection, self._connection.cursor() as cursor:
+        with self.connection, self.connection.cursor() as cursor:
             if read_state(cursor, self._schema).catalogue_hash == catalogue_hash():
                 return False
         self.redrive(after_batch=after_batch)
-        with self._connection, self._connection.cursor() as cursor:
+        with self.connection, self.connection.cursor() as cursor:
             cursor.execute(
                 f'UPDATE "{self._schema}".projection SET catalogue_hash = %s', (catalogue_hash(),)
             )
@@ -228,8 +228,17 @@ class Operator:
             return _Batch(num_events, [])
 
         events = self._decide(decide).events
-        with self._connection, self._connection.cursor() as cursor:
+        with self.connection, self.connection.cursor() as cursor:
             return Redriven(1, events, count_parked(cursor, self._schema).get(stream_name, 0))
+
+    def exclusively(self, change: Callable[[Cursor], None]) -> None:
+        """Change positions or streams in one transaction, which running projectors notice."""
+
+        def decide(cursor: Cursor, _: Write | None) -> _Batch:
+            change(cursor)
+            return _Batch(0, [])
+
+        self._decide(decide)
 
     def _retry_streams(self, cursor: Cursor, names: list[str], write: Write | None) -> _Batch:
         """Try the first parked records of these streams."""
@@ -295,7 +304,7 @@ class Operator:
 
     def _wait(self, watch: LockWatch, waited_s: float) -> None:
         """LimitExceededError when that was long enough."""
-        if end_sessions_of_dead_holder(self._connection) or waited_s < self._limit_s:
+        if end_sessions_of_dead_holder(self.connection) or waited_s < self._limit_s:
             return
         reason = watch.reason or "another session holds a lock on the tables"
         message = (
@@ -305,7 +314,7 @@ class Operator:
         raise LimitExceededError(message) from None
 
     def _locked(self, decision: Decision, *, singly: bool) -> _Batch:
-        with self._connection, self._connection.cursor() as cursor:
+        with self.connection, self.connection.cursor() as cursor:
             # Blocks the projectors' compare-and-set; the new build id makes them load again.
             cursor.execute(f'LOCK TABLE "{self._schema}".reader_position IN EXCLUSIVE MODE')
             result = decision(cursor, write_singly(cursor, self._schema) if singly else None)

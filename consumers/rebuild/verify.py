@@ -82,7 +82,7 @@ def take_snapshot(connection: Connection, schema: str = SCHEMA) -> Snapshot:
         if state.catalogue_hash != catalogue_hash():
             replay_filter, redrivable = _parked_as_unknown(cursor, schema)
         if halves := interrupted_redrives(cursor, schema):
-            parked = replay_filter.parked | {tuple(half[:3]) for half in halves}
+            parked = replay_filter.parked | {(topic, at, offset) for topic, at, offset, _ in halves}
             replay_filter = ReplayFilter(frozenset(parked))
             redrivable = sorted({*redrivable, *(half[3] for half in halves)})
         return Snapshot(state, positions, hash_tables(cursor, schema), replay_filter, redrivable)
