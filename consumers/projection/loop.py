@@ -7,7 +7,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 import psycopg2
@@ -23,13 +22,13 @@ from consumers.database.connection import (
 from consumers.database.lease import LeaseTakenError, ProjectorLease, new_holder
 from consumers.errors import (
     CuaProjectError,
-    LimitExceededError,
     MismatchError,
     UnreachableError,
 )
 from consumers.fold.parse import parse_record
 from consumers.log.reader import LogReader, TopicPartition
 from consumers.projection.adoption import adopt_log
+from consumers.projection.catching_up import CatchingUp
 from consumers.projection.lock_watch import LockWatch
 from consumers.projection.outage import Outage
 from consumers.projection.pipeline import Pipeline
@@ -40,8 +39,9 @@ from consumers.projection.positions import (
     load_positions,
     start_positions,
 )
+from consumers.projection.projection_run import Run, wait_for_lease
 from consumers.projection.redrive import Operator
-from consumers.projection.schema import Committed, ProjectedSchema
+from consumers.projection.schema import ProjectedSchema
 from consumers.tables import PROJECTION_VERSION, SCHEMA
 
 logger = logging.getLogger(__name__)
@@ -52,8 +52,6 @@ POLL_S = 0.2
 """How long a poll waits for records; the lease is renewed between polls."""
 NEW_PARTITIONS_EVERY_S = 2.0
 """How often a projector looks for new partitions."""
-LEASE_RETRY_S = 1.0
-"""How often a waiting projector tries to take the lease."""
 ONCE_LIMIT_S = 60.0
 """How long `run_once` waits out an outage, another projector or another session's lock."""
 STALLED_S = 30.0
@@ -99,30 +97,6 @@ class Report(NamedTuple):
     positions: dict[TopicPartition, int]
 
 
-@dataclass(slots=True)
-class _Run:
-    """One call of `run_once` or `run_forever`."""
-
-    stop: threading.Event
-    outage: Outage
-    limit_s: float | None = None
-    """How long an outage is waited out; None: for ever."""
-    until: Positions | None = None
-    """Where to stop; None: nowhere."""
-    committed: Committed = field(default_factory=Committed)
-    error: tuple[str, float] | None = None
-    """What had to be waited out last, and when; not yet stored with the lease."""
-
-    def is_done(self) -> bool:
-        """True once the target offsets are reached or a stop was requested."""
-        if self.stop.is_set():
-            return True
-        positions = self.committed.positions
-        return self.until is not None and all(
-            positions.get(at, 0) >= end for at, end in self.until.items()
-        )
-
-
 class ProjectionLoop:
     """Keeps the tables of one database up to date with one log.
 
@@ -156,20 +130,20 @@ class ProjectionLoop:
     ) -> Report:
         """Project up to the log's current end. UnreachableError after an outage of `limit_s`."""
         until = self._reader.end_offsets(self._reader.partitions())
-        return self._run(_Run(stop or threading.Event(), Outage(self._clock), limit_s, until))
+        return self._run(Run(stop or threading.Event(), Outage(self._clock), limit_s, until))
 
     def run_forever(self, stop: threading.Event) -> Report:
         """Project until `stop` is set, waiting out outages."""
-        return self._run(_Run(stop, Outage(self._clock)))
+        return self._run(Run(stop, Outage(self._clock)))
 
-    def _run(self, run: _Run) -> Report:
+    def _run(self, run: Run) -> Report:
         started = self._clock()
         while not self._try_session(run):
             pass
         committed = run.committed
         return Report(committed.num_events, self._clock() - started, committed.positions)
 
-    def _try_session(self, run: _Run) -> bool:
+    def _try_session(self, run: Run) -> bool:
         """Whether the run is over; waits after a failure."""
         group = session_group(self._holder)
         with LockWatch(self._url, group) as watch:
@@ -185,27 +159,21 @@ class ProjectionLoop:
                 if isinstance(error, LockNotAvailable):
                     reason = watch.reason or reason
                 run.error = (reason, self._clock())
-                self._check_limit(run, reason, isinstance(error, LockNotAvailable))
+                run.check_limit(reason, is_lock=isinstance(error, LockNotAvailable))
                 run.stop.wait(run.outage.failed(reason))
                 return run.stop.is_set()
             except _StoppedWaitingError:
                 return True
         return run.is_done()
 
-    def _check_limit(self, run: _Run, reason: str, is_lock: bool) -> None:  # noqa: FBT001  # one caller each
-        """LimitExceededError or UnreachableError when `run_once` has waited long enough."""
-        if run.limit_s is not None and run.outage.seconds > run.limit_s:
-            message = f"gave up after {run.limit_s:.0f} s: {reason}"
-            raise (LimitExceededError if is_lock else UnreachableError)(message) from None
-
-    def _session(self, run: _Run, watch: LockWatch, group: int) -> None:
+    def _session(self, run: Run, watch: LockWatch, group: int) -> None:
         """Project over two connections: one holds the lease and loads streams, one commits."""
         with connected(self._url, "run, lease", WRITER_SETTINGS) as lookups:
             join_group(lookups, group)
             lookups.autocommit = True
             try:
                 with ProjectorLease(lookups, self._holder, self._clock) as lease:
-                    if not self._wait_for_lease(lease, lookups, run):
+                    if not wait_for_lease(lease, lookups, run):
                         return
                     with connected(self._url, "run", WRITER_SETTINGS) as connection:
                         join_group(connection, group)
@@ -215,36 +183,9 @@ class ProjectionLoop:
                 if not run.is_done():
                     raise
 
-    def _wait_for_lease(self, lease: ProjectorLease, lookups: Connection, run: _Run) -> bool:
-        """False when the run was over before the lease was free."""
-        said = ""
-        while True:
-            try:
-                dead = lease.acquire()
-            except LeaseTakenError as error:
-                reason = str(error)
-            else:
-                if dead is not None:
-                    logger.info(
-                        "took the lease over from %s, silent for %.0f s", dead, dead.silent_s
-                    )
-                elif said:
-                    logger.info("the other projector has stopped; this one projects now")
-                return True
-            if reason != said:
-                logger.warning("%s", reason)
-                said = reason
-            with lookups.cursor() as cursor:
-                run.committed.positions = load_positions(cursor, SCHEMA)
-            if run.is_done():
-                return False
-            self._check_limit(run, reason, is_lock=True)
-            if run.stop.wait(LEASE_RETRY_S):
-                return False
-
     def _project(
         self,
-        run: _Run,
+        run: Run,
         watch: LockWatch,
         lease: ProjectorLease,
         connection: Connection,
@@ -257,17 +198,37 @@ class ProjectionLoop:
         schema = ProjectedSchema(connection, SCHEMA, self._reader.log_id, committed=run.committed)
         schema.load()
         self._prepare(schema, lease)
-        self._catch_up(schema, lease, run)
+        start = start_positions(run.committed.positions, self._reader)
+        until = self._reader.end_offsets(list(start))
+        with CatchingUp(
+            start, until, lease.note_caught_up, announces=run.until is None
+        ) as catching_up:
+            if run.until is None and not run.is_announced:
+                behind = f"{catching_up.num_records:,} records behind"
+                kind = "local log" if self._reader.kind == "local" else "log on Kafka"
+                logger.info("projecting the %s into the tables, %s", kind, behind)
+                run.is_announced = True
+            self._catch_up(schema, lease, run, lookups, catching_up)
+            self._pipe(run, watch, schema, lease, lookups, catching_up)
 
+    def _pipe(
+        self,
+        run: Run,
+        watch: LockWatch,
+        schema: ProjectedSchema,
+        lease: ProjectorLease,
+        lookups: Connection,
+        catching_up: CatchingUp,
+    ) -> None:
         def while_waiting() -> None:
             lease.renew()
             if watch.reason is not None:
                 if run.stop.is_set():
                     raise _StoppedWaitingError
-                self._check_limit(run, watch.reason, is_lock=True)
+                run.check_limit(watch.reason, is_lock=True)
 
         with Pipeline(schema, lookups, while_waiting) as pipeline:
-            self._follow(schema, lease, pipeline, run)
+            self._follow(schema, lease, pipeline, run, catching_up)
 
     def _prepare(self, schema: ProjectedSchema, lease: ProjectorLease) -> None:
         """Check that tables, code and log belong together; redrive what newer code can apply."""
@@ -285,28 +246,54 @@ class ProjectionLoop:
         if Operator(schema.connection, schema.schema).redrive_if_newer(lease.renew):
             schema.load()
 
-    def _catch_up(self, schema: ProjectedSchema, lease: ProjectorLease, run: _Run) -> None:
+    def _catch_up(
+        self,
+        schema: ProjectedSchema,
+        lease: ProjectorLease,
+        run: Run,
+        lookups: Connection,
+        catching_up: CatchingUp,
+    ) -> None:
         """Apply a long stretch in several processes."""
         if self._parallel is None:
             return
+        moved_at = self._clock()
+        positions = run.committed.positions
 
         def keep_going() -> bool:
+            nonlocal moved_at, positions
             lease.renew()
-            run.outage.over()
+            with lookups.cursor() as cursor:
+                now = load_positions(cursor, SCHEMA)
+            if now != positions:
+                positions, moved_at = now, self._clock()
+                catching_up.reached(positions)
+                run.outage.over()
+            elif self._clock() - moved_at > STALLED_S:
+                message = f"no process has committed anything for {STALLED_S:.0f} s"
+                raise UnfinishedError(message)
             return not run.stop.is_set()
 
-        start = start_positions(run.committed.positions, self._reader)
-        until = self._reader.end_offsets(list(start))
         try:
             run.committed.num_events += self._parallel(
-                self._url, schema.schema, start, until, keep_going, session_group(self._holder)
+                self._url,
+                schema.schema,
+                catching_up.start,
+                catching_up.until,
+                keep_going,
+                session_group(self._holder),
             )
         except UnfinishedError as error:
             logger.warning("%s; continuing with one process", error)
         schema.load()
 
     def _follow(
-        self, schema: ProjectedSchema, lease: ProjectorLease, pipeline: Pipeline, run: _Run
+        self,
+        schema: ProjectedSchema,
+        lease: ProjectorLease,
+        pipeline: Pipeline,
+        run: Run,
+        catching_up: CatchingUp,
     ) -> None:
         """Apply batch after batch."""
         self._seek(schema)
@@ -337,10 +324,12 @@ class ProjectionLoop:
                 schema.load()
                 lease.renew(at_once=True)
                 self._seek(schema)
+            catching_up.reached(run.committed.positions)
             # A batch that was only sent is no success: the database may refuse every commit.
             if not records or run.committed.positions != before:
                 run.outage.over()
         pipeline.settle()
+        catching_up.reached(run.committed.positions)
 
     def _seek(self, schema: ProjectedSchema) -> None:
         if schema.log_id != self._reader.log_id:
