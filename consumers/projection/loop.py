@@ -302,11 +302,7 @@ class ProjectionLoop:
             lease.renew()
             before = dict(run.committed.positions)
             records = self._reader.poll(self._batch_records, POLL_S)
-            read_to = {
-                at: offset
-                for at, offset in self._reader.positions().items()
-                if offset > schema.folded.get(at, 0)
-            }
+            read_to = self._read_to(schema)
             try:
                 if read_to:
                     pipeline.send([parse_record(record) for record in records], read_to)
@@ -319,17 +315,31 @@ class ProjectionLoop:
                         pipeline.settle()
                         self._seek(schema)
             except SupersededError as error:
-                logger.info("%s; continuing from the tables' positions", error)
+                logger.debug("%s; continuing from the tables' positions", error)
                 pipeline.abandon()
-                schema.load()
+                self._apply_next(schema)
                 lease.renew(at_once=True)
-                self._seek(schema)
             catching_up.reached(run.committed.positions)
             # A batch that was only sent is no success: the database may refuse every commit.
             if not records or run.committed.positions != before:
                 run.outage.over()
         pipeline.settle()
         catching_up.reached(run.committed.positions)
+
+    def _apply_next(self, schema: ProjectedSchema) -> None:
+        """Load the tables' state, and apply one batch before anybody can change it again."""
+        schema.load_and_hold()
+        self._seek(schema)
+        records = self._reader.poll(self._batch_records, POLL_S)
+        schema.apply([parse_record(record) for record in records], self._read_to(schema))
+
+    def _read_to(self, schema: ProjectedSchema) -> Positions:
+        """Positions of the reader that are ahead of what is folded."""
+        return {
+            at: offset
+            for at, offset in self._reader.positions().items()
+            if offset > schema.folded.get(at, 0)
+        }
 
     def _seek(self, schema: ProjectedSchema) -> None:
         if schema.log_id != self._reader.log_id:

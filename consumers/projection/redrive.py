@@ -42,7 +42,7 @@ from consumers.projection.write import batch_commands, execute
 
 __all__ = ["HeldSummary", "Operator", "Redriven"]
 
-BATCH_RECORDS = 2_000
+BATCH_RECORDS = 1_000
 """Per transaction: projectors are held up for some tenths of a second."""
 LIMIT_S = 30.0
 """How long another session's lock is waited for."""

@@ -83,8 +83,17 @@ class ProjectedSchema:
 
     def load(self) -> None:
         """Drop everything in memory and read the tables' state."""
+        self.load_and_hold()
+        self.connection.commit()
+
+    def load_and_hold(self) -> None:
+        """Load, and let no operator change anything before the transaction ends: `apply` ends it.
+
+        Whoever decides again and again would otherwise outrun a projector for ever.
+        """
         self.connection.rollback()
-        with self.connection, self.connection.cursor() as cursor:
+        with self.connection.cursor() as cursor:
+            cursor.execute(f'LOCK TABLE "{self.schema}".reader_position IN ROW EXCLUSIVE MODE')
             self.state = load_state(cursor, self.schema)
             self.committed.positions = load_positions(cursor, self.schema)
             self._drops = load_drops(cursor)
@@ -99,10 +108,14 @@ class ProjectedSchema:
         self._streams.clear()
         self._folded = dict(self.committed.positions)
 
-    def apply(self, parsed_records: Sequence[ParsedRecord]) -> None:
+    def apply(
+        self,
+        parsed_records: Sequence[ParsedRecord],
+        read_to: Mapping[TopicPartition, int] | None = None,
+    ) -> None:
         """Fold records and commit them with their positions. SupersededError."""
         try:
-            prepared = self.fold(parsed_records, self.connection)
+            prepared = self.fold(parsed_records, self.connection, read_to)
             self.commit(prepared)
         except psycopg2.Error as error:
             if not is_refused(error):
