@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from consumers.database.connection import Cursor, connected
 from consumers.log.reader import LogReader, TopicPartition
+from consumers.projection.parked_trainings import parked_at_first_record
 from consumers.projection.positions import check_log, load_positions, read_state
 from consumers.tables import PROJECTION_VERSION, SCHEMA
 
@@ -119,17 +120,27 @@ def load_trainings(cursor: Cursor, now: datetime) -> list[TrainingStatus]:
             for table in ("rollout", "environment", "eval", "baseline")
         )
         + "), since AS (SELECT training_id, min(parked_since) AS parked_since FROM parked JOIN"
-        " owned USING (owner) GROUP BY training_id) SELECT run_name, status, progress_percent,"
-        f" last_heartbeat, since.parked_since FROM {SCHEMA}.training LEFT JOIN since ON"
-        " since.training_id = training.id ORDER BY created_at DESC, run_name"
+        " owned USING (owner) GROUP BY training_id) SELECT training.id::text, run_name, status,"
+        f" progress_percent, last_heartbeat, since.parked_since FROM {SCHEMA}.training LEFT JOIN"
+        " since ON since.training_id = training.id ORDER BY created_at DESC, run_name"
     )
-    return [
-        TrainingStatus(
+    trainings = {
+        training_id: TrainingStatus(
             run_name,
             status,
             progress,
             None if heartbeat is None else max(0.0, (now - heartbeat).total_seconds()),
             None if parked_since is None else parked_since.isoformat(),
         )
-        for run_name, status, progress, heartbeat, parked_since in cursor.fetchall()
-    ]
+        for training_id, run_name, status, progress, heartbeat, parked_since in cursor.fetchall()
+    }
+    for parked in parked_at_first_record(cursor):
+        since = parked.parked_since.isoformat()
+        name = parked.run_name or f"training/{parked.training_id}"
+        known = trainings.get(str(parked.training_id))
+        if known is None:
+            found = TrainingStatus(name, "parked", 0.0, None, since)
+        else:
+            found = known._replace(parked_since=min(since, known.parked_since or since))
+        trainings[str(parked.training_id)] = found
+    return list(trainings.values())

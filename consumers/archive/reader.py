@@ -33,6 +33,8 @@ class ArchivedLogReader:
         self._ends = self._manifest.ends()
         self._archived: Iterator[LogRecord] | None = None
         self._then: dict[TopicPartition, int] = {}
+        self._positions: dict[TopicPartition, int] = {}
+        """While the archive is read."""
         self._checked: set[str] = set()
         self._check_no_gap()
 
@@ -105,16 +107,25 @@ class ArchivedLogReader:
         self._then = {
             at: self._ends[at] if at in archived else offset for at, offset in positions.items()
         }
+        self._positions = dict(positions)
         if archived:
             self._archived = self._read_all(archived)
         else:
             self._archived = None
             self._log.seek(self._then)
 
+    def positions(self) -> dict[TopicPartition, int]:
+        """The next offsets to read; those of the log once the archive is read."""
+        return self._log.positions() if self._archived is None else dict(self._positions)
+
     def poll(self, max_records: int, timeout_s: float) -> list[LogRecord]:
         """Up to `max_records` records; what is archived comes first."""
         if self._archived is not None:
             if records := list(islice(self._archived, max_records)):
+                for record in records:
+                    self._positions[TopicPartition(record.topic, record.partition)] = (
+                        record.offset + 1
+                    )
                 return records
             self._archived = None
             self._log.seek(self._then)

@@ -138,8 +138,10 @@ class _ArchiveWriter:
             self._reader.seek(behind)
         silence_s = 0.0
         while any(self._positions[at] < until[at] for at in behind):
+            before = self._reader.positions()
             records = self._reader.poll(POLL_RECORDS, POLL_S)
-            silence_s = 0.0 if records else silence_s + POLL_S
+            read_to = self._reader.positions()
+            silence_s = 0.0 if read_to != before else silence_s + POLL_S
             if silence_s > SILENCE_LIMIT_S:
                 message = (
                     f"the log returned nothing for {SILENCE_LIMIT_S:.0f} s although it has more; is"
@@ -158,6 +160,9 @@ class _ArchiveWriter:
                 self._positions[at] = record.offset + 1
                 if file.num_bytes >= FILE_BYTES:
                     self._finish([at])
+            for at, offset in read_to.items():
+                # The last offsets may hold no record (transaction markers).
+                self._positions[at] = max(self._positions[at], min(offset, until[at]))
             self._write_buffered()
         self._finish(list(self._files))
         return num_records, self._num_files

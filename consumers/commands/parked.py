@@ -14,6 +14,7 @@ from consumers.console import is_terminal, sanitize
 from consumers.errors import NotFoundError
 
 if TYPE_CHECKING:
+    from consumers.projection.abandoned import AbandonedStream
     from consumers.projection.redrive import HeldSummary, Operator, Redriven
 
 logger = logging.getLogger(__name__)
@@ -21,23 +22,60 @@ logger = logging.getLogger(__name__)
 
 @contextmanager
 def _operator() -> Iterator["Operator"]:
-    from consumers.database.connection import connected
+    from consumers.database.connection import connected, join_group, session_group
+    from consumers.database.lease import new_holder
     from consumers.database.location import is_embedded, resolve_database
     from consumers.database.readiness import make_ready
     from consumers.home import open_installation
-    from consumers.projection.redrive import Operator
+    from consumers.projection.drops_file import copy_drops
+    from consumers.projection.lock_watch import LockWatch
+    from consumers.projection.redrive import OPERATOR_SETTINGS, Operator
     from consumers.tables import SCHEMA
 
-    url = resolve_database(os.environ, open_installation(os.environ))
+    installation = open_installation(os.environ)
+    url = resolve_database(os.environ, installation)
     make_ready(url, embedded=is_embedded(os.environ))
-    with connected(url, "parked") as connection:
-        yield Operator(connection, SCHEMA)
+    group = session_group(new_holder())
+    with (
+        connected(url, "parked", OPERATOR_SETTINGS) as connection,
+        LockWatch(url, group) as watch,
+    ):
+        join_group(connection, group)
+        try:
+            yield Operator(connection, SCHEMA, watch=watch)
+        finally:
+            # Also after an interruption: what is decided by then must be known to a trainer.
+            if not connection.closed:
+                connection.rollback()
+                with connection, connection.cursor() as cursor:
+                    copy_drops(cursor, installation.operator_drops_path)
 
 
 def _json(summary: "HeldSummary") -> dict[str, object]:
-    times = {"event_time": summary.event_time, "appended_at": summary.appended_at}
+    times = {
+        "event_time": summary.event_time,
+        "appended_at": summary.appended_at,
+        "since": summary.since,
+    }
     return summary._asdict() | {
         name: None if time is None else time.isoformat() for name, time in times.items()
+    }
+
+
+def _abandoned_json(abandoned: "AbandonedStream") -> dict[str, object]:
+    """With the keys of a held record; there is none to name."""
+    from consumers.projection.held_records import HeldSummary
+
+    since = None if abandoned.since is None else abandoned.since.isoformat()
+    return dict.fromkeys(HeldSummary._fields) | {
+        "held_as": "abandoned",
+        "kind": "rest",
+        "reason": abandoned.reason or "its rest was given up",
+        "stream": abandoned.stream,
+        "epoch": abandoned.epoch,
+        "sequence": abandoned.sequence,
+        "since": since,
+        "made_by": abandoned.made_by,
     }
 
 
@@ -63,6 +101,7 @@ def command() -> None:
         cua-project parked show cua.rollouts/3@1841
         cua-project parked redrive
         cua-project parked drop cua.rollouts/3@1841 --reason "broken build"
+        cua-project parked undrop rollout/2f0c...
     """
 
 
@@ -70,16 +109,24 @@ def command() -> None:
 @click.option(
     "--as",
     "held_as",
-    type=click.Choice(["parked", "waiting", "refused"]),
+    type=click.Choice(["parked", "waiting", "refused", "abandoned"]),
     help="Only these. [default: all]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print an array of objects.")
 def list_command(*, held_as: str | None, as_json: bool) -> None:
-    """List records that are parked, wait for a gap to fill, or were refused."""
+    """List records that are parked, wait for a gap to fill, or were refused.
+
+    Streams whose rest was given up (drop --rest) are listed too, with since when and by whom.
+    """
+    from consumers.projection.abandoned import abandoned_streams
+
     with _operator() as operator:
         summaries = operator.list_held(held_as)
+        with operator.connection, operator.connection.cursor() as cursor:
+            abandoned = abandoned_streams(cursor) if held_as in {None, "abandoned"} else []
     if as_json:
-        click.echo(json.dumps([_json(summary) for summary in summaries]))
+        entries = [*map(_json, summaries), *map(_abandoned_json, abandoned)]
+        click.echo(json.dumps(entries))
         return
     by_stream: dict[str, list[HeldSummary]] = {}
     for summary in summaries:
@@ -93,7 +140,14 @@ def list_command(*, held_as: str | None, as_json: bool) -> None:
                 else "unreadable"
             )
             click.echo(sanitize(f"  {summary.held_as}  {summary.id}  {name}: {summary.reason}"))
-    if not summaries:
+    for one in abandoned:
+        click.echo(sanitize(one.stream))
+        since = "" if one.since is None else f" since {one.since:%Y-%m-%d %H:%M:%S}"
+        by = "" if one.made_by is None else f" by {one.made_by}"
+        reason = "" if one.reason is None else f": {one.reason}"
+        after = f"epoch {one.epoch}, sequence {one.sequence}"
+        click.echo(sanitize(f"  abandoned{since}{by}, after {after}{reason}"))
+    if not summaries and not abandoned:
         logger.info("no records are held")
 
 
@@ -155,4 +209,34 @@ def drop(what: str, *, rest: bool, gap: bool, reason: str | None, as_json: bool)
             result = operator.drop_gap(what, made_by=made_by, reason=reason)
         else:
             result = operator.drop_record(what, rest=rest, made_by=made_by, reason=reason)
+    _report(result, as_json=as_json)
+
+
+@command.command()
+@click.argument("stream", metavar="STREAM")
+@click.option(
+    "--json", "as_json", is_flag=True, help='Print {"streams", "events", "still_parked"}.'
+)
+def undrop(stream: str, *, as_json: bool) -> None:
+    """Take back `drop --rest`: read the abandoned STREAM again from the log and apply it.
+
+    To take back another drop, set undone_at in its row of cua_ops.operator_drop, and rebuild.
+    """
+    from consumers.home import open_installation
+    from consumers.log.open import open_reader
+    from consumers.projection.abandoned import take_up_again
+
+    installation = open_installation(os.environ)
+    reader = open_reader(installation)
+    try:
+        with _operator() as operator:
+            result = take_up_again(
+                operator,
+                reader,
+                stream,
+                topic_prefix=installation.topic_prefix,
+                made_by=getpass.getuser(),
+            )
+    finally:
+        reader.close()
     _report(result, as_json=as_json)

@@ -45,12 +45,14 @@ def command(*, once: bool, adopt_log: bool, jobs: int, as_json: bool) -> None:
     from consumers.fold.fold import reduce_gc_frequency
     from consumers.home import open_installation
     from consumers.log.open import open_reader
+    from consumers.projection.drops_file import refresh_drops_file
     from consumers.projection.loop import ProjectionLoop
     from consumers.rebuild.parallel import Parallel
 
     installation = open_installation(os.environ)
     url = resolve_database(os.environ, installation)
     make_ready(url, embedded=is_embedded(os.environ))
+    refresh_drops_file(url, installation.operator_drops_path)
     reduce_gc_frequency()
     reader = open_reader(installation)
     try:

@@ -1,19 +1,26 @@
 """Who projects: one process per database holds the lease, others wait.
 
 The lease avoids duplicate work; that nothing is applied twice is ensured by the positions alone.
+A holder that no longer renews its lease may be stopped inside a transaction, with locks that would
+keep its successor waiting: whoever takes the lease ends the holder's sessions first.
 """
 
+import logging
 import os
 import secrets
 import socket
 from collections.abc import Callable
+from datetime import datetime
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 import psycopg2
 
-from consumers.database.connection import Connection, Cursor
+from consumers.database.blockers import end_session, group_members
+from consumers.database.connection import Connection, Cursor, session_group
 from consumers.tables import OPS_SCHEMA, PROJECTION_VERSION
+
+logger = logging.getLogger(__name__)
 
 NAME = "projector"
 EXPIRES_S = 10
@@ -34,11 +41,28 @@ class LeaseTakenError(Exception):
     """Another projector holds the lease."""
 
 
+class LeaseHolder(NamedTuple):
+    """The lease's row. Times are from the database's clock."""
+
+    holder: str
+    is_dead: bool
+    silent_s: float
+    """Since it renewed the lease."""
+    acquired_at: datetime | None
+
+    def __str__(self) -> str:
+        """`process 4711 on trainer-3, since 2026-11-22 05:10:11 UTC`."""
+        since = (
+            "" if self.acquired_at is None else f", since {self.acquired_at:%Y-%m-%d %H:%M:%S} UTC"
+        )
+        return f"{describe_holder(self.holder)}{since}"
+
+
 class ProjectorLease:
     """The lease of one process, as a context manager. Not thread-safe.
 
-    Entering and `renew` raise LeaseTakenError; leaving releases it, or leaves it to expire when the
-    server is away.
+    `acquire` and `renew` raise LeaseTakenError. Leaving without an error releases it; after one it
+    stays, for this process to take again, and is free once this process or its session has ended.
     """
 
     def __init__(self, connection: Connection, holder: str, clock: Callable[[], float]) -> None:
@@ -49,9 +73,19 @@ class ProjectorLease:
         self._renewed_at = float("-inf")
 
     def __enter__(self) -> Self:
-        """Acquire."""
-        self.renew()
+        """Itself; `acquire` it."""
         return self
+
+    def acquire(self) -> LeaseHolder | None:
+        """Take the lease; the dead holder that it was taken from, its sessions ended."""
+        with self._connection.cursor() as cursor:
+            before = read_lease(cursor)
+        if before is not None and (before.holder == self._holder or not before.is_dead):
+            before = None
+        if before is not None:
+            end_sessions_of(self._connection, before)
+        self.renew(at_once=True)
+        return before
 
     def renew(self, *, at_once: bool = False) -> None:
         """Keep the lease; asks the server every RENEW_EVERY_S, or `at_once`."""
@@ -60,14 +94,29 @@ class ProjectorLease:
             return
         with self._connection.cursor() as cursor:
             if not acquire(cursor, self._holder):
-                holder = current_holder(cursor)
-                message = (
-                    "another projector is running"
-                    f" ({'it has just stopped' if holder is None else holder[0]}); waiting for its"
-                    " lease"
-                )
+                holder = read_lease(cursor)
+                by = "it has just stopped" if holder is None else str(holder)
+                message = f"another projector is running ({by}); waiting for its lease"
                 raise LeaseTakenError(message)
         self._renewed_at = now
+
+    def note_caught_up(self) -> None:
+        """Store that the end of the log was reached, for status."""
+        self._note("caught_up_at = clock_timestamp()", ())
+
+    def note_error(self, error: str, seconds_ago: float) -> None:
+        """Store what had to be waited out last, for status."""
+        self._note(
+            "last_error = %s, last_error_at = clock_timestamp() - %s * interval '1 second'",
+            (error, seconds_ago),
+        )
+
+    def _note(self, assignments: str, values: tuple[object, ...]) -> None:
+        with self._connection.cursor() as cursor:
+            cursor.execute(
+                f"UPDATE {OPS_SCHEMA}.lease SET {assignments} WHERE name = %s AND holder = %s",
+                (*values, NAME, self._holder),
+            )
 
     def __exit__(
         self,
@@ -76,6 +125,8 @@ class ProjectorLease:
         trace: TracebackType | None,
     ) -> None:
         """Release."""
+        if kind is not None:
+            return
         try:
             with self._connection.cursor() as cursor:
                 release(cursor, self._holder)
@@ -88,16 +139,75 @@ def new_holder() -> str:
     return f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
 
 
+def describe_holder(holder: str) -> str:
+    """`process 4711 on trainer-3`."""
+    host, _, rest = holder.partition("/")
+    pid = rest.partition("/")[0]
+    return f"process {pid} on {host}" if pid else holder
+
+
+def read_lease(cursor: Cursor) -> LeaseHolder | None:
+    """Who has the lease, dead or alive; None when nobody has."""
+    cursor.execute(
+        f"SELECT holder, {_DEAD}, extract(epoch FROM clock_timestamp() - renewed_at)::float,"
+        f" acquired_at FROM {OPS_SCHEMA}.lease AS lease WHERE name = %s",
+        (NAME,),
+    )
+    row = cursor.fetchone()
+    return None if row is None else LeaseHolder(*row)
+
+
+def end_sessions_of_dead_holder(connection: Connection) -> bool:
+    """End the sessions of a holder that no longer renews its lease; whether there was one."""
+    with connection, connection.cursor() as cursor:
+        holder = read_lease(cursor)
+    if holder is None or not holder.is_dead:
+        return False
+    return end_sessions_of(connection, holder)
+
+
+def end_sessions_of(connection: Connection, holder: LeaseHolder) -> bool:
+    """End a dead holder's sessions, which may hold locks; whether it had any left.
+
+    What cannot be ended is logged: its locks are then waited for like anybody's.
+    """
+    with connection, connection.cursor() as cursor:
+        members = group_members(cursor, session_group(holder.holder))
+    for pid in members:
+        if (problem := end_session(connection, pid)) is not None:
+            logger.warning(
+                "cannot end session %s of the stopped projector (%s): %s; let a superuser run"
+                " SELECT pg_terminate_backend(%s), or end that projector",
+                pid,
+                holder,
+                problem,
+                pid,
+            )
+    if members:
+        logger.warning(
+            "the projector %s has not renewed its lease for %.0f s: ended its %s database sessions",
+            holder,
+            holder.silent_s,
+            len(members),
+        )
+    return bool(members)
+
+
 def acquire(cursor: Cursor, holder: str) -> bool:
     """Take the lease for this session, or renew it; False when another holder has it."""
     cursor.execute(
         f"INSERT INTO {OPS_SCHEMA}.lease AS lease (name, holder, backend_pid, backend_start,"
-        " renewed_at, projection_version) SELECT %(name)s, %(holder)s, pid, backend_start,"
-        " clock_timestamp(), %(version)s FROM pg_stat_activity WHERE pid = pg_backend_pid() ON"
-        " CONFLICT (name) DO UPDATE SET holder = excluded.holder, backend_pid ="
-        " excluded.backend_pid, backend_start = excluded.backend_start, renewed_at ="
-        " excluded.renewed_at, projection_version = excluded.projection_version WHERE lease.holder"
-        f" = excluded.holder OR {_DEAD}",
+        " renewed_at, acquired_at, projection_version) SELECT %(name)s, %(holder)s, pid,"
+        " backend_start, clock_timestamp(), clock_timestamp(), %(version)s FROM pg_stat_activity"
+        " WHERE pid = pg_backend_pid() ON CONFLICT (name) DO UPDATE SET holder = excluded.holder,"
+        " backend_pid = excluded.backend_pid, backend_start = excluded.backend_start, renewed_at ="
+        " excluded.renewed_at, projection_version = excluded.projection_version, "
+        + ", ".join(
+            f"{name} = CASE WHEN lease.holder = excluded.holder THEN lease.{name} ELSE"
+            f" excluded.{name} END"
+            for name in ("acquired_at", "caught_up_at", "last_error", "last_error_at")
+        )
+        + f" WHERE lease.holder = excluded.holder OR {_DEAD}",
         {"name": NAME, "holder": holder, "version": PROJECTION_VERSION},
     )
     return bool(cursor.rowcount == 1)

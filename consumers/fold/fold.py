@@ -100,6 +100,11 @@ class Fold:
                 order.take(parsed, progress)
         return self.batch
 
+    def skip_to(self, at: tuple[str, int], offset: int) -> None:
+        """Advance a partition's position over offsets that hold no record."""
+        progress = self._partitions.setdefault((at[0], at[1]), PartitionProgress())
+        progress.next_offset = max(progress.next_offset, offset)
+
     def retry(self, held: Iterable[Held]) -> int:
         """Fold parked records of streams that are no longer parked; the number applied."""
         progress = PartitionProgress()

@@ -17,10 +17,10 @@ __all__ = ["Drop", "Drops", "Scope", "load_drops", "store_drop", "value_hash"]
 
 
 def load_drops(cursor: "Cursor") -> Drops:
-    """Every stored decision."""
+    """Every stored decision that was not taken back."""
     cursor.execute(
         "SELECT scope, stream, value_sha256, from_epoch, from_sequence FROM"
-        f" {OPS_SCHEMA}.operator_drop"
+        f" {OPS_SCHEMA}.operator_drop WHERE undone_at IS NULL"
     )
     return Drops(
         Drop(scope, stream, value_sha256, None if epoch is None else StreamPoint(epoch, sequence))

@@ -33,6 +33,10 @@ ANSWER_TIMEOUT_MS = 10_000
 STALL_S = 10.0
 """Silence after which the end offsets are checked; if they are ahead, the consumer is stuck and is
 replaced."""
+METADATA_AGE_MS = 2_000
+"""How often a consumer that polls looks the topics' partitions up: they may grow."""
+SLICE_S = 0.5
+"""A poll looks this often whether positions moved without a record."""
 MILLISECOND = timedelta(milliseconds=1)
 LATEST = datetime(9999, 12, 31, tzinfo=UTC)
 
@@ -80,17 +84,34 @@ class KafkaLogReader:
     @property
     def log_id(self) -> str:
         """Kafka's cluster id and the topics' ids; "" until both topics exist."""
-        self._describe()
+        if not self._log_id:
+            self._describe()
         return self._log_id
 
     def partitions(self) -> list[TopicPartition]:
-        """Every partition of the installation's topics, sorted; empty until both exist."""
-        self._describe()
+        """Every partition of the installation's topics, sorted; empty until both exist.
+
+        While records are polled, partitions that a topic has grown are found within seconds.
+        """
+        if not self._log_id:
+            self._describe()
+        elif self._consumer is not None and self._wanted:
+            self._find_grown()
         return list(self._places)
 
-    def _describe(self) -> None:
-        if self._log_id:
+    def _find_grown(self) -> None:
+        """A topic's partitions are never taken away, so what is missing is not known yet."""
+        try:
+            found = {
+                TopicPartition(topic, partition)
+                for topic in self._topics
+                for partition in self._consumer.partitions_for_topic(topic)
+            }
+        except KafkaError:
             return
+        self._places = sorted(found.union(self._places))
+
+    def _describe(self) -> None:
         admin = self._client(KafkaAdminClient)
         try:
             topics = admin.describe_topics(self._topics)
@@ -182,6 +203,12 @@ class KafkaLogReader:
             consumer.seek(at, offset)
         self._last_news = time.monotonic()
 
+    def positions(self) -> dict[TopicPartition, int]:
+        """The next offsets to read; markers and compacted records are behind them."""
+        return {
+            TopicPartition(at.topic, at.partition): offset for at, offset in self._wanted.items()
+        }
+
     def poll(self, max_records: int, timeout_s: float) -> list[LogRecord]:
         """Up to `max_records`, each partition in order; waits up to `timeout_s` for the first."""
         if not self._wanted:
@@ -190,9 +217,7 @@ class KafkaLogReader:
         try:
             if self._consumer is None:
                 self._ask(self._assign)
-            batches = self._consumer.poll(
-                timeout_ms=max(1, int(timeout_s * 1000)), max_records=max_records
-            )
+            batches = self._poll(max_records, timeout_s)
         except (OffsetOutOfRangeError, NoOffsetForPartitionError, LogTruncationError) as error:
             message = (
                 f"Kafka at {self._servers} no longer has the next record ({error}): it was deleted,"
@@ -205,7 +230,8 @@ class KafkaLogReader:
             time.sleep(min(timeout_s, 1.0))
             return []
         if not batches:
-            self._check_stall()
+            if time.monotonic() - self._last_news > STALL_S:
+                self._check_stall()
             return []
         self._last_news = time.monotonic()
         records: list[LogRecord] = []
@@ -223,12 +249,39 @@ class KafkaLogReader:
                 )
                 for record in batch
             ]
+        if len(records) < max_records:
+            self._skip()
         return records
+
+    def _poll(self, max_records: int, timeout_s: float) -> Any:  # kafka-python ships no types
+        """The consumer's batches; none when time is up or positions moved without a record."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            slice_s = min(max(0.001, deadline - time.monotonic()), SLICE_S)
+            batches = self._consumer.poll(timeout_ms=int(slice_s * 1000), max_records=max_records)
+            if batches or self._skip() or time.monotonic() >= deadline:
+                return batches
+
+    def _skip(self) -> bool:
+        """Advance over offsets that hold no record: transaction markers, compacted records.
+
+        Whether there were any.
+        """
+        before = dict(self._wanted)
+        for at, offset in before.items():
+            try:
+                position = self._consumer.position(at, timeout_ms=ANSWER_TIMEOUT_MS)
+            except KafkaError:
+                break
+            if position is not None and position > offset:
+                self._wanted[at] = position
+        if self._wanted == before:
+            return False
+        self._last_news = time.monotonic()
+        return True
 
     def _check_stall(self) -> None:
         """Replace a consumer that is stuck before the end, a bug of kafka-python."""
-        if time.monotonic() - self._last_news < STALL_S:
-            return
         self._last_news = time.monotonic()
         try:
             ends = self._ask(
@@ -252,6 +305,7 @@ class KafkaLogReader:
                     allow_auto_create_topics=False,
                     metrics_enabled=False,
                     max_partition_fetch_bytes=4 << 20,
+                    metadata_max_age_ms=METADATA_AGE_MS,
                 )
                 if self._wanted:
                     self._assign(self._consumer)

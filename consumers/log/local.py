@@ -145,6 +145,10 @@ class LocalLogReader:
             f" position >= ?{only} ORDER BY position LIMIT ?"
         )
 
+    def positions(self) -> dict[TopicPartition, int]:
+        """The next offsets to return; every offset holds a record here."""
+        return dict(self._wanted)
+
     def poll(self, max_records: int, timeout_s: float) -> list[LogRecord]:
         """Up to `max_records` in the order of appending; waits up to `timeout_s` for the first."""
         deadline = time.monotonic() + timeout_s

@@ -65,6 +65,14 @@ class LogReader(Protocol):
         """Read these partitions, from these offsets (the next to read), and no others."""
         ...
 
+    def positions(self) -> dict[TopicPartition, int]:
+        """The next offsets to read of the partitions that were sought.
+
+        After the last record returned and every offset behind it that holds no record (transaction
+        markers, compacted records).
+        """
+        ...
+
     def poll(self, max_records: int, timeout_s: float) -> list[LogRecord]:
         """Up to `max_records` records, each partition in order.
 

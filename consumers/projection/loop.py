@@ -7,27 +7,41 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import psycopg2
+from psycopg2.errors import LockNotAvailable
 
-from consumers.database.connection import Connection, connected
+from consumers.database.connection import (
+    WRITER_SETTINGS,
+    Connection,
+    connected,
+    join_group,
+    session_group,
+)
 from consumers.database.lease import LeaseTakenError, ProjectorLease, new_holder
-from consumers.errors import CuaProjectError, MismatchError, UnreachableError
+from consumers.errors import (
+    CuaProjectError,
+    MismatchError,
+    UnreachableError,
+)
 from consumers.fold.parse import parse_record
 from consumers.log.reader import LogReader, TopicPartition
+from consumers.projection.adoption import adopt_log
+from consumers.projection.catching_up import CatchingUp
+from consumers.projection.lock_watch import LockWatch
 from consumers.projection.outage import Outage
 from consumers.projection.pipeline import Pipeline
 from consumers.projection.positions import (
     Positions,
     SupersededError,
-    adopt_log,
     check_log,
+    load_positions,
     start_positions,
 )
+from consumers.projection.projection_run import Run, wait_for_lease
 from consumers.projection.redrive import Operator
-from consumers.projection.schema import Committed, ProjectedSchema
+from consumers.projection.schema import ProjectedSchema
 from consumers.tables import PROJECTION_VERSION, SCHEMA
 
 logger = logging.getLogger(__name__)
@@ -37,18 +51,38 @@ BATCH_RECORDS = 5_000
 POLL_S = 0.2
 """How long a poll waits for records; the lease is renewed between polls."""
 NEW_PARTITIONS_EVERY_S = 2.0
-"""How often an idle projector looks for new partitions."""
+"""How often a projector looks for new partitions."""
 ONCE_LIMIT_S = 60.0
-"""How long `run_once` waits out an outage of the database, the log or another projector."""
+"""How long `run_once` waits out an outage, another projector or another session's lock."""
+STALLED_S = 30.0
+"""Processes of a parallel fill that commit nothing for so long have stopped."""
 
-ParallelFill = Callable[[str, str, Positions, Positions, Callable[[], bool]], int]
-"""`rebuild.parallel.Parallel.fill`: given (url, schema, start, until, keep_going), applies a
-long stretch of the log in several processes and returns the number of events, or 0 at once for a
-short one. Raises UnfinishedError."""
+
+class ParallelFill(Protocol):
+    """`rebuild.parallel.Parallel.fill`."""
+
+    def __call__(
+        self,
+        url: str,
+        schema: str,
+        start: Positions,
+        until: Positions,
+        keep_going: Callable[[], bool],
+        group: int | None = None,
+    ) -> int:
+        """Apply a long stretch of the log in several processes; 0 at once for a short one.
+
+        Their sessions join `group`. Raises UnfinishedError.
+        """
+        ...
 
 
 class UnfinishedError(CuaProjectError):
     """A process of a parallel fill failed; what all of them have committed stays."""
+
+
+class _StoppedWaitingError(Exception):
+    """A stop was requested while another session's lock was waited for."""
 
 
 class OutdatedTablesError(MismatchError):
@@ -61,28 +95,6 @@ class Report(NamedTuple):
     events: int
     seconds: float
     positions: dict[TopicPartition, int]
-
-
-@dataclass(slots=True)
-class _Run:
-    """One call of `run_once` or `run_forever`."""
-
-    stop: threading.Event
-    outage: Outage
-    limit_s: float | None = None
-    """How long an outage is waited out; None: for ever."""
-    until: Positions | None = None
-    """Where to stop; None: nowhere."""
-    committed: Committed = field(default_factory=Committed)
-
-    def is_done(self) -> bool:
-        """True once the target offsets are reached or a stop was requested."""
-        if self.stop.is_set():
-            return True
-        positions = self.committed.positions
-        return self.until is not None and all(
-            positions.get(at, 0) >= end for at, end in self.until.items()
-        )
 
 
 class ProjectionLoop:
@@ -118,59 +130,107 @@ class ProjectionLoop:
     ) -> Report:
         """Project up to the log's current end. UnreachableError after an outage of `limit_s`."""
         until = self._reader.end_offsets(self._reader.partitions())
-        return self._run(_Run(stop or threading.Event(), Outage(self._clock), limit_s, until))
+        return self._run(Run(stop or threading.Event(), Outage(self._clock), limit_s, until))
 
     def run_forever(self, stop: threading.Event) -> Report:
         """Project until `stop` is set, waiting out outages."""
-        return self._run(_Run(stop, Outage(self._clock)))
+        return self._run(Run(stop, Outage(self._clock)))
 
-    def _run(self, run: _Run) -> Report:
+    def _run(self, run: Run) -> Report:
         started = self._clock()
         while not self._try_session(run):
             pass
         committed = run.committed
         return Report(committed.num_events, self._clock() - started, committed.positions)
 
-    def _try_session(self, run: _Run) -> bool:
+    def _try_session(self, run: Run) -> bool:
         """Whether the run is over; waits after a failure."""
-        try:
-            self._session(run)
-        except (
-            psycopg2.OperationalError,
-            psycopg2.InterfaceError,
-            UnreachableError,
-            LeaseTakenError,
-        ) as error:
-            reason = str(error).strip()
-            if run.limit_s is not None and run.outage.seconds > run.limit_s:
-                message = f"gave up after {run.limit_s:.0f} s: {reason}"
-                raise UnreachableError(message) from None
-            run.stop.wait(run.outage.failed(reason))
-            return run.stop.is_set()
+        group = session_group(self._holder)
+        with LockWatch(self._url, group) as watch:
+            try:
+                self._session(run, watch, group)
+            except (
+                psycopg2.OperationalError,
+                psycopg2.InterfaceError,
+                UnreachableError,
+                LeaseTakenError,
+            ) as error:
+                reason = str(error).strip()
+                if isinstance(error, LockNotAvailable):
+                    reason = watch.reason or reason
+                run.error = (reason, self._clock())
+                run.check_limit(reason, is_lock=isinstance(error, LockNotAvailable))
+                run.stop.wait(run.outage.failed(reason))
+                return run.stop.is_set()
+            except _StoppedWaitingError:
+                return True
         return run.is_done()
 
-    def _session(self, run: _Run) -> None:
-        """Project over two connections: one commits, one holds the lease and loads streams."""
-        with (
-            connected(self._url, "run") as connection,
-            connected(self._url, "run, lease") as lookups,
-        ):
+    def _session(self, run: Run, watch: LockWatch, group: int) -> None:
+        """Project over two connections: one holds the lease and loads streams, one commits."""
+        with connected(self._url, "run, lease", WRITER_SETTINGS) as lookups:
+            join_group(lookups, group)
             lookups.autocommit = True
-            schema = ProjectedSchema(
-                connection, SCHEMA, self._reader.log_id, committed=run.committed
-            )
-            schema.load()
             try:
                 with ProjectorLease(lookups, self._holder, self._clock) as lease:
-                    self._prepare(schema)
-                    self._catch_up(schema, lease, run)
-                    self._follow(schema, lease, lookups, run)
+                    if not wait_for_lease(lease, lookups, run):
+                        return
+                    with connected(self._url, "run", WRITER_SETTINGS) as connection:
+                        join_group(connection, group)
+                        self._project(run, watch, lease, connection, lookups)
             except LeaseTakenError:
                 # Done nevertheless when the other projector has reached the target.
                 if not run.is_done():
                     raise
 
-    def _prepare(self, schema: ProjectedSchema) -> None:
+    def _project(
+        self,
+        run: Run,
+        watch: LockWatch,
+        lease: ProjectorLease,
+        connection: Connection,
+        lookups: Connection,
+    ) -> None:
+        if run.error is not None:
+            reason, at = run.error
+            lease.note_error(reason, self._clock() - at)
+            run.error = None
+        schema = ProjectedSchema(connection, SCHEMA, self._reader.log_id, committed=run.committed)
+        schema.load()
+        self._prepare(schema, lease)
+        start = start_positions(run.committed.positions, self._reader)
+        until = self._reader.end_offsets(list(start))
+        with CatchingUp(
+            start, until, lease.note_caught_up, announces=run.until is None
+        ) as catching_up:
+            if run.until is None and not run.is_announced:
+                behind = f"{catching_up.num_records:,} records behind"
+                kind = "local log" if self._reader.kind == "local" else "log on Kafka"
+                logger.info("projecting the %s into the tables, %s", kind, behind)
+                run.is_announced = True
+            self._catch_up(schema, lease, run, lookups, catching_up)
+            self._pipe(run, watch, schema, lease, lookups, catching_up)
+
+    def _pipe(
+        self,
+        run: Run,
+        watch: LockWatch,
+        schema: ProjectedSchema,
+        lease: ProjectorLease,
+        lookups: Connection,
+        catching_up: CatchingUp,
+    ) -> None:
+        def while_waiting() -> None:
+            lease.renew()
+            if watch.reason is not None:
+                if run.stop.is_set():
+                    raise _StoppedWaitingError
+                run.check_limit(watch.reason, is_lock=True)
+
+        with Pipeline(schema, lookups, while_waiting) as pipeline:
+            self._follow(schema, lease, pipeline, run, catching_up)
+
+    def _prepare(self, schema: ProjectedSchema, lease: ProjectorLease) -> None:
         """Check that tables, code and log belong together; redrive what newer code can apply."""
         if schema.state.version != PROJECTION_VERSION:
             message = (
@@ -179,64 +239,107 @@ class ProjectionLoop:
             )
             is_older = schema.state.version < PROJECTION_VERSION
             raise OutdatedTablesError(message) if is_older else MismatchError(message)
-        with schema.connection, schema.connection.cursor() as cursor:
-            if self._adopt and schema.state.log_id not in {None, self._reader.log_id}:
-                adopt_log(cursor, SCHEMA, self._reader.log_id)
+        if self._adopt and schema.state.log_id not in {None, self._reader.log_id}:
+            adopt_log(schema.connection, SCHEMA, self._reader, lease.renew)
         schema.load()
         check_log(schema.state, self._reader)
-        if Operator(schema.connection, schema.schema).redrive_if_newer():
+        if Operator(schema.connection, schema.schema).redrive_if_newer(lease.renew):
             schema.load()
 
-    def _catch_up(self, schema: ProjectedSchema, lease: ProjectorLease, run: _Run) -> None:
+    def _catch_up(
+        self,
+        schema: ProjectedSchema,
+        lease: ProjectorLease,
+        run: Run,
+        lookups: Connection,
+        catching_up: CatchingUp,
+    ) -> None:
         """Apply a long stretch in several processes."""
         if self._parallel is None:
             return
+        moved_at = self._clock()
+        positions = run.committed.positions
 
         def keep_going() -> bool:
+            nonlocal moved_at, positions
             lease.renew()
-            run.outage.over()
+            with lookups.cursor() as cursor:
+                now = load_positions(cursor, SCHEMA)
+            if now != positions:
+                positions, moved_at = now, self._clock()
+                catching_up.reached(positions)
+                run.outage.over()
+            elif self._clock() - moved_at > STALLED_S:
+                message = f"no process has committed anything for {STALLED_S:.0f} s"
+                raise UnfinishedError(message)
             return not run.stop.is_set()
 
-        start = start_positions(run.committed.positions, self._reader)
-        until = self._reader.end_offsets(list(start))
         try:
             run.committed.num_events += self._parallel(
-                self._url, schema.schema, start, until, keep_going
+                self._url,
+                schema.schema,
+                catching_up.start,
+                catching_up.until,
+                keep_going,
+                session_group(self._holder),
             )
         except UnfinishedError as error:
             logger.warning("%s; continuing with one process", error)
         schema.load()
 
     def _follow(
-        self, schema: ProjectedSchema, lease: ProjectorLease, lookups: Connection, run: _Run
+        self,
+        schema: ProjectedSchema,
+        lease: ProjectorLease,
+        pipeline: Pipeline,
+        run: Run,
+        catching_up: CatchingUp,
     ) -> None:
         """Apply batch after batch."""
         self._seek(schema)
         sought_at = self._clock()
-        with Pipeline(schema, lookups) as pipeline:
-            while not run.is_done():
-                lease.renew()
-                before = dict(run.committed.positions)
-                records = self._reader.poll(self._batch_records, POLL_S)
-                try:
-                    if records:
-                        pipeline.send([parse_record(record) for record in records])
-                    if len(records) < self._batch_records:
-                        # Nothing more to read yet, so nothing to fold during the commit.
-                        pipeline.settle()
-                except SupersededError as error:
-                    logger.info("%s; continuing from the tables' positions", error)
-                    pipeline.abandon()
-                    schema.load()
-                    lease.renew(at_once=True)
-                    self._seek(schema)
-                if not records and self._clock() - sought_at > NEW_PARTITIONS_EVERY_S:
-                    self._seek(schema)
+        while not run.is_done():
+            lease.renew()
+            before = dict(run.committed.positions)
+            records = self._reader.poll(self._batch_records, POLL_S)
+            read_to = self._read_to(schema)
+            try:
+                if read_to:
+                    pipeline.send([parse_record(record) for record in records], read_to)
+                if len(records) < self._batch_records:
+                    # Nothing more to read yet, so nothing to fold during the commit.
+                    pipeline.settle()
+                if self._clock() - sought_at > NEW_PARTITIONS_EVERY_S:
                     sought_at = self._clock()
-                # A batch that was only sent is no success: the database may refuse every commit.
-                if not records or run.committed.positions != before:
-                    run.outage.over()
-            pipeline.settle()
+                    if set(self._reader.partitions()) != set(self._reader.positions()):
+                        pipeline.settle()
+                        self._seek(schema)
+            except SupersededError as error:
+                logger.debug("%s; continuing from the tables' positions", error)
+                pipeline.abandon()
+                self._apply_next(schema)
+                lease.renew(at_once=True)
+            catching_up.reached(run.committed.positions)
+            # A batch that was only sent is no success: the database may refuse every commit.
+            if not records or run.committed.positions != before:
+                run.outage.over()
+        pipeline.settle()
+        catching_up.reached(run.committed.positions)
+
+    def _apply_next(self, schema: ProjectedSchema) -> None:
+        """Load the tables' state, and apply one batch before anybody can change it again."""
+        schema.load_and_hold()
+        self._seek(schema)
+        records = self._reader.poll(self._batch_records, POLL_S)
+        schema.apply([parse_record(record) for record in records], self._read_to(schema))
+
+    def _read_to(self, schema: ProjectedSchema) -> Positions:
+        """Positions of the reader that are ahead of what is folded."""
+        return {
+            at: offset
+            for at, offset in self._reader.positions().items()
+            if offset > schema.folded.get(at, 0)
+        }
 
     def _seek(self, schema: ProjectedSchema) -> None:
         if schema.log_id != self._reader.log_id:

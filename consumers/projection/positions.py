@@ -65,14 +65,6 @@ def load_positions(cursor: Cursor, schema: str) -> Positions:
     }
 
 
-def adopt_log(cursor: Cursor, schema: str, log_id: str) -> None:
-    """Start at the beginning of another log; what was applied before is a duplicate there."""
-    cursor.execute(f'DELETE FROM "{schema}".reader_position')
-    cursor.execute(
-        f'UPDATE "{schema}".projection SET log_id = %s, build_id = %s', (log_id, str(uuid4()))
-    )
-
-
 def check_log(state: ProjectionState, reader: LogReader) -> None:
     """MismatchError when the positions belong to another log."""
     if state.log_id is not None and state.log_id != reader.log_id:
@@ -136,7 +128,7 @@ def advance(
             "partition": partition,
             "base": base[TopicPartition(topic, partition)],
             "next": progress.next_offset,
-            "appended_at": str(progress.appended_at),
+            "appended_at": None if progress.appended_at is None else str(progress.appended_at),
             "events": progress.num_events,
             "duplicates": progress.num_duplicates,
         }
@@ -153,11 +145,11 @@ def advance(
     inserted = cursor.rowcount
     cursor.execute(
         f'UPDATE "{schema}".reader_position AS old SET next_offset = next, appended_at ='
-        " new.appended_at, num_events = old.num_events + events, num_duplicates ="
-        " old.num_duplicates + duplicates FROM json_to_recordset(%(moves)s::json) AS new (topic"
-        " text, partition integer, base bigint, next bigint, appended_at timestamptz, events"
-        " bigint, duplicates bigint) WHERE old.topic = new.topic AND old.partition = new.partition"
-        " AND old.next_offset = base",
+        " coalesce(new.appended_at, old.appended_at), num_events = old.num_events + events,"
+        " num_duplicates = old.num_duplicates + duplicates FROM"
+        " json_to_recordset(%(moves)s::json) AS new (topic text, partition integer, base bigint,"
+        " next bigint, appended_at timestamptz, events bigint, duplicates bigint) WHERE old.topic ="
+        " new.topic AND old.partition = new.partition AND old.next_offset = base",
         {"moves": json.dumps([move for move in moves if move["base"] != 0])},
     )
     if inserted + cursor.rowcount != len(moves):

@@ -1,30 +1,53 @@
-"""Operators' decisions about held records: list them, try them again, give them up.
+"""Operators' decisions about held records: try them again, give them up, take that back.
 
-Every decision is one transaction, which running projectors notice. Trying again folds a stream's
-parked records as if they had just been read; what still cannot be applied is parked again.
+Each is one short transaction after the other, which running projectors notice. Trying again folds a
+stream's parked records as if they had just been read, some thousands at a time; until the last of
+them is tried the stream stays parked, so that whoever is interrupted can start again.
 """
 
-from collections.abc import Callable, Sequence
-from datetime import datetime
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 from uuid import uuid4
 
 import psycopg2
+from psycopg2.errors import LockNotAvailable
 
 from consumers.database.connection import Connection, Cursor
-from consumers.errors import NotFoundError, UsageError
+from consumers.database.lease import end_sessions_of_dead_holder
+from consumers.errors import LimitExceededError, NotFoundError, UsageError
 from consumers.fold.apply import Write
 from consumers.fold.fold import Fold
 from consumers.fold.held import Coordinates, Held, waiting_envelope
-from consumers.fold.operator_drops import Drop, Scope, load_drops, store_drop, value_hash
+from consumers.fold.operator_drops import Drop, load_drops, store_drop, value_hash
 from consumers.fold.parse import parse_record
 from consumers.fold.projectors.registry import catalogue_hash
 from consumers.fold.stream import Stream
+from consumers.projection.held_records import (
+    HeldSummary,
+    count_parked,
+    find_held,
+    list_held,
+    next_nameless,
+    next_parked,
+    since_of_next,
+    summary_of,
+)
+from consumers.projection.lock_watch import LockWatch
 from consumers.projection.positions import read_state
 from consumers.projection.savepoints import is_refused, write_singly
-from consumers.projection.stored import find_owned, load_held, load_streams
+from consumers.projection.stored import find_owned, load_streams
 from consumers.projection.write import UnwritableError, batch_commands, execute
+
+__all__ = ["HeldSummary", "Operator", "Redriven"]
+
+BATCH_RECORDS = 1_000
+"""Per transaction: projectors are held up for some tenths of a second."""
+LIMIT_S = 30.0
+"""How long another session's lock is waited for."""
+OPERATOR_SETTINGS = {"lock_timeout": "3s", "idle_in_transaction_session_timeout": "10s"}
+"""For an operator's session: it tries again until LIMIT_S, and one that is stopped ends."""
 
 
 class Redriven(NamedTuple):
@@ -38,61 +61,109 @@ class Redriven(NamedTuple):
     """Records of these streams that are parked again."""
 
 
-Decision = Callable[[Cursor, Write | None], Redriven]
+class _Batch(NamedTuple):
+    """The result of one transaction."""
+
+    events: int
+    unfinished: list[str]
+    """Streams with parked records that were not tried yet."""
+    last: Coordinates | None = None
 
 
-class HeldSummary(NamedTuple):
-    """A held record as a list shows it."""
+Decision = Callable[[Cursor, Write | None], _Batch]
 
-    id: str
-    """`topic/partition@offset`, as commands take it."""
-    held_as: str
-    kind: str
-    reason: str
-    stream: str | None
-    type: str | None
-    epoch: int | None
-    sequence: int | None
-    event_time: datetime | None
-    appended_at: datetime
+
+def _nothing() -> None:
+    pass
 
 
 class Operator:
-    """Decisions about one schema's held records. Not thread-safe; each call is one transaction."""
+    """Decisions about one schema's held records. Not thread-safe.
 
-    def __init__(self, connection: Connection, schema: str) -> None:
-        self._connection = connection
+    Raises LimitExceededError when another session's lock is not released in time and the connection
+    has a lock_timeout. What is committed by then, or by an interruption, stays: try again.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        schema: str,
+        *,
+        watch: LockWatch | None = None,
+        limit_s: float = LIMIT_S,
+        batch_records: int = BATCH_RECORDS,
+    ) -> None:
+        """`watch` names in errors who holds a lock; without it psycopg2's error is raised."""
+        self.connection = connection
         self._schema = schema
+        self._watch = watch
+        self._limit_s = limit_s
+        self._batch_records = batch_records
 
     def list_held(self, held_as: str | None = None) -> list[HeldSummary]:
         """Everything that is held, by offset."""
-        with self._connection, self._connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT topic || '/' || partition || '@' || log_offset, held_as, kind, reason,"
-                " stream, type, epoch, sequence, event_time, appended_at"
-                f' FROM "{self._schema}".held_record WHERE held_as = coalesce(%s, held_as)'
-                " ORDER BY topic, partition, log_offset",
-                (held_as,),
-            )
-            return [HeldSummary(*row) for row in cursor.fetchall()]
+        with self.connection, self.connection.cursor() as cursor:
+            return list_held(cursor, self._schema, held_as)
 
     def show(self, record_id: str) -> tuple[HeldSummary, bytes]:
         """A held record and its value. NotFoundError, UsageError."""
-        with self._connection, self._connection.cursor() as cursor:
-            held = self._find(cursor, record_id)
-        return _summary(record_id, held), held.record.value
+        with self.connection, self.connection.cursor() as cursor:
+            held = find_held(cursor, self._schema, record_id)
+        return summary_of(record_id, held), held.record.value
 
-    def redrive(self, streams: Sequence[str] | None = None) -> Redriven:
-        """Try parked records again: of these streams, or all."""
-        return self._decide(lambda cursor, write: self._redrive(cursor, streams, write))
+    def redrive(
+        self, streams: Sequence[str] | None = None, after_batch: Callable[[], None] = _nothing
+    ) -> Redriven:
+        """Try parked records again: of these streams, or all. `after_batch`: after each commit."""
+        with self.connection, self.connection.cursor() as cursor:
+            parked = count_parked(cursor, self._schema)
+        if streams is not None:
+            parked = {name: parked[name] for name in sorted(set(streams) & parked.keys())}
+        num_events = 0
+        for names in _chunks(parked, self._batch_records):
+            unfinished = names
+            while unfinished:
+                tried = unfinished
 
-    def redrive_if_newer(self) -> bool:
+                def decide(cursor: Cursor, write: Write | None, names: list[str] = tried) -> _Batch:
+                    return self._retry_streams(cursor, names, write)
+
+                batch = self._decide(decide)
+                num_events += batch.events
+                unfinished = batch.unfinished
+                after_batch()
+        if streams is None:
+            num_events += self._redrive_nameless(after_batch)
+        with self.connection, self.connection.cursor() as cursor:
+            left = count_parked(cursor, self._schema)
+        return Redriven(len(parked), num_events, sum(left.get(name, 0) for name in parked))
+
+    def _redrive_nameless(self, after_batch: Callable[[], None] = _nothing) -> int:
+        """A record that named no stream when it was read may name one to newer code."""
+        num_events, after = 0, None
+        while True:
+
+            def decide(
+                cursor: Cursor, write: Write | None, after: Coordinates | None = after
+            ) -> _Batch:
+                records = next_nameless(cursor, self._schema, after, self._batch_records)
+                batch = self._retry(cursor, records, {}, write)
+                last = records[-1].coordinates if records else None
+                return batch._replace(last=last)
+
+            batch = self._decide(decide)
+            num_events += batch.events
+            if (after := batch.last) is None:
+                return num_events
+            after_batch()
+
+    def redrive_if_newer(self, after_batch: Callable[[], None] = _nothing) -> bool:
         """Redrive if this code knows other event types than the last; whether it did."""
-        with self._connection, self._connection.cursor() as cursor:
+        with self.connection, self.connection.cursor() as cursor:
             if read_state(cursor, self._schema).catalogue_hash == catalogue_hash():
                 return False
-        self.redrive()
-        with self._connection, self._connection.cursor() as cursor:
+        self.redrive(after_batch=after_batch)
+        with self.connection, self.connection.cursor() as cursor:
             cursor.execute(
                 f'UPDATE "{self._schema}".projection SET catalogue_hash = %s', (catalogue_hash(),)
             )
@@ -105,29 +176,34 @@ class Operator:
 
         NotFoundError, UsageError.
         """
+        stream: str | None = None
 
-        def decide(cursor: Cursor, write: Write | None) -> Redriven:
-            held = self._find(cursor, record_id)
+        def decide(cursor: Cursor, _: Write | None) -> _Batch:
+            nonlocal stream
+            held = find_held(cursor, self._schema, record_id)
+            stream = held.stream
             if held.held_as != "parked":
                 message = (
                     f"{record_id} is {held.held_as}, not parked; to give up the gap that a stream"
                     " waits for, run `cua-project parked drop STREAM --gap`"
                 )
                 raise UsageError(message)
-            if rest and held.stream is None:
+            if rest and stream is None:
                 message = f"{record_id} names no stream, so it has no rest; drop it without --rest"
                 raise UsageError(message)
-            scope: Scope = "rest" if rest else "record"
-            drop = Drop(scope, held.stream, value_hash(held.record.value), None)
+            drop = Drop("rest" if rest else "record", stream, value_hash(held.record.value), None)
             store_drop(cursor, drop, made_by=made_by, reason=reason)
-            return self._redrive(cursor, None if held.stream is None else [held.stream], write)
+            return _Batch(0, [])
 
-        return self._decide(decide)
+        self._decide(decide)
+        if stream is None:
+            return Redriven(0, self._redrive_nameless(), 0)
+        return self.redrive([stream])
 
     def drop_gap(self, stream_name: str, *, made_by: str, reason: str | None) -> Redriven:
         """Give up the records that a stream waits for. NotFoundError, UsageError."""
 
-        def decide(cursor: Cursor, write: Write | None) -> Redriven:
+        def decide(cursor: Cursor, write: Write | None) -> _Batch:
             stream = load_streams(cursor, self._schema, [stream_name]).get(stream_name)
             if stream is None or not stream.waiting:
                 message = (
@@ -148,52 +224,63 @@ class Operator:
             store_drop(cursor, drop, made_by=made_by, reason=reason)
             fold = self._fold(cursor, {stream_name: stream}, write)
             num_events = fold.release(stream)
-            return self._finish(cursor, fold, streams=1, events=num_events)
+            execute(cursor, batch_commands(self._schema, fold.batch))
+            return _Batch(num_events, [])
 
-        return self._decide(decide)
+        events = self._decide(decide).events
+        with self.connection, self.connection.cursor() as cursor:
+            return Redriven(1, events, count_parked(cursor, self._schema).get(stream_name, 0))
 
-    def _decide(self, decision: Decision) -> Redriven:
-        """Decide in one transaction; a second time event by event if the database refuses a row."""
-        try:
-            return self._locked(decision, singly=False)
-        except (psycopg2.Error, UnwritableError) as error:
-            if not is_refused(error):
-                raise
-        return self._locked(decision, singly=True)
+    def exclusively(self, change: Callable[[Cursor], None]) -> None:
+        """Change positions or streams in one transaction, which running projectors notice."""
 
-    def _locked(self, decision: Decision, *, singly: bool) -> Redriven:
-        with self._connection, self._connection.cursor() as cursor:
-            # Blocks the projectors' compare-and-set; the new build id makes them load again.
-            cursor.execute(f'LOCK TABLE "{self._schema}".reader_position IN EXCLUSIVE MODE')
-            result = decision(cursor, write_singly(cursor, self._schema) if singly else None)
-            cursor.execute(f'UPDATE "{self._schema}".projection SET build_id = %s', (str(uuid4()),))
-            return result
+        def decide(cursor: Cursor, _: Write | None) -> _Batch:
+            change(cursor)
+            return _Batch(0, [])
 
-    def _redrive(
-        self, cursor: Cursor, streams: Sequence[str] | None, write: Write | None
-    ) -> Redriven:
-        cursor.execute(
-            f'SELECT DISTINCT stream FROM "{self._schema}".held_record WHERE held_as = %s AND'
-            " stream IS NOT NULL",
-            ("parked",),
-        )
-        names = {row[0] for row in cursor.fetchall()}
-        parked = sorted(names if streams is None else names & set(streams))
-        records = load_held(cursor, self._schema, parked, "parked")
-        if streams is None:
-            records += load_held(cursor, self._schema, None, "parked")
-        # A record that named no stream when it was read may name one to newer code.
-        named = {
-            parsed.stream
-            for parsed in map(parse_record, (held.record for held in records))
-            if parsed.stream is not None
-        }
-        known = load_streams(cursor, self._schema, sorted(named.union(parked)))
-        for name in parked:
+        self._decide(decide)
+
+    def _retry_streams(self, cursor: Cursor, names: list[str], write: Write | None) -> _Batch:
+        """Try the first parked records of these streams."""
+        records = next_parked(cursor, self._schema, names, self._batch_records)
+        if not records:
+            return _Batch(0, [])
+        tried = sorted({held.stream for held in records if held.stream is not None})
+        last = tried[-1]
+        num_of_last = sum(held.stream == last for held in records)
+        since = since_of_next(cursor, self._schema, last, num_of_last)
+        known = load_streams(cursor, self._schema, tried)
+        for name in tried:
             known[name].parked_since = None
+
+        def put_aside() -> list[str]:
+            """Streams to go on with; what is left of the last one stays parked meanwhile."""
+            untried = [name for name in names if name > last]
+            if since is None or known[last].parked_since is not None:
+                return untried
+            if not known[last].abandoned:
+                known[last].parked_since = since
+            return [last, *untried]
+
+        return self._retry(cursor, records, known, write, put_aside)
+
+    def _retry(
+        self,
+        cursor: Cursor,
+        records: Sequence[Held],
+        known: dict[str, Stream],
+        write: Write | None,
+        put_aside: Callable[[], list[str]] = list,
+    ) -> _Batch:
+        # A record that named no stream when it was read may name one to newer code.
+        named = {parse_record(held.record).stream for held in records}
+        others = sorted(name for name in named if name is not None and name not in known)
+        known |= load_streams(cursor, self._schema, others)
         fold = self._fold(cursor, known, write)
         num_events = fold.retry(records)
-        return self._finish(cursor, fold, streams=len(parked), events=num_events)
+        unfinished = put_aside()
+        execute(cursor, batch_commands(self._schema, fold.batch))
+        return _Batch(num_events, unfinished)
 
     def _fold(self, cursor: Cursor, streams: dict[str, Stream], write: Write | None) -> Fold:
         log_id = read_state(cursor, self._schema).log_id or ""
@@ -205,48 +292,51 @@ class Operator:
             find_owned=partial(find_owned, cursor, self._schema),
         )
 
-    def _finish(self, cursor: Cursor, fold: Fold, *, streams: int, events: int) -> Redriven:
-        execute(cursor, batch_commands(self._schema, fold.batch))
-        still_parked = sum(held.held_as == "parked" for held in fold.batch.held.values())
-        return Redriven(streams, events, still_parked)
+    def _decide(self, decision: Decision) -> _Batch:
+        """Decide in one transaction; a second time event by event if the database refuses a row."""
+        began = time.monotonic()
+        singly = False
+        while True:
+            try:
+                return self._locked(decision, singly=singly)
+            except LockNotAvailable:
+                if self._watch is None:
+                    raise
+                self._wait(self._watch, time.monotonic() - began)
+            except (psycopg2.Error, UnwritableError) as error:
+                if singly or not is_refused(error):
+                    raise
+                singly = True
 
-    def _find(self, cursor: Cursor, record_id: str) -> Held:
-        """NotFoundError, UsageError."""
-        partition_name, _, offset = record_id.rpartition("@")
-        topic, _, partition = partition_name.rpartition("/")
-        if not (topic and partition.isdecimal() and offset.isdecimal()):
-            message = (
-                f"{record_id!r} is not a record id; give topic/partition@offset, as `cua-project"
-                " parked list` prints it"
-            )
-            raise UsageError(message)
-        cursor.execute(
-            f'SELECT log_id, stream, held_as FROM "{self._schema}".held_record WHERE topic = %s AND'
-            " partition = %s AND log_offset = %s",
-            (topic, int(partition), int(offset)),
+    def _wait(self, watch: LockWatch, waited_s: float) -> None:
+        """LimitExceededError when that was long enough."""
+        if end_sessions_of_dead_holder(self.connection) or waited_s < self._limit_s:
+            return
+        reason = watch.reason or "another session holds a lock on the tables"
+        message = (
+            f"gave up after {waited_s:.0f} s, {reason}; end its transaction, then run the same"
+            " command again"
         )
-        row = cursor.fetchone()
-        if row is None:
-            message = (
-                f"no record is held at {record_id}; `cua-project parked list` shows those that are"
-            )
-            raise NotFoundError(message)
-        wanted = Coordinates(row[0], topic, int(partition), int(offset))
-        held = load_held(cursor, self._schema, None if row[1] is None else [row[1]], row[2])
-        return next(record for record in held if record.coordinates == wanted)
+        raise LimitExceededError(message) from None
+
+    def _locked(self, decision: Decision, *, singly: bool) -> _Batch:
+        with self.connection, self.connection.cursor() as cursor:
+            # Blocks the projectors' compare-and-set; the new build id makes them load again.
+            cursor.execute(f'LOCK TABLE "{self._schema}".reader_position IN EXCLUSIVE MODE')
+            result = decision(cursor, write_singly(cursor, self._schema) if singly else None)
+            cursor.execute(f'UPDATE "{self._schema}".projection SET build_id = %s', (str(uuid4()),))
+            return result
 
 
-def _summary(record_id: str, held: Held) -> HeldSummary:
-    envelope = held.envelope
-    return HeldSummary(
-        record_id,
-        held.held_as,
-        held.kind,
-        held.reason,
-        held.stream,
-        None if envelope is None else envelope.type,
-        None if envelope is None else envelope.epoch,
-        None if envelope is None else envelope.sequence,
-        None if envelope is None else envelope.time,
-        held.record.appended_at,
-    )
+def _chunks(parked: Mapping[str, int], max_records: int) -> Iterator[list[str]]:
+    """Streams, so that a chunk has at most as many parked records, or is one stream."""
+    chunk: list[str] = []
+    size = 0
+    for name, count in parked.items():
+        if chunk and size + count > max_records:
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(name)
+        size += count
+    if chunk:
+        yield chunk

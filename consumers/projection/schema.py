@@ -84,8 +84,17 @@ class ProjectedSchema:
 
     def load(self) -> None:
         """Drop everything in memory and read the tables' state."""
+        self.load_and_hold()
+        self.connection.commit()
+
+    def load_and_hold(self) -> None:
+        """Load, and let no operator change anything before the transaction ends: `apply` ends it.
+
+        Whoever decides again and again would otherwise outrun a projector for ever.
+        """
         self.connection.rollback()
-        with self.connection, self.connection.cursor() as cursor:
+        with self.connection.cursor() as cursor:
+            cursor.execute(f'LOCK TABLE "{self.schema}".reader_position IN ROW EXCLUSIVE MODE')
             self.state = load_state(cursor, self.schema)
             self.committed.positions = load_positions(cursor, self.schema)
             self._drops = load_drops(cursor)
@@ -100,10 +109,14 @@ class ProjectedSchema:
         self._streams.clear()
         self._folded = dict(self.committed.positions)
 
-    def apply(self, parsed_records: Sequence[ParsedRecord]) -> None:
+    def apply(
+        self,
+        parsed_records: Sequence[ParsedRecord],
+        read_to: Mapping[TopicPartition, int] | None = None,
+    ) -> None:
         """Fold records and commit them with their positions. SupersededError."""
         try:
-            prepared = self.fold(parsed_records, self.connection)
+            prepared = self.fold(parsed_records, self.connection, read_to)
             self.commit(prepared)
         except (psycopg2.Error, UnwritableError) as error:
             if not is_refused(error):
@@ -112,13 +125,26 @@ class ProjectedSchema:
         else:
             self.settle(prepared)
 
-    def fold(self, parsed_records: Sequence[ParsedRecord], connection: Connection) -> PreparedBatch:
-        """Fold records after everything that was folded before; `connection` loads streams."""
+    def fold(
+        self,
+        parsed_records: Sequence[ParsedRecord],
+        connection: Connection,
+        read_to: Mapping[TopicPartition, int] | None = None,
+    ) -> PreparedBatch:
+        """Fold records after everything that was folded before; `connection` loads streams.
+
+        `read_to`: the next offsets to read, where the log holds no record between the last one and
+        them (`LogReader.positions`).
+        """
         with connection.cursor() as cursor:
-            return self._fold(parsed_records, cursor)
+            return self._fold(parsed_records, cursor, read_to=read_to)
 
     def _fold(
-        self, parsed_records: Sequence[ParsedRecord], cursor: Cursor, write: Write | None = None
+        self,
+        parsed_records: Sequence[ParsedRecord],
+        cursor: Cursor,
+        write: Write | None = None,
+        read_to: Mapping[TopicPartition, int] | None = None,
     ) -> PreparedBatch:
         subjects = missing_streams(parsed_records, self._streams)
         if subjects:
@@ -131,7 +157,11 @@ class ProjectedSchema:
             find_owned=partial(find_owned, cursor, self.schema),
             replay_filter=self._replay_filter,
         )
-        return self._prepare(parsed_records, fold.take_all(parsed_records))
+        fold.take_all(parsed_records)
+        for at, offset in (read_to or {}).items():
+            if offset > self._folded.get(at, 0):
+                fold.skip_to(at, offset)
+        return self._prepare(parsed_records, fold.batch)
 
     def _prepare(self, parsed_records: Sequence[ParsedRecord], batch: FoldedBatch) -> PreparedBatch:
         base = {

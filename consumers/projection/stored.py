@@ -9,6 +9,12 @@ from consumers.fold.stream import Stream, stored_stream
 from schemas.event import Envelope
 from schemas.wire import UnreadableError, read_envelope
 
+HELD_COLUMNS = (
+    "log_id, topic, partition, log_offset, held_as, kind, reason, stream, key, value, appended_at,"
+    " type IS NOT NULL AS readable"
+)
+"""What `held_records` reads."""
+
 
 def load_streams(cursor: Cursor, schema: str, subjects: Sequence[str]) -> dict[str, Stream]:
     """The stored states of these streams, with their waiting records."""
@@ -64,12 +70,16 @@ def load_held(
     if subjects is not None and not subjects:
         return []
     cursor.execute(
-        "SELECT log_id, topic, partition, log_offset, held_as, kind, reason, stream, key, value,"
-        f' appended_at, type IS NOT NULL AS readable FROM "{schema}".held_record WHERE held_as = %s'
+        f'SELECT {HELD_COLUMNS} FROM "{schema}".held_record WHERE held_as = %s'
         f" AND {'stream IS NULL' if subjects is None else 'stream = ANY(%s)'}"
         " ORDER BY topic, partition, log_offset",
         (held_as,) if subjects is None else (held_as, list(subjects)),
     )
+    return held_records(cursor)
+
+
+def held_records(cursor: Cursor) -> list[Held]:
+    """The records of a query that selects HELD_COLUMNS."""
     return [_held(row) for row in _rows(cursor)]
 
 

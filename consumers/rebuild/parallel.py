@@ -1,7 +1,9 @@
 """Fills a schema from the log in several processes, each with partitions of its own.
 
 A stream is in one partition, a row in one stream: each process reads, folds and commits as a single
-one would. Rows that several streams define alike (tasks, validators) are written in one order. A
+one would. Where that is not so, because a topic has grown or another program chose the partitions,
+a process stops before the first record that is not in its stream's partition, and one process goes
+on alone. Rows that several streams define alike (tasks, validators) are written in one order. A
 process that dies leaves its partitions at its last commit.
 """
 
@@ -46,11 +48,13 @@ class Parallel:
         start: Positions,
         until: Positions,
         keep_going: Callable[[], bool] = lambda: True,
+        group: int | None = None,
     ) -> int:
         """Apply everything between the positions; the number of events.
 
-        Does nothing if that is not worth several processes. `keep_going` is called all the time;
-        False ends the processes, and what they have committed stays. UnfinishedError.
+        The processes' sessions join `group`. Does nothing if that is not worth several processes.
+        `keep_going` is called all the time; False ends the processes, and what they have committed
+        stays. UnfinishedError.
         """
         shards = divide(start, until, self.num_processes)
         num_records = sum(max(0, end - start.get(at, 0)) for at, end in until.items())
@@ -62,7 +66,7 @@ class Parallel:
             receiver, sender = context.Pipe(duplex=False)
             process = context.Process(
                 target=_fill,
-                args=(self.installation, self.archive, url, schema, shard, sender),
+                args=(self.installation, self.archive, url, schema, shard, sender, group),
                 daemon=True,
             )
             process.start()
@@ -72,7 +76,8 @@ class Parallel:
             return _collect(list(processes), schema, keep_going)
         finally:
             for receiver, process in processes.items():
-                process.terminate()
+                # A stopped process would take no SIGTERM, and what it has not committed is undone.
+                process.kill()
                 process.join()
                 receiver.close()
 
@@ -119,6 +124,7 @@ def _fill(
     schema: str,
     until: Positions,
     result: Connection,
+    group: int | None,
 ) -> None:
     """Another process's work: apply up to these positions.
 
@@ -129,7 +135,7 @@ def _fill(
     reduce_gc_frequency()
     try:
         reader = open_with_archive(installation, archive)
-        with Replay(reader, url, schema) as replay:
+        with Replay(reader, url, schema, group=group, is_shard=True) as replay:
             replay.advance(until)
         reader.close()
         result.send(replay.num_events)

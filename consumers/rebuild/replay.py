@@ -1,18 +1,23 @@
 """Fills a side schema from the log, to exact positions, with the live projection's own code."""
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Self
 
-from consumers.database.connection import connect
+from consumers.database.connection import WRITER_SETTINGS, connect, join_group
 from consumers.errors import CuaProjectError, UnreachableError
 from consumers.fold.fold import EVERYTHING, ReplayFilter
 from consumers.fold.parse import parse_record
-from consumers.log.reader import LogReader, TopicPartition
-from consumers.projection.loop import ParallelFill
+from consumers.log.reader import LogReader, LogRecord, TopicPartition
+from consumers.projection.loop import ParallelFill, UnfinishedError
 from consumers.projection.pipeline import Pipeline
 from consumers.projection.positions import Positions, start_positions
 from consumers.projection.schema import ProjectedSchema
+from schemas.catalogue import NUM_PARTITIONS
+from schemas.local_log import partition_of
+
+logger = logging.getLogger(__name__)
 
 BATCH_RECORDS = 20_000
 POLL_S = 1.0
@@ -34,12 +39,23 @@ class Replay:
         *,
         replay_filter: ReplayFilter = EVERYTHING,
         parallel: ParallelFill | None = None,
+        group: int | None = None,
+        is_shard: bool = False,
     ) -> None:
+        """`group`: of the projector that fills its live tables; its sessions join it.
+
+        `is_shard`: other processes fill the other partitions, so a stream must be in one.
+        """
+        self._is_shard = is_shard
         self._reader = reader
         self._url = url
         self._parallel = parallel
-        self._connection = connect(url, f"fill {schema}")
-        self._lookups = connect(url, f"fill {schema}, lookups")
+        settings = None if group is None else WRITER_SETTINGS
+        self._connection = connect(url, f"fill {schema}", settings)
+        self._lookups = connect(url, f"fill {schema}, lookups", settings)
+        if group is not None:
+            join_group(self._connection, group)
+            join_group(self._lookups, group)
         self._lookups.autocommit = True
         self._target = ProjectedSchema(
             self._connection, schema, reader.log_id, replay_filter=replay_filter
@@ -80,8 +96,13 @@ class Replay:
         """
         if self._parallel is not None and self.lag(until):
             start = start_positions(self.positions, self._reader)
-            num_events = self._parallel(self._url, self._target.schema, start, until, lambda: True)
-            self._target.committed.num_events += num_events
+            try:
+                num_events = self._parallel(
+                    self._url, self._target.schema, start, until, lambda: True
+                )
+                self._target.committed.num_events += num_events
+            except UnfinishedError as error:
+                logger.warning("%s; continuing with one process", error)
             self._target.load()
         behind = {
             at: position
@@ -95,7 +116,12 @@ class Replay:
         with Pipeline(self._target, self._lookups) as pipeline:
             while (left := _lag(self._target.folded, until)) > 0:
                 records = self._reader.poll(BATCH_RECORDS, POLL_S)
-                silence_s = 0.0 if records else silence_s + POLL_S
+                read_to = {
+                    at: min(offset, until.get(at, 0))
+                    for at, offset in self._reader.positions().items()
+                    if min(offset, until.get(at, 0)) > self._target.folded.get(at, 0)
+                }
+                silence_s = 0.0 if read_to else silence_s + POLL_S
                 if silence_s > SILENCE_LIMIT_S:
                     message = (
                         f"the log returned nothing for {SILENCE_LIMIT_S:.0f} s although {left}"
@@ -107,8 +133,10 @@ class Replay:
                     for record in records
                     if record.offset < until[TopicPartition(record.topic, record.partition)]
                 ]
-                if wanted:
-                    pipeline.send([parse_record(record) for record in wanted])
+                if self._is_shard:
+                    check_partitions(wanted, self._reader)
+                if read_to:
+                    pipeline.send([parse_record(record) for record in wanted], read_to)
             pipeline.settle()
 
     def close(self) -> None:
@@ -128,5 +156,31 @@ def check_beginning(reader: LogReader) -> None:
             message = (
                 f"{at.topic}/{at.partition} begins at offset {first}: records were deleted, and"
                 " what remains is not the whole; give an archive that has them with --archive"
+            )
+            raise CuaProjectError(message)
+
+
+def check_partitions(records: Iterable[LogRecord], reader: LogReader) -> None:
+    """CuaProjectError for a record that is not in its key's partition, as many as there are now.
+
+    Its stream may then be in two: the topic has grown, or another program chose the partition.
+    """
+    counts: dict[str, int] = {}
+    if reader.kind == "local":
+        counts = dict.fromkeys((at.topic for at in reader.partitions()), NUM_PARTITIONS)
+    else:
+        for at in reader.partitions():
+            counts[at.topic] = counts.get(at.topic, 0) + 1
+    homes: dict[tuple[str, str | None], int] = {}
+    for record in records:
+        name = record.topic, record.key
+        if (home := homes.get(name)) is None:
+            # Without a key only the value names its stream: rare, and not worth several processes.
+            home = -1 if record.key is None else partition_of(record.key, counts[record.topic])
+            homes[name] = home
+        if home != record.partition:
+            message = (
+                f"{record.topic}/{record.partition} offset {record.offset} belongs in partition"
+                f" {home}: the topic has grown, or another program chose the partition"
             )
             raise CuaProjectError(message)

@@ -11,6 +11,7 @@ from consumers.fold.fold import ReplayFilter
 from consumers.fold.projectors.registry import catalogue_hash
 from consumers.log.reader import LogReader
 from consumers.projection.copying import TABLES
+from consumers.projection.held_records import interrupted_redrives
 from consumers.projection.positions import (
     Positions,
     ProjectionState,
@@ -47,7 +48,8 @@ class Snapshot(NamedTuple):
     replay_filter: ReplayFilter
     """Parks what the code that filled the tables could not apply."""
     redrivable: list[str]
-    """Streams parked by code that knew fewer event types; this code may be able to apply them."""
+    """Streams parked by code that knew fewer event types, or whose redrive was interrupted; this
+    code may be able to apply them."""
 
 
 @dataclass
@@ -79,6 +81,10 @@ def take_snapshot(connection: Connection, schema: str = SCHEMA) -> Snapshot:
         replay_filter, redrivable = ReplayFilter(), list[str]()
         if state.catalogue_hash != catalogue_hash():
             replay_filter, redrivable = _parked_as_unknown(cursor, schema)
+        if halves := interrupted_redrives(cursor, schema):
+            parked = replay_filter.parked | {(topic, at, offset) for topic, at, offset, _ in halves}
+            replay_filter = ReplayFilter(frozenset(parked))
+            redrivable = sorted({*redrivable, *(half[3] for half in halves)})
         return Snapshot(state, positions, hash_tables(cursor, schema), replay_filter, redrivable)
 
 

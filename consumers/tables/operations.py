@@ -3,7 +3,16 @@
 from sqlalchemy import BigInteger, CheckConstraint, Identity, Index
 from sqlalchemy.orm import Mapped, mapped_column
 
-from consumers.tables.base import OPS_SCHEMA, Base, Number, OptNumber, OptString, String, Time
+from consumers.tables.base import (
+    OPS_SCHEMA,
+    Base,
+    Number,
+    OptNumber,
+    OptString,
+    OptTime,
+    String,
+    Time,
+)
 
 
 class Lease(Base):
@@ -24,6 +33,13 @@ class Lease(Base):
     """When the holder last showed that it works."""
     projection_version: Mapped[Number]
     """`PROJECTION_VERSION` of the holder's code."""
+    acquired_at: Mapped[OptTime]
+    """Since when this holder projects."""
+    caught_up_at: Mapped[OptTime]
+    """When it reached the end of the log first; NULL: it is still catching up."""
+    last_error: Mapped[OptString]
+    """What it waited out last: an outage, another session's lock."""
+    last_error_at: Mapped[OptTime]
 
 
 class OperatorDrop(Base):
@@ -54,3 +70,7 @@ class OperatorDrop(Base):
     """User and host."""
     reason: Mapped[OptString]
     """As the operator gave it; NULL: none was given."""
+    undone_at: Mapped[OptTime]
+    """When it was taken back; it counts no longer."""
+    undone_by: Mapped[OptString]
+    """Who took it back: user and host; NULL: nobody."""

@@ -41,11 +41,9 @@ def _read_in_order(
     reader.seek(starts)
     while unfinished:
         for record in _poll_or_fail(reader, BATCH):
-            tp = TopicPartition(record.topic, record.partition)
-            if record.offset < stops[tp]:
+            if record.offset < stops[TopicPartition(record.topic, record.partition)]:
                 yield record
-            if record.offset + 1 >= stops[tp]:
-                unfinished.discard(tp)
+        unfinished -= {tp for tp, offset in reader.positions().items() if offset >= stops[tp]}
 
 
 def _merge(
@@ -76,7 +74,7 @@ def _partition(reader: LogReader, tp: TopicPartition, start: int, stop: int) -> 
     while start < stop:
         reader.seek({tp: start})
         batch = _poll_or_fail(reader, min(BATCH, stop - start))
-        start = batch[-1].offset + 1
+        start = reader.positions()[tp]
         yield from (record for record in batch if record.offset < stop)
 
 
@@ -121,8 +119,10 @@ def _backwards(reader: LogReader, tp: TopicPartition, start: int, stop: int) -> 
 
 
 def _poll_or_fail(reader: LogReader, max_records: int) -> list[LogRecord]:
+    before = reader.positions()
     records = reader.poll(max_records, SILENCE_S)
-    if not records:
+    # Offsets may hold no record (transaction markers): then only the positions move.
+    if not records and reader.positions() == before:
         message = (
             f"the log returned no record for {SILENCE_S:.0f} s although it has more; check that"
             " Kafka is up"

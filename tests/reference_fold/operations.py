@@ -70,7 +70,9 @@ def project_in_parallel(home: Installation) -> None:
         start: Positions,
         until: Positions,
         keep_going: Callable[[], bool],
+        group: int | None = None,
     ) -> int:
+        del group
         replays = []
         threads = []
         for shard in divide(start, until, 3):

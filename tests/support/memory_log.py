@@ -110,6 +110,10 @@ class MemoryReader:
         self._wanted = dict(positions)
         self._next = 0
 
+    def positions(self) -> dict[TopicPartition, int]:
+        """After what was returned."""
+        return dict(self._wanted or {})
+
     def poll(self, max_records: int, timeout_s: float) -> list[LogRecord]:
         """What there is, at once; never before a seek."""
         assert self._wanted is not None, "poll before seek"

@@ -19,6 +19,7 @@ import pytest
 from consumers.cli import main
 from consumers.database.connection import connected
 from schemas.installation import read_installation
+from schemas.operator_drops import read_operator_drops
 from tests.reference_fold.comparison import database_tables, differences, plain_tables
 from tests.reference_fold.histories import LoggedEvent, Shape
 from tests.reference_fold.reference import fold
@@ -166,6 +167,84 @@ def test_parked_records_are_listed_shown_dropped_and_tried_again(call: Call) -> 
     code, result, _ = call("parked", "drop", culprit["id"], "--reason", "a test", "--json")
     assert (code, result) == (0, {"streams": 1, "events": len(held) - 1, "still_parked": 0})
     assert call("verify", "--json")[0] == 0
+
+
+def test_an_abandoned_stream_is_listed_known_to_a_trainer_and_taken_up_again(call: Call) -> None:
+    events = logged_events("a", shape=SMALL)
+    index = next(number for number, one in enumerate(events) if b"heartbeat_sent" in one.value)
+    stream, good = events[index]
+    bad = good.replace(b'"epoch":', b'"epochs":')
+    write_local_log(log_path(), [*events[:index], LoggedEvent(stream, bad), *events[index:]])
+    call("run", "--once")
+    drops = read_installation(os.environ).operator_drops_path
+    culprit = call("parked", "list", "--json")[1][0]
+    assert culprit["id"] == f"{culprit['topic']}/{culprit['partition']}@{culprit['offset']}"
+    assert culprit["since"] == culprit["appended_at"]
+    assert not drops.exists()
+
+    assert call("parked", "drop", culprit["id"], "--rest", "--reason", "why", "--json")[0] == 0
+
+    assert read_operator_drops(drops).scope(stream, bad) == "rest"
+    (entry,) = call("parked", "list", "--json")[1]
+    assert (entry["held_as"], entry["stream"], entry["reason"]) == ("abandoned", stream, "why")
+    assert None not in (entry["made_by"], entry["since"])
+    assert call("parked", "list", "--as", "parked", "--json")[1] == []
+    assert call("verify", "--json")[0] == 0
+
+    code, result, _ = call("parked", "undrop", stream, "--json")
+
+    # It is as before the drop: parked at the record that cannot be read.
+    behind = sum(one.subject == stream for one in events[index:])
+    assert (code, result) == (0, {"streams": 1, "events": 0, "still_parked": 1 + behind})
+    assert read_operator_drops(drops).scope(stream, bad) is None
+    assert call("verify", "--json")[0] == 0
+    again = call("parked", "list", "--json")[1]
+    assert [held["kind"] for held in again] == ["unreadable"] + ["behind"] * behind
+    assert call("parked", "drop", culprit["id"], "--json")[1]["still_parked"] == 0
+    reference = fold((one.subject, one.value) for one in events)
+    found = database_tables(os.environ["DATABASE_URL"])
+    assert differences(plain_tables(reference.tables), found) == []
+    code, _, errors = call("parked", "undrop", stream)
+    assert (code, "is not abandoned" in errors) == (3, True)
+
+
+def test_the_copy_of_the_decisions_is_completed_by_the_next_command(call: Call) -> None:
+    events = logged_events("a", shape=SMALL)
+    events.insert(3, LoggedEvent("rollout/x", b"noise"))
+    write_local_log(log_path(), events)
+    call("run", "--once")
+    culprit = call("parked", "list", "--json")[1][0]
+    drops = read_installation(os.environ).operator_drops_path
+    drops.mkdir()
+
+    code, _, errors = call("parked", "drop", culprit["id"], "--json")
+    assert (code, "where a trainer reads it" in errors) == (1, True)
+    drops.rmdir()
+    drops.write_bytes(b'{"scope": "rec')
+    assert call("parked", "list", "--json")[0] == 0
+
+    assert read_operator_drops(drops).scope(None, b"noise") == "record"
+    size = drops.stat().st_size
+    assert call("parked", "list", "--json")[0] == 0
+    assert drops.stat().st_size == size
+
+
+@pytest.mark.parametrize("first", ["training", "rollout"])
+def test_a_training_is_shown_parked_when_the_first_record_of_a_stream_is(
+    call: Call, first: str
+) -> None:
+    events = logged_events("a", shape=SMALL)
+    index = next(n for n, one in enumerate(events) if one.subject.startswith(first + "/"))
+    stream, value = events[index]
+    type_ = json.loads(value)["type"]
+    events[index] = LoggedEvent(stream, value.replace(type_.encode(), b"cua.dreamt"))
+    write_local_log(log_path(), events)
+    call("run", "--once")
+
+    (training,) = call("status", "--json")[1]["trainings"]
+
+    assert training["run_name"] == "a"
+    assert training["parked_since"] is not None
 
 
 def test_the_database_being_away_is_exit_5_and_a_usage_error_exit_2(

@@ -310,21 +310,6 @@ def test_a_parked_training_is_shown_with_since_when(migrated_url: str) -> None:
     assert events[index].value.decode().split('"time":"')[1].startswith(training.parked_since[:19])
 
 
-def test_positions_of_another_log_are_refused_until_it_is_adopted(migrated_url: str) -> None:
-    events = logged_events("a")
-    ProjectionLoop(
-        MemoryReader(memory_log(events[:150], MemoryLog("old"))), migrated_url
-    ).run_once()
-    new = memory_log(events, MemoryLog("new", num_partitions=5))
-
-    with pytest.raises(MismatchError, match="--adopt-log"):
-        ProjectionLoop(MemoryReader(new), migrated_url).run_once()
-    ProjectionLoop(MemoryReader(new), migrated_url, adopt=True).run_once()
-
-    assert_equal_to_reference(migrated_url, new)
-    assert read_status(MemoryReader(new), migrated_url).held.duplicates == 150
-
-
 def test_a_log_that_ends_before_the_position_is_refused(migrated_url: str) -> None:
     events = logged_events("a")
     ProjectionLoop(MemoryReader(memory_log(events)), migrated_url).run_once()

@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Iterator
+from itertools import count
 
 import pytest
 
-from consumers.database.connection import Connection, connected
-from consumers.errors import NotFoundError, UsageError
+from consumers.database.connection import Connection, connected, join_group, session_group
+from consumers.errors import LimitExceededError, NotFoundError, UsageError
+from consumers.projection.lock_watch import LockWatch
 from consumers.projection.loop import ProjectionLoop
 from consumers.projection.redrive import Operator
 from consumers.rebuild.verify import verify
@@ -271,3 +273,100 @@ def test_what_is_not_held_cannot_be_dropped(operator: Operator) -> None:
         operator.drop_record("7", rest=False, **BY)
     with pytest.raises(NotFoundError, match="waits for no gap"):
         operator.drop_gap("training/x", **BY)
+
+
+def test_a_long_stream_is_redriven_in_batches_and_goes_on_where_it_was_interrupted(
+    migrated_url: str, connection: Connection
+) -> None:
+    num_beats = 1_000
+    events = logged_events("a", shape=CALM)
+    index = index_of(events, "cua.training.heartbeat_sent")
+    stream, value = events[index]
+    beat = json.loads(value)
+    events = events[: index + 1] + [
+        LoggedEvent(stream, json.dumps(beat | {"sequence": beat["sequence"] + number}).encode())
+        for number in range(1, num_beats)
+    ]
+    log = memory_log(unknown(events, index))
+    project(log, migrated_url)
+    with connection, connection.cursor() as cursor:
+        # As if the code that knew no heartbeats had read this very log.
+        cursor.execute(
+            "UPDATE cua.held_record SET value = %s WHERE kind = 'unknown_schema'", (value,)
+        )
+    healed = memory_log(events)
+    operator = Operator(connection, "cua", batch_records=300)
+    batches = count(1)
+
+    def interrupt() -> None:
+        if next(batches) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        operator.redrive(after_batch=interrupt)
+
+    assert len(operator.list_held()) == num_beats - 3 * 300
+    assert verify(MemoryReader(healed), migrated_url).redrivable == [stream]
+    assert verify(MemoryReader(healed), migrated_url).differences == []
+    # What comes meanwhile waits behind the rest.
+    last = json.dumps(beat | {"sequence": beat["sequence"] + num_beats}).encode()
+    for one in (log, healed):
+        one.append(stream, last, "cua.training")
+    project(log, migrated_url)
+    assert {held.held_as for held in operator.list_held()} == {"parked"}
+
+    assert operator.redrive() == (1, num_beats - 3 * 300 + 1, 0)
+
+    assert operator.list_held() == []
+    expect(migrated_url, [*events, LoggedEvent(stream, last)])
+    assert verify(MemoryReader(healed), migrated_url).equal
+
+
+def test_the_rest_of_a_long_stream_is_given_up_in_batches(
+    migrated_url: str, connection: Connection
+) -> None:
+    events = logged_events("a")
+    index = index_of(events, "cua.training.heartbeat_sent")
+    log = memory_log(unknown(events, index))
+    project(log, migrated_url)
+    operator = Operator(connection, "cua", batch_records=5)
+    held = operator.list_held()
+    assert len(held) > 20
+
+    assert operator.drop_record(held[0].id, rest=True, **BY) == (1, 0, 0)
+
+    assert operator.list_held() == []
+    assert verify(MemoryReader(log), migrated_url).equal
+
+
+def test_a_record_that_cannot_be_applied_stops_a_redrive_and_the_rest_is_left_alone(
+    migrated_url: str, connection: Connection
+) -> None:
+    events = logged_events("a")
+    index = index_of(events, "cua.training.heartbeat_sent")
+    project(memory_log(unknown(events, index)), migrated_url)
+    operator = Operator(connection, "cua", batch_records=5)
+    before = operator.list_held()
+
+    assert operator.redrive() == (1, 0, len(before))
+
+    assert operator.list_held() == before
+
+
+def test_a_redrive_waits_for_no_lock_for_ever_and_names_its_holder(migrated_url: str) -> None:
+    project(memory_log(unknown(logged_events("a", shape=CALM), 5)), migrated_url)
+    with (
+        connected(migrated_url, "of a user") as user,
+        connected(migrated_url, "parked", {"lock_timeout": "1s"}) as connection,
+        LockWatch(migrated_url, session_group("operator")) as watch,
+    ):
+        join_group(connection, session_group("operator"))
+        with user.cursor() as cursor:
+            cursor.execute("LOCK TABLE cua.reader_position IN SHARE MODE")
+        operator = Operator(connection, "cua", watch=watch, limit_s=4)
+
+        with pytest.raises(LimitExceededError, match=rf"process {user.info.backend_pid} \("):
+            operator.redrive()
+
+        user.rollback()
+        assert operator.redrive().streams == 1

@@ -15,6 +15,7 @@ from schemas.environment import EnvironmentCreationStarted, EnvironmentRequested
 from schemas.event import StreamPoint
 from schemas.local_log import partition_of
 from tests.producer.log.test_large_records import on_kafka
+from tests.support.example_run import TRAINING, TRAINING_CREATED, TRAINING_STREAM
 from tests.support.kafka import KafkaService
 
 REQUESTED = EnvironmentRequested(env_type="a", box_type="b", config={})
@@ -116,8 +117,9 @@ def test_a_training_whose_stream_lies_in_two_partitions_is_not_continued(
     tmp_path: Path, kafka: KafkaService
 ) -> None:
     prefix = f"t{uuid4().hex}."
-    subject, training = f"environment/{uuid4()}", uuid4()
+    subject, training = f"environment/{uuid4()}", UUID(TRAINING)
     with Emitter.open(on_kafka(kafka, tmp_path, prefix)) as emitter:
+        emitter.stream(TRAINING_STREAM).emit(TRAINING_CREATED)
         emitter.stream(subject, training_id=training).emit(REQUESTED)
         emitter.flush(30)
         emitter.log.wait_shipped(30)

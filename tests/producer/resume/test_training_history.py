@@ -1,6 +1,6 @@
 """What is read of the log to begin or continue a training."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import cast
 from uuid import UUID
 
@@ -8,6 +8,7 @@ from producer.log.event_log import EventLog
 from producer.log.writer import TopicPartition
 from producer.resume.training_history import read_training_history
 from schemas import ids
+from schemas.operator_drops import Drops
 from tests.reference_fold.histories import history
 
 
@@ -17,6 +18,15 @@ class ScriptedLog:
     def __init__(self, *names: str) -> None:
         self.events = [event for name in names for event in history(name, 1)]
         self.asked: list[str] = []
+
+    def lower_bounds(self) -> dict[TopicPartition, int]:
+        return {}
+
+    def operator_drops(self) -> Drops:
+        return Drops()
+
+    def check_whole(self, subjects: Collection[str]) -> None:
+        del subjects
 
     def read_stream(
         self, subject: str, since: Mapping[TopicPartition, int]

@@ -1,0 +1,155 @@
+"""Streams whose rest an operator gave up: which they are, and how that is taken back.
+
+Taking it back reads the stream again from the log and holds its records as parked ones; redriving
+them then applies what is missing, in the batches and with the rules of every redrive.
+"""
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import NamedTuple
+
+from consumers.database.connection import Cursor
+from consumers.errors import NotFoundError, UnreachableError
+from consumers.fold.held import Held
+from consumers.fold.parse import ParsedRecord, parse_record
+from consumers.log.reader import LogReader, TopicPartition
+from consumers.projection.positions import check_log, load_positions, read_state
+from consumers.projection.redrive import Operator, Redriven
+from consumers.projection.write import copy_commands, execute
+from consumers.tables import OPS_SCHEMA, SCHEMA
+from schemas.catalogue import topic_of
+
+BATCH_RECORDS = 2_000
+POLL_S = 1.0
+SILENCE_LIMIT_S = 60.0
+
+
+class AbandonedStream(NamedTuple):
+    """A stream whose rest was given up."""
+
+    stream: str
+    epoch: int
+    sequence: int
+    """With the epoch: its last record that counts."""
+    since: datetime | None
+    made_by: str | None
+    reason: str | None
+
+
+def abandoned_streams(cursor: Cursor, schema: str = SCHEMA) -> list[AbandonedStream]:
+    """Every abandoned stream, with since when and by whom; by name."""
+    cursor.execute(
+        "SELECT DISTINCT ON (state.stream) state.stream, state.epoch, state.sequence, made_at,"
+        f' made_by, reason FROM "{schema}".stream_position AS state LEFT JOIN'
+        f" {OPS_SCHEMA}.operator_drop AS dropped ON dropped.stream = state.stream AND scope ="
+        " 'rest' AND undone_at IS NULL WHERE state.abandoned ORDER BY state.stream, made_at"
+    )
+    return [AbandonedStream(*row) for row in cursor.fetchall()]
+
+
+def take_up_again(
+    operator: Operator,
+    reader: LogReader,
+    stream: str,
+    *,
+    topic_prefix: str,
+    made_by: str,
+    keep_going: Callable[[], None] = lambda: None,
+) -> Redriven:
+    """Undo `drop --rest`: read the stream again from the log, and redrive it.
+
+    NotFoundError when the stream is not abandoned; MismatchError on another log.
+    """
+    connection = operator.connection
+    with connection, connection.cursor() as cursor:
+        if stream not in {one.stream for one in abandoned_streams(cursor)}:
+            message = (
+                f"{stream} is not abandoned; `cua-project parked list --as abandoned` shows the"
+                " streams that are"
+            )
+            raise NotFoundError(message)
+        check_log(read_state(cursor, SCHEMA), reader)
+        positions = load_positions(cursor, SCHEMA)
+        # What an interrupted try has left.
+        cursor.execute(
+            f'DELETE FROM "{SCHEMA}".held_record WHERE stream = %s AND held_as = %s',
+            (stream, "parked"),
+        )
+    topic = topic_of(stream, topic_prefix)
+    until = {at: end for at, end in positions.items() if at.topic == topic}
+    for batch in _records(reader, stream, until, {}, keep_going):
+        with connection, connection.cursor() as cursor:
+            _hold(cursor, reader.log_id, stream, batch)
+
+    def change(cursor: Cursor) -> None:
+        # What was projected meanwhile was ignored, as the stream was still abandoned.
+        now = load_positions(cursor, SCHEMA)
+        ends = {at: end for at, end in now.items() if at.topic == topic}
+        for batch in _records(reader, stream, ends, until, keep_going):
+            _hold(cursor, reader.log_id, stream, batch)
+        cursor.execute(
+            f'UPDATE "{SCHEMA}".stream_position SET abandoned = false, parked_since = (SELECT'
+            f' min(coalesce(event_time, appended_at)) FROM "{SCHEMA}".held_record WHERE stream ='
+            " %(stream)s AND held_as = 'parked') WHERE stream = %(stream)s",
+            {"stream": stream},
+        )
+        cursor.execute(
+            f"UPDATE {OPS_SCHEMA}.operator_drop SET undone_at = clock_timestamp(), undone_by = %s"
+            " WHERE stream = %s AND scope = 'rest' AND undone_at IS NULL",
+            (made_by, stream),
+        )
+
+    operator.exclusively(change)
+    return operator.redrive([stream])
+
+
+def _hold(cursor: Cursor, log_id: str, stream: str, batch: list[ParsedRecord]) -> None:
+    """Park records; those that are held already (refused ones) stay as they are."""
+    if not batch:
+        return
+    cursor.execute(
+        "SELECT topic, partition, log_offset FROM"
+        f' "{SCHEMA}".held_record WHERE log_id = %s AND stream = %s',
+        (log_id, stream),
+    )
+    known = set(cursor.fetchall())
+    reason = "read again after its stream was given up; `cua-project parked redrive` applies it"
+    held = [
+        Held(log_id, parsed.record, "parked", "behind", reason, stream, parsed.envelope)
+        for parsed in batch
+        if parsed.record[:3] not in known
+    ]
+    execute(cursor, copy_commands(SCHEMA, "held_record", (one.row() for one in held)))
+
+
+def _records(
+    reader: LogReader,
+    stream: str,
+    until: dict[TopicPartition, int],
+    since: dict[TopicPartition, int],
+    keep_going: Callable[[], None],
+) -> Iterator[list[ParsedRecord]]:
+    """The stream's records, in whatever partitions of its topic they are."""
+    start = {at: since.get(at, 0) for at in until}
+    left = {at for at, end in until.items() if start[at] < end}
+    if not left:
+        return
+    beginnings = reader.beginning_offsets(sorted(left))
+    reader.seek({at: max(start[at], beginnings[at]) for at in sorted(left)})
+    silence_s = 0.0
+    while left:
+        keep_going()
+        before = reader.positions()
+        records = reader.poll(BATCH_RECORDS, POLL_S)
+        silence_s = 0.0 if reader.positions() != before else silence_s + POLL_S
+        if silence_s > SILENCE_LIMIT_S:
+            message = f"the log returned nothing for {SILENCE_LIMIT_S:.0f} s; is it reachable?"
+            raise UnreachableError(message)
+        parsed_records = [
+            parse_record(record)
+            for record in records
+            if record.key in {None, stream}
+            and record.offset < until[TopicPartition(record.topic, record.partition)]
+        ]
+        yield [parsed for parsed in parsed_records if parsed.stream == stream]
+        left = {at for at in left if reader.positions()[at] < until[at]}

@@ -1,0 +1,153 @@
+"""Continues tables on another log: checks first that it holds everything that the tables hold.
+
+The new log is folded in memory, by the rules of a projection, and every stream must get as far as
+it is in the tables. The projection then begins at the new log's beginning, where what was applied
+before is a duplicate, and holds parked and waiting records at their new coordinates.
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+from uuid import uuid4
+
+from consumers.database.connection import Connection, Cursor
+from consumers.errors import MismatchError, UnreachableError
+from consumers.fold.fold import Fold
+from consumers.fold.operator_drops import Drops, load_drops, value_hash
+from consumers.fold.parse import ParsedRecord, parse_record
+from consumers.fold.stream import Stream
+from consumers.log.reader import LogReader
+from schemas.streams import StreamPosition
+
+logger = logging.getLogger(__name__)
+
+BATCH_RECORDS = 5_000
+POLL_S = 1.0
+SILENCE_LIMIT_S = 60.0
+NAMED = 3
+"""Missing streams that the error names; the others are counted."""
+
+
+class _Reached(NamedTuple):
+    """How far a stream is in the tables."""
+
+    epoch: int
+    sequence: int
+    source: str
+
+
+class _Tables(NamedTuple):
+    """What the new log must contain."""
+
+    streams: dict[str, _Reached]
+    held: dict[str, str]
+    """Hash of a held record's value -> its stream; "" when it names none."""
+
+
+def adopt_log(
+    connection: Connection, schema: str, reader: LogReader, keep_going: Callable[[], None]
+) -> None:
+    """Start at the beginning of the reader's log. MismatchError when it lacks history.
+
+    `keep_going` is called between the reads of the check, which takes as long as a replay.
+    """
+    with connection, connection.cursor() as cursor:
+        tables, drops = _read_tables(cursor, schema), load_drops(cursor)
+    logger.info(
+        "checking that the log %s contains the %s streams of the tables",
+        reader.log_id or "(empty)",
+        f"{len(tables.streams):,}",
+    )
+    _check(tables, _replayed(reader, tables, drops, keep_going))
+    with connection, connection.cursor() as cursor:
+        cursor.execute(f'LOCK TABLE "{schema}".reader_position IN EXCLUSIVE MODE')
+        cursor.execute(f'DELETE FROM "{schema}".reader_position')
+        # They are read again, and held where they are now.
+        cursor.execute(f'DELETE FROM "{schema}".held_record')
+        cursor.execute(
+            f'UPDATE "{schema}".stream_position SET parked_since = NULL, num_waiting = 0 WHERE'
+            " parked_since IS NOT NULL OR num_waiting > 0"
+        )
+        cursor.execute(
+            f'UPDATE "{schema}".projection SET log_id = %s, build_id = %s',
+            (reader.log_id, str(uuid4())),
+        )
+
+
+def _read_tables(cursor: Cursor, schema: str) -> _Tables:
+    cursor.execute(
+        f'SELECT stream, epoch, sequence, source FROM "{schema}".stream_position WHERE epoch > 0'
+    )
+    streams = {stream: _Reached(*point) for stream, *point in cursor.fetchall()}
+    cursor.execute(
+        f"SELECT encode(sha256(value), 'hex'), coalesce(stream, '') FROM \"{schema}\".held_record"
+    )
+    return _Tables(streams, dict(cursor.fetchall()))
+
+
+class _Replayed(NamedTuple):
+    """What the new log contains."""
+
+    streams: dict[str, Stream]
+    held: set[str]
+    """Hashes of values that the tables hold."""
+
+
+def _replayed(
+    reader: LogReader, tables: _Tables, drops: Drops, keep_going: Callable[[], None]
+) -> _Replayed:
+    found = _Replayed({}, set())
+    partitions = reader.partitions()
+    ends = reader.end_offsets(partitions)
+    reader.seek(reader.beginning_offsets(partitions))
+    names = set(tables.held.values())
+    silence_s = 0.0
+    while any(reader.positions()[at] < end for at, end in ends.items()):
+        keep_going()
+        before = reader.positions()
+        parsed_records = [parse_record(record) for record in reader.poll(BATCH_RECORDS, POLL_S)]
+        silence_s = 0.0 if reader.positions() != before else silence_s + POLL_S
+        if silence_s > SILENCE_LIMIT_S:
+            message = f"the log returned nothing for {SILENCE_LIMIT_S:.0f} s; is it reachable?"
+            raise UnreachableError(message)
+        Fold(found.streams, log_id=reader.log_id, drops=drops).take_all(parsed_records)
+        found.held.update(_hashes(parsed_records, names) & tables.held.keys())
+    return found
+
+
+def _hashes(parsed_records: Iterable[ParsedRecord], streams: set[str]) -> set[str]:
+    """Of the values in these streams."""
+    return {
+        value_hash(parsed.record.value)
+        for parsed in parsed_records
+        if (parsed.stream or "") in streams
+    }
+
+
+def _check(tables: _Tables, found: _Replayed) -> None:
+    missing = [
+        stream
+        for stream, reached in tables.streams.items()
+        if stream not in found.streams or not _contains(found.streams[stream].position, reached)
+    ]
+    held = sorted(tables.held.keys() - found.held)
+    if not missing and not held:
+        return
+    examples = sorted(missing)[:NAMED] or sorted({tables.held[hash_] for hash_ in held})[:NAMED]
+    message = (
+        f"this log lacks what the tables contain: {len(missing):,} of {len(tables.streams):,}"
+        f" streams do not get as far in it, {len(held):,} held records are not in it (for example"
+        f" {', '.join(name or 'a record without a stream' for name in examples)}). Ship the old"
+        " log's whole history to it first, or use another database for this log"
+    )
+    raise MismatchError(message)
+
+
+def _contains(position: StreamPosition, reached: _Reached) -> bool:
+    if position.epoch > reached.epoch:
+        return position.ends.get(reached.epoch, 0) >= reached.sequence
+    return (
+        position.epoch == reached.epoch
+        and position.sequence >= reached.sequence
+        and position.source == reached.source
+    )

@@ -1,0 +1,84 @@
+"""Copies operators' decisions into CUA_HOME, where a trainer without a database reads them.
+
+The database is what counts. Every `cua-project parked` and `cua-project run` brings the file up to
+date, so that a copy that was interrupted, or another host's, is completed by the next command.
+"""
+
+import fcntl
+import logging
+import os
+from pathlib import Path
+
+import psycopg2
+
+from consumers.database.connection import Cursor, connected
+from consumers.errors import CuaProjectError
+from consumers.tables import OPS_SCHEMA
+from schemas.event import StreamPoint
+from schemas.operator_drops import Decision, Drop, encode_decision, read_decisions, standing
+
+logger = logging.getLogger(__name__)
+
+
+def read_stored_decisions(cursor: Cursor) -> list[Decision]:
+    """Every decision in the database, oldest first; one that was taken back is two."""
+    cursor.execute(
+        "SELECT scope, stream, value_sha256, from_epoch, from_sequence, made_at, made_by, reason,"
+        f" undone_at, undone_by FROM {OPS_SCHEMA}.operator_drop"
+    )
+    decisions = []
+    for scope, stream, hash_, epoch, sequence, *made in cursor.fetchall():
+        made_at, made_by, reason, undone_at, undone_by = made
+        point = None if epoch is None else StreamPoint(epoch, sequence)
+        drop = Drop(scope, stream, hash_, point)
+        decisions.append(Decision(drop, False, made_at, made_by, reason))  # noqa: FBT003  # a record's field
+        if undone_at is not None:
+            decisions.append(Decision(drop, True, undone_at, undone_by, None))  # noqa: FBT003  # a record's field
+    return sorted(decisions, key=lambda decision: decision.made_at)
+
+
+def copy_drops(cursor: Cursor, path: Path) -> int:
+    """Append what the file lacks, synced to disk; how many lines. CuaProjectError.
+
+    Decisions of other databases in the file are left alone.
+    """
+    stored = standing(read_stored_decisions(cursor))
+    if not stored:
+        return 0
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            known = standing(read_decisions(path))
+            lines = [
+                encode_decision(decision)
+                for drop, decision in stored.items()
+                if (known[drop].is_undone if drop in known else True) != decision.is_undone
+            ]
+            if lines:
+                _cut_torn_end(path, file.fileno())
+                file.write(b"".join(lines))
+                file.flush()
+                os.fsync(file.fileno())
+    except (OSError, ValueError) as error:
+        message = (
+            f"the decision is in the database, but not in {path}, where a trainer reads it:"
+            f" {error}. Mend that, then run `cua-project parked list`"
+        )
+        raise CuaProjectError(message) from None
+    return len(lines)
+
+
+def refresh_drops_file(url: str, path: Path) -> None:
+    """Bring the file up to date; a failure is logged, as it stops no projection."""
+    try:
+        with connected(url, "drops") as connection, connection.cursor() as cursor:
+            copy_drops(cursor, path)
+    except (CuaProjectError, psycopg2.Error) as error:
+        logger.warning("%s", str(error).strip())
+
+
+def _cut_torn_end(path: Path, descriptor: int) -> None:
+    """Remove a last line that was cut off while it was written."""
+    content = path.read_bytes()
+    os.ftruncate(descriptor, content.rfind(b"\n") + 1)

@@ -1,0 +1,158 @@
+"""Reads held records for operators: as a list, one by its id, and the next few to try again."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from consumers.database.connection import Cursor
+from consumers.errors import NotFoundError, UsageError
+from consumers.fold.held import Coordinates, Held
+from consumers.projection.stored import HELD_COLUMNS, held_records
+
+MAX_BYTES = 32 << 20
+"""Values in memory at once, when more than one record is taken."""
+
+
+class HeldSummary(NamedTuple):
+    """A held record as a list shows it."""
+
+    id: str
+    """`topic/partition@offset`, as commands take it."""
+    topic: str
+    partition: int
+    offset: int
+    held_as: str
+    kind: str
+    reason: str
+    stream: str | None
+    type: str | None
+    epoch: int | None
+    sequence: int | None
+    event_time: datetime | None
+    appended_at: datetime
+
+    @property
+    def since(self) -> datetime:
+        """The event's time; of an unreadable record, when it was appended."""
+        return self.event_time or self.appended_at
+
+
+def list_held(cursor: Cursor, schema: str, held_as: str | None) -> list[HeldSummary]:
+    """Everything that is held, by offset."""
+    cursor.execute(
+        "SELECT topic, partition, log_offset, held_as, kind, reason, stream, type, epoch, sequence,"
+        f' event_time, appended_at FROM "{schema}".held_record WHERE held_as = coalesce(%s,'
+        " held_as) ORDER BY topic, partition, log_offset",
+        (held_as,),
+    )
+    return [HeldSummary(f"{row[0]}/{row[1]}@{row[2]}", *row) for row in cursor.fetchall()]
+
+
+def find_held(cursor: Cursor, schema: str, record_id: str) -> Held:
+    """One held record by its id. NotFoundError, UsageError."""
+    partition_name, _, offset = record_id.rpartition("@")
+    topic, _, partition = partition_name.rpartition("/")
+    if not (topic and partition.isdecimal() and offset.isdecimal()):
+        message = (
+            f"{record_id!r} is not a record id; give topic/partition@offset, as `cua-project"
+            " parked list` prints it"
+        )
+        raise UsageError(message)
+    cursor.execute(
+        f'SELECT {HELD_COLUMNS} FROM "{schema}".held_record WHERE topic = %s AND partition ='
+        " %s::numeric AND log_offset = %s::numeric",
+        (topic, partition, offset),
+    )
+    for held in held_records(cursor):
+        return held
+    message = f"no record is held at {record_id}; `cua-project parked list` shows those that are"
+    raise NotFoundError(message)
+
+
+def count_parked(cursor: Cursor, schema: str) -> dict[str, int]:
+    """How many records every stream with a parked one has parked; by the stream's name."""
+    cursor.execute(
+        f'SELECT stream, count(*) FROM "{schema}".held_record WHERE held_as = %s AND stream IS NOT'
+        " NULL GROUP BY stream",
+        ("parked",),
+    )
+    return dict(sorted(cursor.fetchall()))
+
+
+def interrupted_redrives(cursor: Cursor, schema: str) -> list[tuple[str, int, int, str]]:
+    """The first parked record (topic, partition, offset, stream) of each stream half redriven.
+
+    Nothing that cannot be applied is parked there, only what comes behind.
+    """
+    cursor.execute(
+        "SELECT DISTINCT ON (stream) topic, partition, log_offset, stream FROM"
+        f" \"{schema}\".held_record WHERE held_as = 'parked' AND stream IN (SELECT stream FROM"
+        f" \"{schema}\".held_record WHERE held_as = 'parked' AND stream IS NOT NULL GROUP BY stream"
+        f" HAVING bool_and(kind = 'behind')) ORDER BY stream, {_ORDER}",
+    )
+    return [(topic, partition, offset, stream) for topic, partition, offset, stream in cursor]
+
+
+_ORDER = 'stream COLLATE "C", appended_at, log_id, topic, partition, log_offset'
+"""Stream by stream, in the order of arrival."""
+
+
+def next_parked(
+    cursor: Cursor, schema: str, streams: Sequence[str], max_records: int
+) -> list[Held]:
+    """The first parked records of these streams; one at least, then up to MAX_BYTES."""
+    cursor.execute(
+        f"SELECT {HELD_COLUMNS} FROM (SELECT *, sum(octet_length(value)) OVER (ORDER BY {_ORDER}) -"
+        f' octet_length(value) AS bytes_before FROM (SELECT * FROM "{schema}".held_record WHERE'
+        f" held_as = 'parked' AND stream = ANY(%s) ORDER BY {_ORDER} LIMIT %s) AS first) AS parked"
+        f" WHERE bytes_before < %s ORDER BY {_ORDER}",
+        (list(streams), max_records, MAX_BYTES),
+    )
+    return held_records(cursor)
+
+
+def since_of_next(cursor: Cursor, schema: str, stream: str, num_before: int) -> datetime | None:
+    """Since when the stream's next parked record after the first `num_before` is; None: none."""
+    cursor.execute(
+        f'SELECT coalesce(event_time, appended_at) FROM "{schema}".held_record WHERE held_as ='
+        f" 'parked' AND stream = %s ORDER BY {_ORDER} OFFSET %s LIMIT 1",
+        (stream, num_before),
+    )
+    row = cursor.fetchone()
+    return None if row is None else row[0]
+
+
+def next_nameless(
+    cursor: Cursor, schema: str, after: Coordinates | None, max_records: int
+) -> list[Held]:
+    """Parked records that name no stream, by coordinates, after the last one seen."""
+    cursor.execute(
+        f"SELECT {HELD_COLUMNS} FROM (SELECT *, sum(octet_length(value)) OVER (ORDER BY log_id,"
+        " topic, partition, log_offset) - octet_length(value) AS bytes_before FROM (SELECT * FROM"
+        f" \"{schema}\".held_record WHERE held_as = 'parked' AND stream IS NULL AND (log_id, topic,"
+        " partition, log_offset) > (%s, %s, %s, %s) ORDER BY log_id, topic, partition, log_offset"
+        " LIMIT %s) AS first) AS parked WHERE bytes_before < %s ORDER BY log_id, topic, partition,"
+        " log_offset",
+        (*(after or ("", "", -1, -1)), max_records, MAX_BYTES),
+    )
+    return held_records(cursor)
+
+
+def summary_of(record_id: str, held: Held) -> HeldSummary:
+    """A held record as a list shows it."""
+    envelope, record = held.envelope, held.record
+    return HeldSummary(
+        record_id,
+        record.topic,
+        record.partition,
+        record.offset,
+        held.held_as,
+        held.kind,
+        held.reason,
+        held.stream,
+        None if envelope is None else envelope.type,
+        None if envelope is None else envelope.epoch,
+        None if envelope is None else envelope.sequence,
+        None if envelope is None else envelope.time,
+        record.appended_at,
+    )

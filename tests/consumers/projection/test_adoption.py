@@ -1,0 +1,106 @@
+"""Tables go on with another log only if it holds all that they hold."""
+
+import pytest
+
+from consumers.database.connection import connect
+from consumers.errors import MismatchError
+from consumers.projection.loop import ProjectionLoop
+from consumers.projection.redrive import Operator
+from consumers.rebuild.verify import verify
+from consumers.status import read_status
+from tests.consumers.projection.test_projection import assert_equal_to_reference
+from tests.consumers.projection.test_redrive import BY, CALM, project, unknown
+from tests.reference_fold.comparison import database_tables
+from tests.reference_fold.histories import LoggedEvent
+from tests.support.logs import logged_events, memory_log
+from tests.support.memory_log import MemoryLog, MemoryReader
+
+pytestmark = pytest.mark.services
+
+
+def test_positions_of_another_log_are_refused_until_it_is_adopted(migrated_url: str) -> None:
+    events = logged_events("a")
+    ProjectionLoop(
+        MemoryReader(memory_log(events[:150], MemoryLog("old"))), migrated_url
+    ).run_once()
+    new = memory_log(events, MemoryLog("new", num_partitions=5))
+
+    with pytest.raises(MismatchError, match="--adopt-log"):
+        ProjectionLoop(MemoryReader(new), migrated_url).run_once()
+    ProjectionLoop(MemoryReader(new), migrated_url, adopt=True).run_once()
+
+    assert_equal_to_reference(migrated_url, new)
+    assert read_status(MemoryReader(new), migrated_url).held.duplicates == 150
+
+
+def test_a_log_that_lacks_history_is_not_adopted(migrated_url: str) -> None:
+    events = logged_events("a")
+    ProjectionLoop(MemoryReader(memory_log(events, MemoryLog("old"))), migrated_url).run_once()
+    before = database_tables(migrated_url)
+    streams = {one.subject for one in events}
+    rollout = next(name for name in sorted(streams) if name.startswith("rollout/"))
+    last = max(number for number, one in enumerate(events) if one.subject == rollout)
+    without_last = MemoryLog("new")
+    memory_log(events[:last] + events[last + 1 :], without_last)
+
+    with pytest.raises(MismatchError, match=rf"1 of {len(streams)} streams .* {rollout}"):
+        ProjectionLoop(MemoryReader(without_last), migrated_url, adopt=True).run_once()
+    with pytest.raises(MismatchError, match=rf"{len(streams)} of {len(streams)} streams"):
+        ProjectionLoop(MemoryReader(MemoryLog("empty")), migrated_url, adopt=True).run_once()
+
+    assert database_tables(migrated_url) == before
+    assert read_status(MemoryReader(memory_log(events, MemoryLog("old"))), migrated_url)
+
+
+def test_a_log_of_another_writer_is_not_adopted(migrated_url: str) -> None:
+    events = logged_events("a")
+    ProjectionLoop(MemoryReader(memory_log(events, MemoryLog("old"))), migrated_url).run_once()
+    others = [
+        LoggedEvent(one.subject, one.value.replace(b'"source":"', b'"source":"x')) for one in events
+    ]
+
+    with pytest.raises(MismatchError, match="this log lacks what the tables contain"):
+        ProjectionLoop(
+            MemoryReader(memory_log(others, MemoryLog("new"))), migrated_url, adopt=True
+        ).run_once()
+
+
+def test_parked_waiting_and_nameless_records_are_held_once_where_an_adopted_log_has_them(
+    migrated_url: str,
+) -> None:
+    events = logged_events("a", "b", shape=CALM)
+    turns = [number for number, one in enumerate(events) if b"rollout.turn_taken" in one.value]
+    spoilt = unknown(events, turns[0])
+    missing = next(n for n in turns if spoilt[n].subject != spoilt[turns[0]].subject)
+    late = spoilt.pop(missing)
+    spoilt.insert(3, LoggedEvent("", b"noise"))
+    project(memory_log_with_noise(spoilt, MemoryLog("old")), migrated_url)
+    connection = connect(migrated_url, "test")
+    operator = Operator(connection, "cua")
+    before = operator.list_held()
+    assert {held.held_as for held in before} == {"parked", "waiting"}
+    new = memory_log_with_noise(spoilt, MemoryLog("new", num_partitions=7))
+
+    ProjectionLoop(MemoryReader(new), migrated_url, adopt=True).run_once()
+
+    after = operator.list_held()
+    assert sorted(held[4:10] for held in after) == sorted(held[4:10] for held in before)
+    at = {(one.topic, one.partition, one.offset): one.value for one in new.records}
+    for held in after:
+        assert at[held.topic, held.partition, held.offset] == operator.show(held.id)[1]
+    culprit = next(held for held in after if held.kind == "unknown_schema")
+    operator.drop_record(culprit.id, rest=True, **BY)
+    new.append(late.subject, late.value, "cua.rollouts")
+    project(new, migrated_url)
+    assert [held.kind for held in operator.list_held()] == ["unreadable"]
+    connection.close()
+    assert verify(MemoryReader(new), migrated_url).equal
+
+
+def memory_log_with_noise(events: list[LoggedEvent], log: MemoryLog) -> MemoryLog:
+    for one in events:
+        if one.subject:
+            memory_log([one], log)
+        else:
+            log.append(None, one.value, "cua.rollouts", 0)
+    return log

@@ -1,0 +1,300 @@
+"""A process that is stopped (SIGSTOP, its host gone) with locks in its hands stops no other one.
+
+Real processes, stopped by real signals at a moment that a trigger in the database prolongs.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from consumers.database.connection import connected
+from consumers.errors import LimitExceededError
+from consumers.log.local import LocalLogReader
+from consumers.projection.loop import ProjectionLoop
+from consumers.status import read_status
+from schemas.installation import read_installation
+from tests.reference_fold.comparison import database_tables, differences, plain_tables
+from tests.reference_fold.histories import LoggedEvent
+from tests.reference_fold.reference import fold
+from tests.support.logs import logged_events, memory_log, write_local_log
+from tests.support.memory_log import MemoryReader
+from tests.support.paths import ROOT
+
+pytestmark = [pytest.mark.services, pytest.mark.slow]
+REPLACED_WITHIN_S = 20.0
+DEADLINE_S = 60.0
+
+SLOW_TRIGGER = """
+CREATE TABLE public.slow (is_slow boolean);
+INSERT INTO public.slow VALUES (true);
+CREATE FUNCTION public.slowly() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF (SELECT is_slow FROM public.slow) THEN PERFORM pg_sleep(3); END IF; RETURN NULL; END $$;
+CREATE TRIGGER slowly AFTER INSERT OR UPDATE ON {table} FOR EACH STATEMENT
+    EXECUTE FUNCTION public.slowly();
+"""
+
+
+def execute(url: str, statement: str) -> None:
+    with connected(url, "test") as connection, connection, connection.cursor() as cursor:
+        cursor.execute(statement)
+
+
+def scalar(url: str, statement: str) -> object:
+    with connected(url, "test") as connection, connection, connection.cursor() as cursor:
+        cursor.execute(statement)
+        row = cursor.fetchone()
+        return row[0] if row else None
+
+
+def eventually(condition: Callable[[], object], within_s: float = DEADLINE_S) -> float:
+    """How many seconds it took."""
+    began = time.monotonic()
+    while not condition():
+        assert time.monotonic() - began < within_s, f"not within {within_s:.0f} s"
+        time.sleep(0.1)
+    return time.monotonic() - began
+
+
+class Projector:
+    """A projecting process in a process group of its own."""
+
+    def __init__(self, url: str, log: Path, how: str = "single") -> None:
+        self.log = log
+        with log.open("wb") as stderr:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.support.projecting_process", how],
+                env=os.environ | {"DATABASE_URL": url},
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                stderr=stderr,
+                start_new_session=True,
+            )
+        self.pid = self._process.pid
+
+    def signal(self, number: signal.Signals) -> None:
+        os.killpg(self.pid, number)
+
+    def says(self, text: str) -> bool:
+        return text in self.log.read_text()
+
+    def end(self) -> None:
+        if self._process.poll() is None:
+            self.signal(signal.SIGKILL)
+        self._process.wait(10)
+
+
+@contextmanager
+def projector(url: str, log: Path, how: str = "single") -> Iterator[Projector]:
+    process = Projector(url, log, how)
+    try:
+        yield process
+    finally:
+        process.end()
+
+
+@pytest.fixture
+def events() -> list[LoggedEvent]:
+    return logged_events("a", "b", "c")
+
+
+def sleeping(url: str, application: str) -> bool:
+    """Whether such a session sleeps in the trigger."""
+    return bool(
+        scalar(
+            url,
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND"
+            f" application_name = '{application}' AND wait_event = 'PgSleep'",
+        )
+    )
+
+
+def no_longer_sleeping(url: str, application: str) -> None:
+    execute(url, "UPDATE public.slow SET is_slow = false")
+    eventually(lambda: not sleeping(url, application))
+
+
+def holder(url: str) -> str:
+    return str(scalar(url, "SELECT holder FROM cua_ops.lease")).split("/")[-2]
+
+
+@pytest.mark.parametrize("point", ["idle", "commit", "copy", "fill"])
+def test_a_stopped_projector_is_replaced_and_waits_politely_when_it_wakes(
+    migrated_url: str, events: list[LoggedEvent], tmp_path: Path, point: str
+) -> None:
+    log = read_installation(os.environ).local_log_path
+    write_local_log(log, events[:300])
+    reader = LocalLogReader(log, topic_prefix="cua.")
+
+    def is_current() -> bool:
+        return read_status(reader, migrated_url).lag_events == 0
+
+    application = "cua-project fill cua" if point == "fill" else "cua-project run"
+    # The last statement of a transaction ends in a COPY that waits for its client, or before one.
+    table = {"copy": "cua.rollout", "fill": "cua.turn"}.get(point, "cua.reader_position")
+    if point != "idle":
+        execute(migrated_url, SLOW_TRIGGER.format(table=table))
+    how = "parallel" if point == "fill" else "single"
+    with projector(migrated_url, tmp_path / "first.log", how) as first:
+        if point == "idle":
+            eventually(is_current)
+            first.signal(signal.SIGSTOP)
+        else:
+            eventually(lambda: sleeping(migrated_url, application))
+            first.signal(signal.SIGSTOP)
+            no_longer_sleeping(migrated_url, application)
+        stopped_at = time.monotonic()
+        with projector(migrated_url, tmp_path / "second.log") as second:
+            write_local_log(log, events[300:400])
+            eventually(is_current, REPLACED_WITHIN_S)
+            assert time.monotonic() - stopped_at < REPLACED_WITHIN_S
+            assert holder(migrated_url) == str(second.pid)
+            assert second.says("took the lease over from process")
+
+            first.signal(signal.SIGCONT)
+            write_local_log(log, events[400:])
+            eventually(lambda: first.says("another projector is running"))
+            eventually(is_current)
+            assert holder(migrated_url) == str(second.pid)
+    reference = fold((one.subject, one.value) for one in events)
+    assert differences(plain_tables(reference.tables), database_tables(migrated_url)) == []
+    reader.close()
+
+
+def test_a_lock_of_a_user_is_waited_for_by_name(
+    migrated_url: str, events: list[LoggedEvent], caplog: pytest.LogCaptureFixture
+) -> None:
+    log = memory_log(events)
+    user = connected(migrated_url, "of a user")
+    with user as locking, locking.cursor() as cursor:
+        cursor.execute("LOCK TABLE cua.rollout IN SHARE MODE")
+        stop = threading.Event()
+        worker = threading.Thread(
+            target=ProjectionLoop(MemoryReader(log), migrated_url).run_forever, args=(stop,)
+        )
+        worker.start()
+        try:
+            pid = locking.info.backend_pid
+            eventually(lambda: any(f"waiting for process {pid} (" in m for m in caplog.messages))
+            assert any("which has locked cua.rollout" in m for m in caplog.messages)
+            # Longer than any lock_timeout and than the lease lasts: it neither dies nor loses it.
+            time.sleep(13)
+            assert worker.is_alive()
+            locking.rollback()
+            eventually(lambda: read_status(MemoryReader(log), migrated_url).lag_events == 0)
+        finally:
+            stop.set()
+            worker.join(DEADLINE_S)
+    assert not any("another projector" in message for message in caplog.messages)
+
+
+def test_once_gives_up_on_a_lock_of_a_user_and_names_it(
+    migrated_url: str, events: list[LoggedEvent]
+) -> None:
+    with connected(migrated_url, "of a user") as locking, locking.cursor() as cursor:
+        cursor.execute("LOCK TABLE cua.rollout IN SHARE MODE")
+        pid = locking.info.backend_pid
+        with pytest.raises(LimitExceededError, match=rf"gave up after 4 s: .* process {pid} \("):
+            ProjectionLoop(MemoryReader(memory_log(events)), migrated_url).run_once(limit_s=4)
+
+
+def test_once_stops_at_once_while_it_waits_for_a_lock(
+    migrated_url: str, events: list[LoggedEvent], caplog: pytest.LogCaptureFixture
+) -> None:
+    stop = threading.Event()
+    with connected(migrated_url, "of a user") as locking, locking.cursor() as cursor:
+        cursor.execute("LOCK TABLE cua.rollout IN SHARE MODE")
+        worker = threading.Thread(
+            target=ProjectionLoop(MemoryReader(memory_log(events)), migrated_url).run_once,
+            args=(60.0, stop),
+        )
+        worker.start()
+        eventually(lambda: any("waiting for process" in message for message in caplog.messages))
+        stop.set()
+        worker.join(5)
+        assert not worker.is_alive()
+
+
+def unknown_heartbeat(events: list[LoggedEvent]) -> list[LoggedEvent]:
+    """The history with a record that parks the rest of its training."""
+    index = next(n for n, one in enumerate(events) if b"heartbeat_sent" in one.value)
+    stream, value = events[index]
+    spoilt = value.replace(b"heartbeat_sent", b"dreamt")
+    return [*events[:index], LoggedEvent(stream, spoilt), *events[index + 1 :]]
+
+
+COMMAND = (sys.executable, "-m", "consumers")
+
+
+def test_a_stopped_redrive_keeps_neither_a_projector_nor_another_redrive_waiting(
+    migrated_url: str, events: list[LoggedEvent], tmp_path: Path
+) -> None:
+    log = read_installation(os.environ).local_log_path
+    write_local_log(log, unknown_heartbeat(events[:300]))
+    reader = LocalLogReader(log, topic_prefix="cua.")
+    ProjectionLoop(reader, migrated_url).run_once()
+    execute(migrated_url, SLOW_TRIGGER.format(table="cua.stream_position"))
+    environ = os.environ | {"DATABASE_URL": migrated_url}
+    with (tmp_path / "redrive.log").open("wb") as out:
+        stopped = subprocess.Popen(
+            [*COMMAND, "parked", "redrive"], env=environ, cwd=ROOT, stderr=out, stdout=out
+        )
+    try:
+        eventually(lambda: sleeping(migrated_url, "cua-project parked"))
+        stopped.send_signal(signal.SIGSTOP)
+        no_longer_sleeping(migrated_url, "cua-project parked")
+        write_local_log(log, events[300:])
+
+        ProjectionLoop(reader, migrated_url).run_once(limit_s=REPLACED_WITHIN_S)
+
+        assert read_status(reader, migrated_url).lag_events == 0
+        again = subprocess.run(
+            [*COMMAND, "parked", "redrive", "--json"],
+            env=environ,
+            cwd=ROOT,
+            capture_output=True,
+            check=False,
+            timeout=DEADLINE_S,
+        )
+        assert again.returncode == 0, again.stderr
+    finally:
+        stopped.kill()
+        stopped.wait(10)
+        reader.close()
+
+
+@pytest.mark.parametrize("what", ["redrive", "once"])
+def test_what_needs_the_tables_ends_a_stopped_projector_first(
+    migrated_url: str, events: list[LoggedEvent], tmp_path: Path, what: str
+) -> None:
+    log = read_installation(os.environ).local_log_path
+    write_local_log(log, unknown_heartbeat(events[:200]))
+    reader = LocalLogReader(log, topic_prefix="cua.")
+    ProjectionLoop(reader, migrated_url).run_once()
+    execute(migrated_url, SLOW_TRIGGER.format(table="cua.reader_position"))
+    with projector(migrated_url, tmp_path / "first.log") as first:
+        write_local_log(log, events[200:300])
+        eventually(lambda: sleeping(migrated_url, "cua-project run"))
+        first.signal(signal.SIGSTOP)
+        no_longer_sleeping(migrated_url, "cua-project run")
+        arguments = ("parked", "redrive") if what == "redrive" else ("run", "--once")
+        began = time.monotonic()
+        done = subprocess.run(
+            [*COMMAND, *arguments, "--json"],
+            env=os.environ | {"DATABASE_URL": migrated_url},
+            cwd=ROOT,
+            capture_output=True,
+            check=False,
+            timeout=DEADLINE_S,
+        )
+        assert done.returncode == 0, done.stderr
+        assert time.monotonic() - began < REPLACED_WITHIN_S
+        assert b"has not renewed its lease" in done.stderr
+    reader.close()
