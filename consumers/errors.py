@@ -42,6 +42,12 @@ class UnreachableError(CuaProjectError):
     exit_code: ClassVar[int] = 5
 
 
+class LimitExceededError(CuaProjectError):
+    """A time limit was exceeded, or a check for alerts found a reason: exit 6."""
+
+    exit_code: ClassVar[int] = 6
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The sentence ` Did you mean 'x'?` for the closest known name, or an empty string."""
     by_folded = {one.casefold(): one for one in known}
