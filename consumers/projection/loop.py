@@ -17,6 +17,7 @@ from consumers.database.lease import LeaseTakenError, ProjectorLease, new_holder
 from consumers.errors import CuaProjectError, MismatchError, UnreachableError
 from consumers.fold.parse import parse_record
 from consumers.log.reader import LogReader, TopicPartition
+from consumers.projection.activity import Activity
 from consumers.projection.outage import Outage
 from consumers.projection.pipeline import Pipeline
 from consumers.projection.positions import (
@@ -100,10 +101,12 @@ class ProjectionLoop:
         adopt: bool = False,
         parallel: ParallelFill | None = None,
         clock: Callable[[], float] = time.monotonic,
+        activity: Activity | None = None,
     ) -> None:
         """`adopt`: continue on this log although the tables were made from another one.
 
-        `parallel`: how to catch up when far behind. `clock`: seconds.
+        `parallel`: how to catch up when far behind. `clock`: seconds. `activity`: told what
+        happens.
         """
         self._reader = reader
         self._url = url
@@ -112,6 +115,7 @@ class ProjectionLoop:
         self._parallel = parallel
         self._clock = clock
         self._holder = new_holder()
+        self._activity = activity or Activity(clock)
 
     def run_once(
         self, limit_s: float = ONCE_LIMIT_S, stop: threading.Event | None = None
@@ -126,6 +130,7 @@ class ProjectionLoop:
 
     def _run(self, run: _Run) -> Report:
         started = self._clock()
+        self._activity.began()
         while not self._try_session(run):
             pass
         committed = run.committed
@@ -142,6 +147,10 @@ class ProjectionLoop:
             LeaseTakenError,
         ) as error:
             reason = str(error).strip()
+            if isinstance(error, LeaseTakenError):
+                self._activity.stood_by(reason)
+            else:
+                self._activity.failed(reason)
             if run.limit_s is not None and run.outage.seconds > run.limit_s:
                 message = f"gave up after {run.limit_s:.0f} s: {reason}"
                 raise UnreachableError(message) from None
@@ -195,6 +204,7 @@ class ProjectionLoop:
         def keep_going() -> bool:
             lease.renew()
             run.outage.over()
+            self._activity.worked(run.committed.num_events, has_committed=True)
             return not run.stop.is_set()
 
         start = start_positions(run.committed.positions, self._reader)
@@ -234,8 +244,10 @@ class ProjectionLoop:
                     self._seek(schema)
                     sought_at = self._clock()
                 # A batch that was only sent is no success: the database may refuse every commit.
-                if not records or run.committed.positions != before:
+                has_committed = run.committed.positions != before
+                if not records or has_committed:
                     run.outage.over()
+                    self._activity.worked(run.committed.num_events, has_committed=has_committed)
             pipeline.settle()
 
     def _seek(self, schema: ProjectedSchema) -> None:
