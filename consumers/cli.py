@@ -34,6 +34,7 @@ COMMANDS: dict[str, str] = {
     "archive": "consumers.commands.archive",
     "export": "consumers.commands.export",
     "gc": "consumers.commands.gc",
+    "doctor": "consumers.commands.doctor",
 }
 """Command -> the module that has it as `command`."""
 
@@ -130,7 +131,8 @@ def _add_logging_options(command: click.Command) -> None:
 @click.version_option(None, "-V", "--version", package_name="cua-train")
 @click.command_panel("Look at trainings", commands=["up", "status", "tail", "monitor", "database"])
 @click.command_panel(
-    "Maintain the tables", commands=["run", "parked", "rebuild", "verify", "migrate", "gc"]
+    "Maintain the tables",
+    commands=["run", "parked", "rebuild", "verify", "migrate", "gc", "doctor"],
 )
 @click.command_panel("Take the data elsewhere", commands=["archive", "export"])
 def cli() -> None:

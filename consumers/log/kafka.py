@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import kafka
 from kafka import KafkaAdminClient, KafkaConsumer
+from kafka.admin import ConfigResource
 from kafka.errors import (
     KafkaError,
     LogTruncationError,
@@ -108,6 +109,26 @@ class KafkaLogReader:
         self._log_id = kafka_log_id(
             str(cluster_id), {topic["name"]: str(topic["topic_id"]) for topic in topics}
         )
+
+    def topic_settings(self) -> dict[str, dict[str, str]]:
+        """Topic -> its settings in Kafka's names, and `partitions`; topics that exist alone."""
+        admin = self._client(KafkaAdminClient)
+        try:
+            topics = [one for one in admin.describe_topics(self._topics) if not one["error_code"]]
+            resources = [ConfigResource("TOPIC", topic["name"]) for topic in topics]
+            found = admin.describe_configs(resources, config_filter="all") if topics else {}
+        except KafkaError as error:
+            raise self._unreachable(error, "did not answer") from error
+        finally:
+            admin.close()
+        by_topic: dict[str, Any] = next(iter(found.values()), {})
+        return {
+            topic["name"]: {
+                **{name: str(one["value"]) for name, one in by_topic[topic["name"]].items()},
+                "partitions": str(len(topic["partitions"])),
+            }
+            for topic in topics
+        }
 
     def beginning_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """First offset; above 0 where retention has deleted records."""
