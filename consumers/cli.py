@@ -26,6 +26,7 @@ COMMANDS: dict[str, str] = {
     "tail": "consumers.commands.tail",
     "monitor": "consumers.commands.monitor",
     "database": "consumers.commands.database",
+    "psql": "consumers.commands.psql",
     "run": "consumers.commands.run",
     "parked": "consumers.commands.parked",
     "rebuild": "consumers.commands.rebuild",
@@ -129,7 +130,9 @@ def _add_logging_options(command: click.Command) -> None:
     },
 )
 @click.version_option(None, "-V", "--version", package_name="cua-train")
-@click.command_panel("Look at trainings", commands=["up", "status", "tail", "monitor", "database"])
+@click.command_panel(
+    "Look at trainings", commands=["up", "status", "tail", "monitor", "database", "psql"]
+)
 @click.command_panel(
     "Maintain the tables",
     commands=["run", "parked", "rebuild", "verify", "migrate", "gc", "doctor"],
@@ -145,7 +148,7 @@ def cli() -> None:
         cua-project up                       # database, tables and monitor
         cua-project status                   # trainings and lag of the tables
         cua-project tail --training demo -f  # follow one training's events
-        psql "$(cua-project database)"       # query the tables
+        cua-project psql                     # query the tables
     """
 
 

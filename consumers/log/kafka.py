@@ -70,6 +70,7 @@ class KafkaLogReader:
         self._log_id = ""
         self._wanted: dict[Any, int] = {}
         self._last_news = time.monotonic()
+        self._problem: str | None = None
         self._describe()
 
     @property
@@ -82,6 +83,11 @@ class KafkaLogReader:
         """Kafka's cluster id and the topics' ids; "" until both topics exist."""
         self._describe()
         return self._log_id
+
+    @property
+    def problem(self) -> str | None:
+        """Why `poll` returns nothing, known some ten seconds after the broker went away."""
+        return self._problem
 
     def partitions(self) -> list[TopicPartition]:
         """Every partition of the installation's topics, sorted; empty until both exist."""
@@ -219,8 +225,9 @@ class KafkaLogReader:
                 " by retention or by hand"
             )
             raise MismatchError(message) from error
-        except (KafkaError, UnreachableError):
+        except (KafkaError, UnreachableError) as error:
             # The broker is away; the next poll tries again with a new consumer.
+            self._problem = str(error)
             self._drop()
             time.sleep(min(timeout_s, 1.0))
             return []
@@ -228,6 +235,7 @@ class KafkaLogReader:
             self._check_stall()
             return []
         self._last_news = time.monotonic()
+        self._problem = None
         records: list[LogRecord] = []
         for at, batch in batches.items():
             topic, partition = at.topic, at.partition
@@ -256,8 +264,10 @@ class KafkaLogReader:
                     list(self._wanted), timeout_ms=ANSWER_TIMEOUT_MS
                 )
             )
-        except UnreachableError:
+        except UnreachableError as error:
+            self._problem = str(error)
             return
+        self._problem = None
         if any(ends[at] > offset for at, offset in self._wanted.items()):
             self._drop()
 

@@ -98,7 +98,8 @@ def test_a_stopped_process_that_holds_a_lock_is_named_with_what_to_do() -> None:
     lock = installation.runs_dir / "mine" / "lock"
     lock.parent.mkdir(parents=True)
     program = (
-        "import sys, time; from filelock import FileLock; lock = FileLock(sys.argv[1]); lock.acquire();"
+        "import sys, time; from filelock import FileLock; lock = FileLock(sys.argv[1]);"
+        " lock.acquire();"
         " print('held', flush=True); time.sleep(60)"
     )
     holder = subprocess.Popen(
