@@ -22,6 +22,7 @@ from kafka.errors import (
     OffsetOutOfRangeError,
 )
 from kafka.net.compat import KafkaNetClient
+from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from consumers.errors import MismatchError, UnreachableError, UsageError
 from consumers.log.reader import LogRecord, TopicPartition
@@ -29,6 +30,7 @@ from schemas.catalogue import TOPIC_NAMES
 from schemas.ids import EPOCH_START
 from schemas.installation import Installation
 from schemas.kafka_log import client_settings, kafka_log_id, server_addresses
+from schemas.kafka_token import ClientCredentials
 
 ANSWER_TIMEOUT_MS = 10_000
 STALL_S = 10.0
@@ -40,6 +42,9 @@ CONNECT_TIMEOUT_S = 3.0
 
 # We report an outage once; kafka-python would log a line per attempt.
 logging.getLogger("kafka").addHandler(logging.NullHandler())
+
+# kafka-python wants its own class; ours imports no kafka.
+AbstractTokenProvider.register(ClientCredentials)
 
 Answer = TypeVar("Answer")
 
@@ -305,6 +310,9 @@ class KafkaLogReader:
             return started[-1]
 
         try:
+            tokens = self._settings.get("sasl_oauth_token_provider")
+            if isinstance(tokens, ClientCredentials):
+                tokens.token()  # kafka-python would try for ten seconds, and not say why
             return make(**self._settings, **settings, kafka_client=remember)
         except (KafkaError, OSError, ValueError) as error:
             for client in started:

@@ -16,6 +16,7 @@ import kafka
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaError, TopicAlreadyExistsError
 from kafka.net.compat import KafkaNetClient
+from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from producer.errors import MismatchError, UnreachableError, UsageError
 from producer.log.writer import Coordinates, Record, TopicPartition
@@ -28,6 +29,7 @@ from schemas.kafka_log import (
     kafka_log_id,
     server_addresses,
 )
+from schemas.kafka_token import ClientCredentials
 from schemas.local_log import partition_of
 from schemas.wire import CONTENT_TYPE
 
@@ -47,6 +49,9 @@ KNOCK_TIMEOUT_S = 3.0
 
 # The caller reports an outage once; kafka-python would print a line for every attempt.
 logging.getLogger("kafka").addHandler(logging.NullHandler())
+
+# kafka-python wants its own class; ours imports no kafka.
+AbstractTokenProvider.register(ClientCredentials)
 
 
 class KafkaLog:
@@ -314,6 +319,9 @@ class KafkaLog:
             return started[-1]
 
         try:
+            tokens = self._settings.get("sasl_oauth_token_provider")
+            if isinstance(tokens, ClientCredentials):
+                tokens.token()  # kafka-python would try for ten seconds, and not say why
             return make(**self._settings, **settings, kafka_client=remember)
         except (KafkaError, OSError, ValueError) as error:
             # A client that could not connect leaves a thread and a socket behind, and its close()
