@@ -5,6 +5,7 @@ import logging
 import os
 import sys
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import rich_click as click
@@ -51,6 +52,12 @@ PARTS = ("blobs", "previous", "spool")
     is_flag=True,
     help="No other log's events name blobs of CUA_BLOBS; needed when that is outside of CUA_HOME.",
 )
+@click.option(
+    "--archive",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="Archive that has the beginning of the log, made by `archive`.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one object with counts and bytes.")
 def command(
     *,
@@ -60,6 +67,7 @@ def command(
     min_age: timedelta,
     keep_days: int,
     store_is_ours: bool,
+    archive: Path | None,
     as_json: bool,
 ) -> None:
     """Delete what nothing needs: unnamed blobs, the tables before a rebuild, shipped records.
@@ -82,7 +90,7 @@ def command(
     from consumers.garbage.collection import Collection
     from consumers.home import open_installation
 
-    collection = Collection(os.environ, open_installation(os.environ), only or PARTS)
+    collection = Collection(os.environ, open_installation(os.environ), only or PARTS, archive)
     try:
         if not dry_run:
             collection.require_own_store(is_ours=store_is_ours)

@@ -5,11 +5,12 @@ from collections.abc import Collection as Names
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 from typing import NamedTuple
 
+from consumers.archive.open import open_with_archive
 from consumers.database.location import resolve_database
 from consumers.garbage import blobs, previous, spool
-from consumers.log.open import open_reader
 from consumers.log.reader import LogReader
 from schemas.installation import Installation
 
@@ -53,8 +54,14 @@ class Collection:
     """The parts that were asked for. `close` is idempotent."""
 
     def __init__(
-        self, environ: Mapping[str, str], installation: Installation, parts: Names[str]
+        self,
+        environ: Mapping[str, str],
+        installation: Installation,
+        parts: Names[str],
+        archive: Path | None = None,
     ) -> None:
+        """`archive`: has the beginning of the log."""
+        self._archive = archive
         self._environ = environ
         self._installation = installation
         self._parts = parts
@@ -62,7 +69,7 @@ class Collection:
 
     def _log(self) -> LogReader:
         if self._reader is None:
-            self._reader = open_reader(self._installation)
+            self._reader = open_with_archive(self._installation, self._archive)
         return self._reader
 
     def require_own_store(self, *, is_ours: bool) -> None:

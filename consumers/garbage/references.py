@@ -11,6 +11,7 @@ from pathlib import Path
 
 from consumers.errors import CuaProjectError, UnreachableError
 from consumers.log.reader import LogReader, TopicPartition
+from consumers.status.lag import positions_of
 from schemas.installation import Installation
 
 REF = re.compile(rb"blob:sha256:([0-9a-f]{64})")
@@ -37,7 +38,7 @@ def read_log(
         message = (
             f"the log has lost its beginning ({pruned[0].topic}/{pruned[0].partition} starts at"
             f" offset {beginnings[pruned[0]]}), so it does not say which blobs older events name;"
-            " leave the blobs, or collect the rest with --only previous --only spool"
+            " give its --archive, or collect the rest with --only previous --only spool"
         )
         raise CuaProjectError(message)
     starts = {at: (since or {}).get(at, 0) for at in partitions}
@@ -46,12 +47,15 @@ def read_log(
         reader.seek({at: starts[at] for at in unread})
     while unread:
         records = reader.poll(BATCH, SILENCE_S)
-        if not records:
+        # Transaction markers at a partition's end hold no record.
+        passed = {at for at, offset in positions_of(reader).items() if offset >= ends.get(at, 0)}
+        if not records and not unread & passed:
             message = (
                 f"the log returned no record for {SILENCE_S:.0f} s although it has more; nothing"
                 " was deleted"
             )
             raise UnreachableError(message)
+        unread -= passed
         for record in records:
             _tell(record.value, named)
             at = TopicPartition(record.topic, record.partition)

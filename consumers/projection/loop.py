@@ -247,7 +247,10 @@ class ProjectionLoop:
                 has_committed = run.committed.positions != before
                 if not records or has_committed:
                     run.outage.over()
-                    self._activity.worked(run.committed.num_events, has_committed=has_committed)
+                    if self._reader.problem is None:
+                        self._activity.worked(run.committed.num_events, has_committed=has_committed)
+                    else:
+                        self._activity.failed(self._reader.problem)
             pipeline.settle()
 
     def _seek(self, schema: ProjectedSchema) -> None:

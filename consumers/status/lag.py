@@ -1,7 +1,7 @@
 """How far the tables lag behind the log, in records and in seconds, per partition."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
@@ -10,7 +10,6 @@ from consumers.log.reader import LogReader, TopicPartition
 FIRST_RECORDS_S = 2.0
 """How long to wait, for all partitions together, for the first unprojected records."""
 POLL_S = 0.2
-POLL_RECORDS = 500
 
 
 class PartitionStatus(NamedTuple):
@@ -37,11 +36,12 @@ def measure_lag(
     ends, beginnings = reader.end_offsets(partitions), reader.beginning_offsets(partitions)
     starts = {at: max(positions.get(at, 0), beginnings[at]) for at in partitions}
     behind = {at: start for at, start in starts.items() if start < ends[at]}
-    appended = _first_appended(reader, behind) if behind else {}
+    appended, read_to = _first_appended(reader, behind, ends) if behind else ({}, {})
     found = []
     for at in partitions:
         age_s = (now - appended[at]).total_seconds() if at in appended else 0.0
-        lag = max(0, ends[at] - starts[at])
+        # Offsets that hold no record (transaction markers) are no lag.
+        lag = max(0, ends[at] - max(starts[at], read_to.get(at, 0)))
         found.append(
             PartitionStatus(
                 at.topic, at.partition, positions.get(at, 0), ends[at], lag, max(0.0, age_s)
@@ -51,21 +51,32 @@ def measure_lag(
 
 
 def _first_appended(
-    reader: LogReader, starts: Mapping[TopicPartition, int]
-) -> dict[TopicPartition, datetime]:
-    """When the record at each of these offsets was appended; those that are read in time.
+    reader: LogReader,
+    starts: Mapping[TopicPartition, int],
+    ends: Mapping[TopicPartition, int],
+) -> tuple[dict[TopicPartition, datetime], dict[TopicPartition, int]]:
+    """When the first record at or after each of these offsets was appended, if read in time.
 
-    One partition after the other: behind by millions of records, one poll of all of them would
-    return those of one.
+    And for partitions without one the offset up to which there is none. One partition after the
+    other: behind by millions of records, one poll of all of them would return those of one.
     """
     found: dict[TopicPartition, datetime] = {}
+    read_to: dict[TopicPartition, int] = {}
     deadline = time.monotonic() + FIRST_RECORDS_S
     for at, start in starts.items():
         reader.seek({at: start})
-        while at not in found:
+        while True:
             records = reader.poll(1, POLL_S)
             if records:
                 found[at] = records[0].appended_at
-            elif time.monotonic() > deadline:
                 break
-    return found
+            read_to[at] = positions_of(reader).get(at, start)
+            if read_to[at] >= ends[at] or time.monotonic() > deadline:
+                break
+    return found, read_to
+
+
+def positions_of(reader: LogReader) -> dict[TopicPartition, int]:
+    """The next offsets to read, behind what holds no record; empty if the reader does not tell."""
+    positions: Callable[[], dict[TopicPartition, int]] | None = getattr(reader, "positions", None)
+    return {} if positions is None else positions()

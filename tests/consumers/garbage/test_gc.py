@@ -10,6 +10,7 @@ from uuid import uuid4
 import fsspec
 import pytest
 from filelock import FileLock
+from kafka import KafkaAdminClient, TopicPartition
 
 from consumers.database.connection import connected
 from consumers.garbage.blobs import delete_unnamed, find_unnamed
@@ -303,3 +304,29 @@ def test_a_log_whose_beginning_is_gone_or_elsewhere_does_not_say_which_blobs_are
     refused = call("gc", "--yes", "--only", "blobs")
     assert refused.code == 1
     assert store.exists(ref)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_archive_names_the_blobs_of_events_that_kafka_has_deleted(
+    call: Call, on_kafka: Installation, kafka: KafkaService, tmp_path: Path
+) -> None:
+    store = blobs(on_kafka)
+    named, unnamed = put(store, b"named"), put(store, b"unnamed")
+    emit(on_kafka, named)
+    assert call("gc", "--yes", "--keep-days", "0", "--only", "spool").code == 0
+    folder = str(tmp_path / "archive")
+    assert call("archive", folder).code == 0
+    reader = open_reader(on_kafka)
+    ends = reader.end_offsets(reader.partitions())
+    reader.close()
+    admin = KafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers)
+    try:
+        admin.delete_records(
+            {TopicPartition(at.topic, at.partition): end for at, end in ends.items() if end}
+        )
+    finally:
+        admin.close()
+    refused = call("gc", "--yes", "--only", "blobs")
+    assert (refused.code, "give its --archive" in refused.err) == (1, True)
+    assert call("gc", "--yes", "--only", "blobs", "--archive", folder).code == 0
+    assert (store.exists(named), store.exists(unnamed)) == (True, False)
