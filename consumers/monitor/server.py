@@ -49,7 +49,7 @@ class MonitorServer(ThreadingHTTPServer):
     def __init__(self, port: int, pages: Pages, address: str = ADDRESS) -> None:
         """`port` 0: a free one. OSError when the port is taken or the address is not ours."""
         self.pages = pages
-        self.is_loopback = address == ADDRESS
+        self.is_loopback = address in LOOPBACK_NAMES
         self._host = address
         super().__init__((address, port), _Handler)
 
