@@ -15,7 +15,7 @@ def read_blob(installation: Installation, ref: str) -> bytes:
     NotFoundError; UnreachableError; CuaProjectError when the stored bytes are corrupt.
     """
     url = installation.blobs_url
-    folder = _local_folder(url)
+    folder = local_folder(url)
     content = _from_store(url, ref) if folder is None else _from_folder(folder, ref)
     if content is None:
         message = f"no blob {ref} in {url}; set CUA_BLOBS to the store it was written to"
@@ -29,7 +29,7 @@ def read_blob(installation: Installation, ref: str) -> bytes:
     return content
 
 
-def _local_folder(url: str) -> Path | None:
+def local_folder(url: str) -> Path | None:
     """The folder that CUA_BLOBS names; None when it names a remote store."""
     if "://" not in url:
         return Path(url).expanduser().absolute()

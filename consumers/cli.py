@@ -27,6 +27,7 @@ COMMANDS: dict[str, str] = {
     "monitor": "consumers.commands.monitor",
     "database": "consumers.commands.database",
     "schema": "consumers.commands.schema",
+    "psql": "consumers.commands.psql",
     "run": "consumers.commands.run",
     "parked": "consumers.commands.parked",
     "rebuild": "consumers.commands.rebuild",
@@ -34,6 +35,8 @@ COMMANDS: dict[str, str] = {
     "migrate": "consumers.commands.migrate",
     "archive": "consumers.commands.archive",
     "export": "consumers.commands.export",
+    "gc": "consumers.commands.gc",
+    "doctor": "consumers.commands.doctor",
 }
 """Command -> the module that has it as `command`."""
 
@@ -129,10 +132,14 @@ def _add_logging_options(command: click.Command) -> None:
 )
 @click.version_option(None, "-V", "--version", package_name="cua-train")
 @click.command_panel(
-    "Look at trainings", commands=["up", "status", "tail", "monitor", "database", "schema"]
+    "Look at trainings", commands=["up", "status", "tail", "monitor", "database", "psql", "schema"]
 )
 @click.command_panel(
-    "Maintain the tables", commands=["run", "parked", "rebuild", "verify", "migrate"]
+    "Look at trainings", commands=["up", "status", "tail", "monitor", "database", "psql"]
+)
+@click.command_panel(
+    "Maintain the tables",
+    commands=["run", "parked", "rebuild", "verify", "migrate", "gc", "doctor"],
 )
 @click.command_panel("Take the data elsewhere", commands=["archive", "export"])
 def cli() -> None:
@@ -145,7 +152,7 @@ def cli() -> None:
         cua-project up                       # database, tables and monitor
         cua-project status                   # trainings and lag of the tables
         cua-project tail --training demo -f  # follow one training's events
-        psql "$(cua-project database)"       # query the tables
+        cua-project psql                     # query the tables
     """
 
 

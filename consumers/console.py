@@ -132,3 +132,13 @@ def format_age(seconds: float) -> str:
         if seconds < limit:
             return f"{seconds / size:.0f} {unit} ago"
     return f"{seconds / 86400:.0f} d ago"
+
+
+def format_bytes(size: int) -> str:
+    """A size in one unit: `0 B`, `512 B`, `3.2 kB`, `45 MB`, `1.2 TB`."""
+    value, unit = float(size), "B"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if value < 1000:  # noqa: PLR2004
+            break
+        value, unit = value / 1000, larger
+    return f"{value:.1f} {unit}" if unit != "B" and value < 10 else f"{value:.0f} {unit}"  # noqa: PLR2004

@@ -14,8 +14,11 @@ from typing import NamedTuple
 from consumers.database.location import is_embedded, libpq_url, resolve_database
 from consumers.database.readiness import make_ready
 from consumers.log.open import open_reader
-from consumers.monitor.server import MonitorServer
+from consumers.metrics.pages import MetricsPages
+from consumers.metrics.probe import Probe
+from consumers.monitor.server import MonitorServer, Pages
 from consumers.monitor.start import open_monitor
+from consumers.projection.activity import Activity
 from consumers.projection.loop import OutdatedTablesError, ProjectionLoop
 from consumers.rebuild.rebuild import rebuild
 from consumers.shutdown import Shutdown
@@ -45,6 +48,16 @@ class OneMachine:
         self._environ = environ
         self._installation = installation
         self._error: BaseException | None = None
+        self._activity = Activity()
+        self._probe = Probe(installation, lambda: resolve_database(environ, installation))
+
+    @property
+    def metrics(self) -> MetricsPages:
+        """`/metrics` and `/healthz` alone; the monitor's server has them, too."""
+        return MetricsPages(self._probe, self._activity)
+
+    def _beside_metrics(self, pages: Pages) -> Pages:
+        return MetricsPages(self._probe, self._activity, beside=pages)
 
     def run(
         self,
@@ -62,7 +75,7 @@ class OneMachine:
         open_reader(self._installation).close()
         url = resolve_database(self._environ, self._installation)
         make_ready(url, embedded=is_embedded(self._environ))
-        with open_monitor(self._environ, self._installation, port) as server:
+        with open_monitor(self._environ, self._installation, port, self._beside_metrics) as server:
             serving = threading.Thread(
                 target=server.serve_forever,
                 kwargs={"poll_interval": 0.1},
@@ -106,7 +119,7 @@ class OneMachine:
         try:
             reader = open_reader(self._installation)
             try:
-                projection = ProjectionLoop(reader, url)
+                projection = ProjectionLoop(reader, url, activity=self._activity)
                 try:
                     projection.run_forever(shutdown.graceful)
                 except OutdatedTablesError:

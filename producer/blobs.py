@@ -39,8 +39,12 @@ class FolderBlobs:
         for ref, content in contents.items():
             path = self._folder / blob_path(ref)
             folders |= {path.parent, path.parent.parent, self._folder}
-            if path.exists():
+            try:
+                # `cua-project gc` takes no blob that was written or found a moment ago.
+                os.utime(path)
                 continue
+            except OSError:
+                pass  # missing, or another user's: written, which makes it ours
             path.parent.mkdir(parents=True, exist_ok=True)
             temporary = path.with_name(f"{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
             pending.append((temporary, path))

@@ -6,6 +6,8 @@ Pure; uses kafka-python's names for settings but does not import it.
 import hashlib
 from collections.abc import Mapping
 
+from schemas.kafka_token import ClientCredentials
+
 MAX_MESSAGE_BYTES = 16 << 20
 """Of one record batch, as the topics that we make take it; a large record is a batch of its own."""
 
@@ -62,23 +64,47 @@ SETTINGS: tuple[str, ...] = (
 )
 """Security settings accepted as KAFKA_* variables, under kafka-python's names."""
 
+OAUTHBEARER = "sasl_oauthbearer_"
+"""Prefix of the settings of a token endpoint, under librdkafka's names."""
+OAUTHBEARER_SETTINGS: tuple[str, ...] = tuple(
+    OAUTHBEARER + name
+    for name in ("token_endpoint_url", "client_id", "client_secret", "scope", "extensions")
+)
+
 GUARDED = ("sasl_", "ssl_", "security_")
 """Prefixes of client settings: an unknown one is an error. Other variables (KAFKA_HOME, KAFKA_OPTS)
 are Kafka's own and ignored."""
 
 
-def client_settings(options: tuple[tuple[str, str], ...]) -> dict[str, str | bool]:
-    """Settings for kafka-python's clients. ValueError for an unknown variable."""
-    settings: dict[str, str | bool] = {}
+def client_settings(
+    options: tuple[tuple[str, str], ...],
+) -> dict[str, str | bool | ClientCredentials]:
+    """Settings for kafka-python's clients. ValueError for an unknown or a missing variable."""
+    settings: dict[str, str | bool | ClientCredentials] = {}
+    oauthbearer: dict[str, str] = {}
     for name, value in options:
         if name in SETTINGS:
             settings[name] = value
+        elif name in OAUTHBEARER_SETTINGS:
+            oauthbearer[name.removeprefix(OAUTHBEARER)] = value
         elif name.startswith(GUARDED):
-            known = ", ".join(f"KAFKA_{known.upper()}" for known in SETTINGS)
+            known = ", ".join(
+                f"KAFKA_{known.upper()}" for known in (*SETTINGS, *OAUTHBEARER_SETTINGS)
+            )
             message = (
                 f"KAFKA_{name.upper()} is not a supported Kafka setting; supported are {known}"
             )
             raise ValueError(message)
+    is_oauthbearer = str(settings.get("sasl_mechanism", "")).upper() == "OAUTHBEARER"
+    if is_oauthbearer:
+        settings["sasl_mechanism"] = "OAUTHBEARER"
+        settings["sasl_oauth_token_provider"] = _token_provider(oauthbearer)
+    elif oauthbearer:
+        message = (
+            "KAFKA_SASL_OAUTHBEARER_* is set, but KAFKA_SASL_MECHANISM is not OAUTHBEARER; set it,"
+            " or unset them"
+        )
+        raise ValueError(message)
     if "ssl_check_hostname" in settings:
         settings["ssl_check_hostname"] = str(settings["ssl_check_hostname"]).lower() not in {
             "0",
@@ -87,6 +113,33 @@ def client_settings(options: tuple[tuple[str, str], ...]) -> dict[str, str | boo
             "off",
         }
     return settings
+
+
+def _token_provider(settings: Mapping[str, str]) -> ClientCredentials:
+    """ValueError when a variable is missing or garbled; its text has no secret."""
+    needed = ("token_endpoint_url", "client_id", "client_secret")
+    prefix = f"KAFKA_{OAUTHBEARER.upper()}"
+    if missing := [prefix + name.upper() for name in needed if not settings.get(name)]:
+        message = f"KAFKA_SASL_MECHANISM is OAUTHBEARER; set {', '.join(missing)} too"
+        raise ValueError(message)
+    extensions: dict[str, str] = {}
+    for pair in filter(None, (part.strip() for part in settings.get("extensions", "").split(","))):
+        name, equals, value = pair.partition("=")
+        if not (name and equals):
+            message = f"{prefix}EXTENSIONS is not name=value,name=value"
+            raise ValueError(message)
+        extensions[name] = value
+    try:
+        return ClientCredentials(
+            settings["token_endpoint_url"],
+            settings["client_id"],
+            settings["client_secret"],
+            scope=settings.get("scope"),
+            extensions=extensions,
+        )
+    except ValueError as error:
+        message = f"{prefix}TOKEN_ENDPOINT_URL: {error}"
+        raise ValueError(message) from None
 
 
 def kafka_log_id(cluster_id: str, topic_ids: Mapping[str, str]) -> str:

@@ -59,6 +59,11 @@ class ArchivedLogReader:
         """The log's, which is the archive's as well."""
         return self._log.log_id
 
+    @property
+    def problem(self) -> str | None:
+        """The log's."""
+        return self._log.problem
+
     def partitions(self) -> list[TopicPartition]:
         """The log's."""
         return self._log.partitions()

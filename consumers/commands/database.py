@@ -10,15 +10,24 @@ logger = logging.getLogger(__name__)
 
 
 @click.group(invoke_without_command=True)
-@click.option("--json", "as_json", is_flag=True, help='Print {"url", "embedded"}.')
+@click.option(
+    "--sqlalchemy",
+    is_flag=True,
+    help="Print postgresql+psycopg2://..., for SQLAlchemy where only psycopg2 is installed.",
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help='Print {"url", "sqlalchemy_url", "embedded"}.'
+)
 @click.pass_context
-def command(context: click.Context, *, as_json: bool) -> None:
+def command(context: click.Context, *, sqlalchemy: bool, as_json: bool) -> None:
     """Print the database's URL, password included.
 
-    Starts the embedded database if it is not running.
+    psql and SQLAlchemy both open it: 2.1 takes postgresql:// for psycopg 3, which is installed with
+    cua-train. Starts the embedded database if it is not running.
 
     Examples:
         psql "$(cua-project database)"
+        cua-project database --sqlalchemy
         cua-project database --json
         cua-project database stop
     """
@@ -27,8 +36,17 @@ def command(context: click.Context, *, as_json: bool) -> None:
     from consumers.database.location import is_embedded, libpq_url, resolve_database
     from consumers.home import open_installation
 
-    url = libpq_url(resolve_database(os.environ, open_installation(os.environ)))
-    click.echo(json.dumps({"url": url, "embedded": is_embedded(os.environ)}) if as_json else url)
+    for_sqlalchemy = resolve_database(os.environ, open_installation(os.environ))
+    url = libpq_url(for_sqlalchemy)
+    if as_json:
+        report = {
+            "url": url,
+            "sqlalchemy_url": for_sqlalchemy,
+            "embedded": is_embedded(os.environ),
+        }
+        click.echo(json.dumps(report))
+    else:
+        click.echo(for_sqlalchemy if sqlalchemy else url)
 
 
 @command.command()

@@ -6,6 +6,7 @@ import os
 
 import rich_click as click
 
+from consumers.commands.metrics_options import metrics_options
 from consumers.shutdown import shutdown_on_signals
 
 logger = logging.getLogger(__name__)
@@ -26,10 +27,19 @@ logger = logging.getLogger(__name__)
     show_default=True,
     help="Processes that catch up when far behind.",
 )
+@metrics_options
 @click.option(
     "--json", "as_json", is_flag=True, help='Print {"events", "seconds", "positions"} at the end.'
 )
-def command(*, once: bool, adopt_log: bool, jobs: int, as_json: bool) -> None:
+def command(
+    *,
+    once: bool,
+    adopt_log: bool,
+    jobs: int,
+    metrics_port: int | None,
+    metrics_host: str,
+    as_json: bool,
+) -> None:
     """Project the log into the tables, exactly once, until interrupted.
 
     Of several projectors one works and the others wait for its lease. Ctrl-C (or SIGTERM) stops it
@@ -38,6 +48,7 @@ def command(*, once: bool, adopt_log: bool, jobs: int, as_json: bool) -> None:
     Examples:
         cua-project run
         cua-project run --once --json
+        cua-project run --metrics-port 9321
     """
     shutdown = shutdown_on_signals(abort=True)
     from consumers.database.location import is_embedded, resolve_database
@@ -45,6 +56,10 @@ def command(*, once: bool, adopt_log: bool, jobs: int, as_json: bool) -> None:
     from consumers.fold.fold import reduce_gc_frequency
     from consumers.home import open_installation
     from consumers.log.open import open_reader
+    from consumers.metrics.pages import MetricsPages
+    from consumers.metrics.probe import Probe
+    from consumers.metrics.serve import serving
+    from consumers.projection.activity import Activity
     from consumers.projection.drops_file import refresh_drops_file
     from consumers.projection.loop import ProjectionLoop
     from consumers.rebuild.parallel import Parallel
@@ -54,16 +69,23 @@ def command(*, once: bool, adopt_log: bool, jobs: int, as_json: bool) -> None:
     make_ready(url, embedded=is_embedded(os.environ))
     refresh_drops_file(url, installation.operator_drops_path)
     reduce_gc_frequency()
+    activity = Activity()
+    pages = MetricsPages(Probe(installation, lambda: url), activity)
     reader = open_reader(installation)
     try:
         projection = ProjectionLoop(
-            reader, url, adopt=adopt_log, parallel=Parallel(installation, jobs).fill
+            reader,
+            url,
+            adopt=adopt_log,
+            parallel=Parallel(installation, jobs).fill,
+            activity=activity,
         )
-        report = (
-            projection.run_once(stop=shutdown.graceful)
-            if once
-            else projection.run_forever(shutdown.graceful)
-        )
+        with serving(pages, metrics_port, metrics_host):
+            report = (
+                projection.run_once(stop=shutdown.graceful)
+                if once
+                else projection.run_forever(shutdown.graceful)
+            )
     finally:
         reader.close()
     if as_json:

@@ -3,9 +3,11 @@
 import logging
 import os
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import rich_click as click
 
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
     from consumers.tail.formats import Formatter
 
 logger = logging.getLogger(__name__)
+
+FOLLOW_LOOK_S = 2.0
+"""How long --follow looks for a training's name before it follows."""
 
 HELP = """Print the log's records in append order; with --follow, as they are appended.
 
@@ -84,6 +89,45 @@ def _check_partitions(named: set[int], reader: "LogReader") -> None:
             f" {min(known)} to {max(known)}"
         )
         raise NotFoundError(message)
+
+
+class _Names(NamedTuple):
+    """The filters as they were given."""
+
+    training: str | None
+    stream: str | None
+    types: tuple[str, ...]
+
+    def __str__(self) -> str:
+        given = [("--training", self.training), ("--stream", self.stream)]
+        given += [("--type", glob) for glob in self.types]
+        return " ".join(f"{name} {value!r}" for name, value in given if value is not None)
+
+
+def _unknown_names(
+    reader: "LogReader", prefix: str, names: _Names, limit_s: float = float("inf")
+) -> Iterator[str]:
+    """What cannot match, each with the nearest name that can."""
+    from consumers.tail.event_filter import unknown_stream_message, unknown_type_message
+    from consumers.tail.trainings import unknown_training_message
+    from schemas.catalogue import TOPICS
+
+    yield from filter(
+        None, (unknown_type_message(names.types), unknown_stream_message(names.stream))
+    )
+    if names.training is not None:
+        topic = prefix + TOPICS["training"]
+        message = unknown_training_message(reader, topic, names.training, limit_s)
+        if message is not None:
+            yield message
+
+
+def _say_that_nothing_matched(unknown: str | None, names: _Names, cursor: Path | None) -> None:
+    """NotFoundError for a name that cannot match; with a cursor, which is polled, a line."""
+    if unknown is not None and cursor is None:
+        raise NotFoundError(unknown)
+    if given := str(names):
+        logger.info("%s", unknown or f"no record matches {given}")
 
 
 @click.command(help=HELP)
@@ -164,15 +208,11 @@ def command(
     from consumers.home import open_installation
     from consumers.log.open import open_reader
     from consumers.tail.cursor import Cursor
-    from consumers.tail.event_filter import (
-        EventFilter,
-        unknown_stream_message,
-        unknown_type_message,
-    )
+    from consumers.tail.event_filter import EventFilter
     from consumers.tail.offsets import parse_offset
     from consumers.tail.session import TailRequest, TailSession
-    from consumers.tail.trainings import normalize_name, require_training
-    from schemas.catalogue import TOPICS
+    from consumers.tail.stop import Stop
+    from consumers.tail.trainings import normalize_name
     from schemas.ids import training_id
 
     installation = open_installation(os.environ)
@@ -195,28 +235,28 @@ def command(
         is_wanted=is_wanted,
     )
     formatter = _formatter(as_json=as_json, format_=format_)
-    unknown_type = unknown_type_message(types)
-    if follow and unknown_type is not None:
-        logger.warning("%s; waiting for one from a newer version", unknown_type)
     reader = open_reader(installation)
+    names = _Names(training, stream, types)
+    unknown_names = partial(_unknown_names, reader, installation.topic_prefix, names)
+
     try:
         _check_partitions(partitions, reader)
-        num_printed = TailSession(
-            reader,
-            request,
-            formatter,
-            sys.stdout.buffer,
-            None if cursor is None else Cursor(cursor),
-        ).run()
-        if num_printed or follow or cursor is not None:
+        if follow:
+            for message in unknown_names(FOLLOW_LOOK_S):
+                logger.warning("%s; waiting for it", message.removesuffix("?"))
+        stop = Stop()
+        with stop.on_signals():
+            num_printed = TailSession(
+                reader,
+                request,
+                formatter,
+                sys.stdout.buffer,
+                None if cursor is None else Cursor(cursor),
+                stop,
+            ).run()
+        if num_printed or follow:
             return
-        # Nothing matched: either there is no such event, or a name is mistyped.
-        if unknown_type is not None:
-            raise NotFoundError(unknown_type)
-        if (unknown_stream := unknown_stream_message(stream)) is not None:
-            raise NotFoundError(unknown_stream)
-        if training is not None:
-            require_training(reader, installation.topic_prefix + TOPICS["training"], training)
+        _say_that_nothing_matched(next(unknown_names(), None), names, cursor)
     except BrokenPipeError:
         # The reader of our output (head, less) has exited. Without this, Python would report the
         # broken pipe once more when it closes stdout.

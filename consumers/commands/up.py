@@ -5,6 +5,7 @@ import os
 
 import rich_click as click
 
+from consumers.commands.metrics_options import metrics_options
 from consumers.shutdown import shutdown_on_signals
 
 
@@ -15,6 +16,7 @@ from consumers.shutdown import shutdown_on_signals
     metavar="PORT",
     help="The monitor's port on 127.0.0.1. [default: 8321, or a free one if that is taken]",
 )
+@metrics_options
 @click.option(
     "--json",
     "as_json",
@@ -27,8 +29,17 @@ from consumers.shutdown import shutdown_on_signals
     hidden=True,
     help="Stop, caught up, once the parent process is no longer this one.",
 )
-def command(*, port: int | None, as_json: bool, while_pid: int | None) -> None:
+def command(
+    *,
+    port: int | None,
+    metrics_port: int | None,
+    metrics_host: str,
+    as_json: bool,
+    while_pid: int | None,
+) -> None:
     """Run database, projector and monitor for the trainings of this machine.
+
+    The monitor's server also has /metrics and /healthz.
 
     Ctrl-C (or SIGTERM) stops it after the tables have caught up with the log; a second one stops
     it at once.
@@ -39,6 +50,7 @@ def command(*, port: int | None, as_json: bool, while_pid: int | None) -> None:
     """
     shutdown = shutdown_on_signals()
     from consumers.home import open_installation
+    from consumers.metrics.serve import serving
     from consumers.up import Addresses, OneMachine
 
     def announce(addresses: Addresses) -> None:
@@ -47,6 +59,8 @@ def command(*, port: int | None, as_json: bool, while_pid: int | None) -> None:
         else:
             click.echo(f"monitor   {addresses.monitor}\ndatabase  {addresses.database}")
 
-    OneMachine(os.environ, open_installation(os.environ)).run(
-        port, shutdown, announce, lambda: while_pid is None or os.getppid() == while_pid
-    )
+    machine = OneMachine(os.environ, open_installation(os.environ))
+    with serving(machine.metrics, metrics_port, metrics_host):
+        machine.run(
+            port, shutdown, announce, lambda: while_pid is None or os.getppid() == while_pid
+        )

@@ -94,7 +94,10 @@ def sqlalchemy_url(url: str) -> str:
 
 def libpq_url(url: str) -> str:
     """Any PostgreSQL URL as psql, pg_dump and psycopg2 take it."""
-    return _parse(url).set(drivername="postgresql").render_as_string(hide_password=False)
+    text = _parse(url).set(drivername="postgresql").render_as_string(hide_password=False)
+    # libpq takes a plus for a plus; SQLAlchemy writes one for a space, and %2B for a plus.
+    address, question, query = text.partition("?")
+    return address + question + query.replace("+", "%20")
 
 
 def without_password(url: str) -> str:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import kafka
 from kafka import KafkaAdminClient, KafkaConsumer
+from kafka.admin import ConfigResource
 from kafka.errors import (
     KafkaError,
     LogTruncationError,
@@ -21,6 +22,7 @@ from kafka.errors import (
     OffsetOutOfRangeError,
 )
 from kafka.net.compat import KafkaNetClient
+from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from consumers.errors import MismatchError, UnreachableError, UsageError
 from consumers.log.reader import LogRecord, TopicPartition
@@ -28,6 +30,7 @@ from schemas.catalogue import TOPIC_NAMES
 from schemas.ids import EPOCH_START
 from schemas.installation import Installation
 from schemas.kafka_log import client_settings, kafka_log_id, server_addresses
+from schemas.kafka_token import ClientCredentials
 
 ANSWER_TIMEOUT_MS = 10_000
 STALL_S = 10.0
@@ -44,6 +47,9 @@ CONNECT_TIMEOUT_S = 3.0
 
 # We report an outage once; kafka-python would log a line per attempt.
 logging.getLogger("kafka").addHandler(logging.NullHandler())
+
+# kafka-python wants its own class; ours imports no kafka.
+AbstractTokenProvider.register(ClientCredentials)
 
 Answer = TypeVar("Answer")
 
@@ -74,6 +80,7 @@ class KafkaLogReader:
         self._log_id = ""
         self._wanted: dict[Any, int] = {}
         self._last_news = time.monotonic()
+        self._problem: str | None = None
         self._describe()
 
     @property
@@ -87,6 +94,11 @@ class KafkaLogReader:
         if not self._log_id:
             self._describe()
         return self._log_id
+
+    @property
+    def problem(self) -> str | None:
+        """Why `poll` returns nothing, known some ten seconds after the broker went away."""
+        return self._problem
 
     def partitions(self) -> list[TopicPartition]:
         """Every partition of the installation's topics, sorted; empty until both exist.
@@ -130,6 +142,26 @@ class KafkaLogReader:
         self._log_id = kafka_log_id(
             str(cluster_id), {topic["name"]: str(topic["topic_id"]) for topic in topics}
         )
+
+    def topic_settings(self) -> dict[str, dict[str, str]]:
+        """Topic -> its settings in Kafka's names, and `partitions`; topics that exist alone."""
+        admin = self._client(KafkaAdminClient)
+        try:
+            topics = [one for one in admin.describe_topics(self._topics) if not one["error_code"]]
+            resources = [ConfigResource("TOPIC", topic["name"]) for topic in topics]
+            found = admin.describe_configs(resources, config_filter="all") if topics else {}
+        except KafkaError as error:
+            raise self._unreachable(error, "did not answer") from error
+        finally:
+            admin.close()
+        by_topic: dict[str, Any] = next(iter(found.values()), {})
+        return {
+            topic["name"]: {
+                **{name: str(one["value"]) for name, one in by_topic[topic["name"]].items()},
+                "partitions": str(len(topic["partitions"])),
+            }
+            for topic in topics
+        }
 
     def beginning_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """First offset; above 0 where retention has deleted records."""
@@ -224,8 +256,9 @@ class KafkaLogReader:
                 " by retention or by hand"
             )
             raise MismatchError(message) from error
-        except (KafkaError, UnreachableError):
+        except (KafkaError, UnreachableError) as error:
             # The broker is away; the next poll tries again with a new consumer.
+            self._problem = str(error)
             self._drop()
             time.sleep(min(timeout_s, 1.0))
             return []
@@ -234,6 +267,7 @@ class KafkaLogReader:
                 self._check_stall()
             return []
         self._last_news = time.monotonic()
+        self._problem = None
         records: list[LogRecord] = []
         for at, batch in batches.items():
             topic, partition = at.topic, at.partition
@@ -289,8 +323,10 @@ class KafkaLogReader:
                     list(self._wanted), timeout_ms=ANSWER_TIMEOUT_MS
                 )
             )
-        except UnreachableError:
+        except UnreachableError as error:
+            self._problem = str(error)
             return
+        self._problem = None
         if any(ends[at] > offset for at, offset in self._wanted.items()):
             self._drop()
 
@@ -329,6 +365,9 @@ class KafkaLogReader:
             return started[-1]
 
         try:
+            tokens = self._settings.get("sasl_oauth_token_provider")
+            if isinstance(tokens, ClientCredentials):
+                tokens.token()  # kafka-python would try for ten seconds, and not say why
             return make(**self._settings, **settings, kafka_client=remember)
         except (KafkaError, OSError, ValueError) as error:
             for client in started:

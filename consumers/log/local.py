@@ -56,6 +56,11 @@ class LocalLogReader:
         self._open()
         return self._log_id
 
+    @property
+    def problem(self) -> str | None:
+        """None: a file that cannot be read is an error at once."""
+        return None
+
     def partitions(self) -> list[TopicPartition]:
         """Every partition of the installation's topics, sorted.
 

@@ -40,6 +40,11 @@ class LogReader(Protocol):
         """The log's identity; positions are valid only in one log."""
         ...
 
+    @property
+    def problem(self) -> str | None:
+        """Why `poll` returns nothing although the log may have more; None: all is well."""
+        ...
+
     def partitions(self) -> list[TopicPartition]:
         """Every partition of the installation's topics, sorted.
 

@@ -7,9 +7,10 @@ would save one page of code (routing, templates) and add attack surface.
 import logging
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Protocol
 from urllib.parse import urlsplit
 
-from consumers.monitor.pages import Answer, Pages
+from consumers.monitor.pages import Answer
 
 logger = logging.getLogger(__name__)
 
@@ -30,22 +31,32 @@ HEADERS: Mapping[str, str] = {
 }
 
 
+class Pages(Protocol):
+    """What a server serves. Called from several threads."""
+
+    def answer(self, path: str) -> Answer:
+        """The answer to a path without its query."""
+        ...
+
+
 class MonitorServer(ThreadingHTTPServer):
-    """Serves `pages` on loopback; `serve_forever` and `shutdown` are the standard library's."""
+    """Serves `pages`; `serve_forever` and `shutdown` are the standard library's."""
 
     daemon_threads = True
     # SO_REUSEPORT would let two monitors share a port; SO_REUSEADDR alone only skips TIME_WAIT.
     allow_reuse_port = False
 
-    def __init__(self, port: int, pages: Pages) -> None:
-        """`port` 0: a free one. OSError when the port is taken."""
+    def __init__(self, port: int, pages: Pages, address: str = ADDRESS) -> None:
+        """`port` 0: a free one. OSError when the port is taken or the address is not ours."""
         self.pages = pages
-        super().__init__((ADDRESS, port), _Handler)
+        self.is_loopback = address in LOOPBACK_NAMES
+        self._host = address
+        super().__init__((address, port), _Handler)
 
     @property
     def url(self) -> str:
         """The address to open in a browser."""
-        return f"http://{ADDRESS}:{self.server_port}/"
+        return f"http://{self._host}:{self.server_port}/"
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -76,7 +87,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self) -> Answer:
         # DNS rebinding: another origin can make its own name resolve to loopback. The Host header
         # then has that name.
-        if urlsplit(f"//{self.headers.get('Host', '')}").hostname not in LOOPBACK_NAMES:
+        name = urlsplit(f"//{self.headers.get('Host', '')}").hostname
+        if self.server.is_loopback and name not in LOOPBACK_NAMES:
             return Answer(
                 421,
                 "text/plain; charset=utf-8",

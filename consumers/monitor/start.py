@@ -1,6 +1,6 @@
 """Assembles the monitor of an installation: its database, its screenshots and a port."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 from sqlalchemy import Engine
@@ -10,22 +10,29 @@ from consumers.errors import UsageError
 from consumers.monitor.blobs import ScreenshotStore
 from consumers.monitor.pages import Pages
 from consumers.monitor.server import DEFAULT_PORT, MonitorServer
+from consumers.monitor.server import Pages as Served
 from schemas.installation import Installation
 
 
 def open_monitor(
-    environ: Mapping[str, str], installation: Installation, port: int | None
+    environ: Mapping[str, str],
+    installation: Installation,
+    port: int | None,
+    beside: Callable[[Served], Served] | None = None,
 ) -> MonitorServer:
     """A server that listens but does not serve yet. `port` None: the default, or a free one.
 
-    UsageError when `port` cannot be used or the database's URL is malformed.
+    `beside`: adds pages of others to the monitor's. UsageError when `port` cannot be used or the
+    database's URL is malformed.
     """
     configured_url(environ)  # a mistake in it is reported here, not by every page
 
     def open_engine() -> Engine:
         return database_engine(resolve_database(environ, installation))
 
-    pages = Pages(open_engine, ScreenshotStore(installation), lambda: datetime.now(UTC))
+    pages: Served = Pages(open_engine, ScreenshotStore(installation), lambda: datetime.now(UTC))
+    if beside is not None:
+        pages = beside(pages)
     if port is not None:
         try:
             return MonitorServer(port, pages)

@@ -27,6 +27,7 @@ from consumers.errors import (
 )
 from consumers.fold.parse import parse_record
 from consumers.log.reader import LogReader, TopicPartition
+from consumers.projection.activity import Activity
 from consumers.projection.adoption import adopt_log
 from consumers.projection.catching_up import CatchingUp
 from consumers.projection.lock_watch import LockWatch
@@ -112,10 +113,12 @@ class ProjectionLoop:
         adopt: bool = False,
         parallel: ParallelFill | None = None,
         clock: Callable[[], float] = time.monotonic,
+        activity: Activity | None = None,
     ) -> None:
         """`adopt`: continue on this log although the tables were made from another one.
 
-        `parallel`: how to catch up when far behind. `clock`: seconds.
+        `parallel`: how to catch up when far behind. `clock`: seconds. `activity`: told what
+        happens.
         """
         self._reader = reader
         self._url = url
@@ -124,20 +127,24 @@ class ProjectionLoop:
         self._parallel = parallel
         self._clock = clock
         self._holder = new_holder()
+        self._activity = activity or Activity(clock)
 
     def run_once(
         self, limit_s: float = ONCE_LIMIT_S, stop: threading.Event | None = None
     ) -> Report:
         """Project up to the log's current end. UnreachableError after an outage of `limit_s`."""
         until = self._reader.end_offsets(self._reader.partitions())
-        return self._run(Run(stop or threading.Event(), Outage(self._clock), limit_s, until))
+        return self._run(
+            Run(stop or threading.Event(), Outage(self._clock), self._activity, limit_s, until)
+        )
 
     def run_forever(self, stop: threading.Event) -> Report:
         """Project until `stop` is set, waiting out outages."""
-        return self._run(Run(stop, Outage(self._clock)))
+        return self._run(Run(stop, Outage(self._clock), self._activity))
 
     def _run(self, run: Run) -> Report:
         started = self._clock()
+        self._activity.began()
         while not self._try_session(run):
             pass
         committed = run.committed
@@ -159,6 +166,10 @@ class ProjectionLoop:
                 if isinstance(error, LockNotAvailable):
                     reason = watch.reason or reason
                 run.error = (reason, self._clock())
+                if isinstance(error, LeaseTakenError):
+                    self._activity.stood_by(reason)
+                else:
+                    self._activity.failed(reason)
                 run.check_limit(reason, is_lock=isinstance(error, LockNotAvailable))
                 run.stop.wait(run.outage.failed(reason))
                 return run.stop.is_set()
@@ -223,6 +234,7 @@ class ProjectionLoop:
         def while_waiting() -> None:
             lease.renew()
             if watch.reason is not None:
+                self._activity.failed(watch.reason)
                 if run.stop.is_set():
                     raise _StoppedWaitingError
                 run.check_limit(watch.reason, is_lock=True)
@@ -269,6 +281,7 @@ class ProjectionLoop:
                 positions, moved_at = now, self._clock()
                 catching_up.reached(positions)
                 run.outage.over()
+                self._activity.worked(run.committed.num_events, has_committed=True)
             elif self._clock() - moved_at > STALLED_S:
                 message = f"no process has committed anything for {STALLED_S:.0f} s"
                 raise UnfinishedError(message)
@@ -321,8 +334,13 @@ class ProjectionLoop:
                 lease.renew(at_once=True)
             catching_up.reached(run.committed.positions)
             # A batch that was only sent is no success: the database may refuse every commit.
-            if not records or run.committed.positions != before:
+            has_committed = run.committed.positions != before
+            if not records or has_committed:
                 run.outage.over()
+                if self._reader.problem is None:
+                    self._activity.worked(run.committed.num_events, has_committed=has_committed)
+                else:
+                    self._activity.failed(self._reader.problem)
         pipeline.settle()
         catching_up.reached(run.committed.positions)
 

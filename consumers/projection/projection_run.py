@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from consumers.database.connection import Connection
 from consumers.database.lease import LeaseTakenError, ProjectorLease
 from consumers.errors import LimitExceededError, UnreachableError
+from consumers.projection.activity import Activity
 from consumers.projection.outage import Outage
 from consumers.projection.positions import Positions, load_positions
 from consumers.projection.schema import Committed
@@ -24,6 +25,8 @@ class Run:
 
     stop: threading.Event
     outage: Outage
+    activity: Activity
+    """Told what happens."""
     limit_s: float | None = None
     """How long an outage is waited out; None: for ever."""
     until: Positions | None = None
@@ -67,6 +70,7 @@ def wait_for_lease(lease: ProjectorLease, lookups: Connection, run: Run) -> bool
             elif said:
                 logger.info("the other projector has stopped; this one projects now")
             return True
+        run.activity.stood_by(reason)
         if reason != said:
             logger.warning("%s", reason)
             said = reason

@@ -1,5 +1,6 @@
 """One run of `tail`: reads the requested span, filters and prints records, and saves the cursor."""
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,12 +13,16 @@ from consumers.tail.cursor import Cursor
 from consumers.tail.event_filter import DecodedRecord, EventFilter, decode
 from consumers.tail.formats import Formatter
 from consumers.tail.offsets import END, START, OffsetSpec, Span, resolve
+from consumers.tail.output import Output
 from consumers.tail.reading import read_bounded, read_newest_first, read_on
+from consumers.tail.stop import Stop
+
+logger = logging.getLogger(__name__)
 
 WATCH_S = 0.2
 """Between checks for a log that does not exist yet."""
-FLUSH_EVERY = 500
-"""Records between two flushes of the output, each followed by a save of the cursor."""
+SAVE_EVERY = 500
+"""Records between two saves of the cursor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +42,8 @@ class TailRequest:
 class TailSession:
     """Prints records. A position advances past each record that was printed or filtered out.
 
-    Positions are saved only after the output was flushed, so a killed run never skips a record.
+    The cursor names what its reader got, whether the run ends by itself, by a signal or because the
+    reader went away. Only SIGKILL may print again what was printed since the last save.
     """
 
     def __init__(
@@ -47,11 +53,14 @@ class TailSession:
         render: Formatter,
         out: BinaryIO,
         cursor: Cursor | None,
+        stop: Stop | None = None,
     ) -> None:
+        """`stop`: handles the signals that end it; None: nobody does."""
         self._reader = reader
         self._request = request
         self._render = render
-        self._out = out
+        self._stop = stop or Stop()
+        self._out = Output(out, self._stop)
         self._cursor = cursor
         self._positions: dict[TopicPartition, int] = {}
         self._num_printed = 0
@@ -69,6 +78,7 @@ class TailSession:
             self._check_ends(partitions, saved)
         span = self._span(partitions, saved)
         self._positions = dict(span.starts)
+        self._out.begin(span.starts)
         request = self._request
         try:
             if request.follow:
@@ -77,8 +87,12 @@ class TailSession:
                 self._print_last(request.limit, span)
             else:
                 self._print_all(self._bounded(span))
+            self._stop.hold()
+            self._out.flush()
         finally:
+            self._stop.hold()
             self._save()
+        self._stop.release()
         return self._num_printed
 
     def _wait_for_places(self) -> list[TopicPartition]:
@@ -135,7 +149,14 @@ class TailSession:
             if span.stops is None
             else {tp for tp, start in span.starts.items() if start < span.stops[tp]}
         )
+        problem = None
         for batch in read_on(self._reader, span.starts):
+            if (self._reader.problem is None) != (problem is None):
+                problem = self._reader.problem
+                logger.warning(
+                    "%s",
+                    "the log answers again" if problem is None else f"{problem} Still waiting",
+                )
             if span.stops is not None and unfinished is not None:
                 stops = span.stops
                 self._print_all(
@@ -153,16 +174,24 @@ class TailSession:
         num_since_save = 0
         for record in records:
             decoded = decode(record)
+            self._stop.hold()
             if self._request.event_filter.apply(decoded):
                 self._print(decoded)
+            else:
+                self._out.skip(TopicPartition(record.topic, record.partition), record.offset + 1)
             self._positions[TopicPartition(record.topic, record.partition)] = record.offset + 1
             num_since_save += 1
-            if num_since_save >= FLUSH_EVERY:
+            if num_since_save >= SAVE_EVERY:
+                self._out.flush()
                 self._save()
                 num_since_save = 0
+            self._stop.release()
             if self._is_full():
                 break
+        self._stop.hold()
+        self._out.flush()
         self._save()
+        self._stop.release()
 
     def _print_last(self, count: int, span: Span) -> None:
         event_filter = self._request.event_filter
@@ -174,13 +203,14 @@ class TailSession:
             self._print(decoded)
 
     def _print(self, decoded: DecodedRecord) -> None:
-        self._out.write(self._render(decoded, self._num_printed))
+        record = decoded.record
+        content = self._render(decoded, self._num_printed)
         self._num_printed += 1
+        self._out.print(content, TopicPartition(record.topic, record.partition), record.offset + 1)
 
     def _is_full(self) -> bool:
         return self._request.limit is not None and self._num_printed >= self._request.limit
 
     def _save(self) -> None:
-        self._out.flush()
         if self._cursor is not None:
-            self._cursor.save(self._reader.log_id, self._positions)
+            self._cursor.save(self._reader.log_id, self._out.printed())

@@ -20,6 +20,7 @@ from kafka.errors import (
     TopicAlreadyExistsError,
 )
 from kafka.net.compat import KafkaNetClient
+from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from producer.errors import UnreachableError, UsageError
 from producer.log.kafka_partitions import assigned_partitions, spans_to_read
@@ -38,6 +39,7 @@ from schemas.kafka_log import (
     largest_value,
     server_addresses,
 )
+from schemas.kafka_token import ClientCredentials
 from schemas.local_log import partition_of
 from schemas.wire import CONTENT_TYPE
 
@@ -60,6 +62,9 @@ SAMPLE_BYTES = 64 << 10
 
 # The caller reports an outage once; kafka-python would print a line for every attempt.
 logging.getLogger("kafka").addHandler(logging.NullHandler())
+
+# kafka-python wants its own class; ours imports no kafka.
+AbstractTokenProvider.register(ClientCredentials)
 
 
 class KafkaLog:
@@ -360,6 +365,9 @@ class KafkaLog:
             return started[-1]
 
         try:
+            tokens = self._settings.get("sasl_oauth_token_provider")
+            if isinstance(tokens, ClientCredentials):
+                tokens.token()  # kafka-python would try for ten seconds, and not say why
             return make(**self._settings, **settings, kafka_client=remember)
         except (KafkaError, OSError, ValueError) as error:
             # A client that could not connect leaves a thread and a socket behind, and its close()

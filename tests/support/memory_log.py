@@ -69,6 +69,11 @@ class MemoryReader:
         """The log's name."""
         return self._log.log_id
 
+    @property
+    def problem(self) -> None:
+        """Memory is always there."""
+        return
+
     def partitions(self) -> list[TopicPartition]:
         """Every partition with a record."""
         return sorted(

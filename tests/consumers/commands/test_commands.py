@@ -92,6 +92,8 @@ def test_run_status_verify_and_rebuild_report_what_scripts_rely_on(call: Call) -
         "status": "completed",
         "progress_percent": 100.0,
         "parked_since": None,
+        "stale": False,
+        "parked": False,
     }
     assert set(status["log"]["partitions"][0]) == {
         "topic",

@@ -236,14 +236,37 @@ def test_a_mistyped_name_is_answered_with_the_right_one(
     assert words in sentence(call(*arguments), code)
 
 
-def test_a_name_that_exists_is_no_mistake_even_if_nothing_matches(call: Call) -> None:
+def test_a_name_that_exists_is_no_mistake_and_that_nothing_matches_is_said(call: Call) -> None:
     write_local_log(read_installation(os.environ).local_log_path, logged_events("demo")[:30])
-    for arguments in (
-        ["--training", "demo", "--type", "checkpoint.*"],
-        ["--training", "demo", "--offset", "end"],
+    for arguments, said in (
+        (["--training", "demo", "--type", "checkpoint.*"], "'demo' --type 'checkpoint.*'"),
+        (["--training", "demo", "--offset", "end"], "'demo'"),
     ):
         done = call("tail", *arguments)
-        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        assert (done.returncode, done.stdout) == (0, "")
+        assert done.stderr == f"no record matches --training {said}\n"
+    done = call("tail", "--offset", "end")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_mistyped_name_is_said_to_whoever_polls_with_a_cursor_or_follows(
+    call: Call, tmp_path: Path
+) -> None:
+    write_local_log(read_installation(os.environ).local_log_path, logged_events("demo")[:30])
+    done = call("tail", "--training", "dmeo", "--cursor", str(tmp_path / "cursor"))
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "no training 'dmeo' in the log. Did you mean 'demo'" in done.stderr
+    words = [sys.executable, "-m", "consumers", "tail", "--follow"]
+    for wrong, right in (
+        (["--training", "dmeo"], "'demo'"),
+        (["--type", "rolout.failed"], "'rollout.failed'"),
+        (["--stream", "rolout/*"], "'rollout'"),
+    ):
+        process = subprocess.Popen([*words, *wrong], stderr=subprocess.PIPE, text=True)
+        assert process.stderr is not None
+        assert f"Did you mean {right}; waiting for it" in process.stderr.readline()
+        process.kill()
+        process.communicate()
 
 
 def test_a_type_of_a_newer_version_is_found_by_its_name(call: Call) -> None:

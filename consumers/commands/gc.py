@@ -1,0 +1,125 @@
+"""`cua-project gc`: delete what nothing needs any more."""
+
+import json
+import logging
+import os
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+from consumers.commands.duration import Duration
+from consumers.errors import UsageError
+
+if TYPE_CHECKING:
+    from consumers.garbage.collection import Found
+
+logger = logging.getLogger(__name__)
+
+PARTS = ("blobs", "previous", "spool")
+
+
+@click.command()
+@click.option("--dry-run", "-n", is_flag=True, help="Print what would go; delete nothing.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option(
+    "--only",
+    type=click.Choice(PARTS),
+    metavar="blobs|previous|spool",
+    multiple=True,
+    help="Only this part. Repeatable. [default: all]",
+)
+@click.option(
+    "--min-age",
+    type=Duration(),
+    metavar="DURATION",
+    default="1h",
+    show_default=True,
+    help="Keep younger blobs; at least 1h.",
+)
+@click.option(
+    "--keep-days",
+    type=click.IntRange(0, 36500),
+    metavar="DAYS",
+    default=7,
+    show_default=True,
+    help="Keep shipped records of the spool so long.",
+)
+@click.option(
+    "--store-is-ours",
+    is_flag=True,
+    help="No other log's events name blobs of CUA_BLOBS; needed when that is outside of CUA_HOME.",
+)
+@click.option(
+    "--archive",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="Archive that has the beginning of the log, made by `archive`.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one object with counts and bytes.")
+def command(
+    *,
+    dry_run: bool,
+    yes: bool,
+    only: tuple[str, ...],
+    min_age: timedelta,
+    keep_days: int,
+    store_is_ours: bool,
+    archive: Path | None,
+    as_json: bool,
+) -> None:
+    """Delete what nothing needs: unnamed blobs, the tables before a rebuild, shipped records.
+
+    Blobs go that no event of the log or of this machine's spool names; the log is read whole for
+    it. cua_previous goes, and with it `rebuild --rollback`. Records of the spool go that Kafka has.
+    Asks first; killed at any moment, it has deleted nothing else.
+
+    Examples:
+        cua-project gc --dry-run
+        cua-project gc --yes --only blobs
+    """
+    if min_age < timedelta(hours=1):
+        message = "--min-age is at least 1h: a blob is written before the event that names it"
+        raise UsageError(message)
+    if not (dry_run or yes or sys.stdin.isatty()):
+        message = "gc asks before it deletes, and there is no terminal; give --yes or --dry-run"
+        raise UsageError(message)
+    from consumers.console import format_bytes
+    from consumers.garbage.collection import Collection
+    from consumers.home import open_installation
+
+    collection = Collection(os.environ, open_installation(os.environ), only or PARTS, archive)
+    try:
+        if not dry_run:
+            collection.require_own_store(is_ours=store_is_ours)
+        found = collection.find(min_age=min_age, keep=timedelta(days=keep_days))
+        if not as_json:
+            for line in _lines(found):
+                click.echo(line)
+        is_deleted = not dry_run and bool(found.size or found.count)
+        if is_deleted:
+            if not yes:
+                click.confirm(f"Delete {format_bytes(found.size)}?", abort=True, err=True)
+            found = collection.delete(found)
+            logger.info("deleted %s", format_bytes(found.size))
+    finally:
+        collection.close()
+    if as_json:
+        click.echo(json.dumps({"dry_run": dry_run, "deleted": is_deleted, **found.report()}))
+
+
+def _lines(found: "Found") -> list[str]:
+    from consumers.console import format_bytes
+
+    names = {
+        "blobs": ("blobs", "that no event names"),
+        "previous": ("tables", "in cua_previous"),
+        "spool": ("records", "of the spool, shipped"),
+    }
+    return [
+        f"{part:<9} {amount.num_things:,} {names[part][0]} {names[part][1]},"
+        f" {format_bytes(amount.bytes)}"
+        for part, amount in found.parts.items()
+    ]

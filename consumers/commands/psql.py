@@ -1,0 +1,28 @@
+"""`cua-project psql`: a shell on the tables."""
+
+import os
+
+import rich_click as click
+
+
+@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARGS]...")
+def command(arguments: tuple[str, ...]) -> None:
+    """Open psql on the database, with the tables in the search_path; ARGS are psql's own.
+
+    Uses the system's psql, else the one of the embedded database. Starts the embedded database if
+    it is not running.
+
+    Examples:
+        cua-project psql
+        cua-project psql -c 'SELECT run_name, status FROM training'
+        cua-project psql -f report.sql --csv
+    """
+    from consumers.database.location import resolve_database
+    from consumers.database.shell import shell_command
+    from consumers.home import open_installation
+
+    url = resolve_database(os.environ, open_installation(os.environ))
+    words, environ = shell_command(os.environ, url, arguments)
+    # psql in our place: the terminal, the signals and the exit code are its own.
+    os.execve(words[0], words, environ)  # noqa: S606  # no shell

@@ -1,0 +1,146 @@
+"""The status for people: four lines, then the trainings."""
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import rich_click as click
+
+from consumers.console import Cell, Column, format_age, format_bytes, print_table, sanitize
+from consumers.status import DiskUse, ProjectionStatus, TrainingStatus
+
+NUM_FINISHED = 10
+"""Finished trainings that are listed without --all."""
+NUM_PARKED = 5
+"""Parked streams without a training that are named."""
+FINISHED = ("completed", "failed", "cancelled")
+STYLES = {
+    "completed": "green",
+    "failed": "red",
+    "cancelled": "yellow",
+    "paused": "yellow",
+    "parked": "bold red",
+}
+
+
+def print_status(status: ProjectionStatus, *, show_all: bool) -> None:
+    """Log, projector, tables, disk, and every training."""
+    click.echo(f"log        {status.log_kind}, {len(status.partitions)} partitions")
+    click.echo(f"projector  {sanitize(_projector(status))}")
+    click.echo(f"tables     {_tables(status)}")
+    if status.disk is not None:
+        click.echo(f"disk       {_disk(status.disk)}")
+    unowned = [stream.stream for stream in status.parked_streams if stream.training_id is None]
+    if unowned:
+        rest = f" and {len(unowned) - NUM_PARKED} more" if len(unowned) > NUM_PARKED else ""
+        click.echo(f"parked     {sanitize(', '.join(unowned[:NUM_PARKED]))}{rest}")
+    click.echo()
+    if not status.trainings and status.lag_events:
+        click.echo("no training in the tables yet; `cua-project run --once` applies the events")
+        return
+    _print_trainings(status.trainings, show_all=show_all)
+
+
+def _projector(status: ProjectionStatus) -> str:
+    projector, now = status.projector, datetime.now(UTC)
+    if projector.holder is None:
+        text = "nobody projects"
+    else:
+        text = projector.holder
+        if projector.since is not None:
+            text += f", since {projector.since[:19].replace('T', ' ')} UTC"
+    if projector.last_error:
+        text += f"; last error {_ago(projector.last_error_at, now)}: {projector.last_error}"
+    return text
+
+
+def _ago(time: str | None, now: datetime) -> str:
+    if time is None:
+        return "at an unknown time"
+    return format_age(max(0.0, (now - datetime.fromisoformat(time)).total_seconds()))
+
+
+def _tables(status: ProjectionStatus) -> str:
+    lag = f"{status.lag_events:,} events behind" if status.lag_events else "up to date"
+    if oldest_s := status.lag_seconds:
+        lag += f", the oldest appended {format_age(oldest_s)}"
+    held = status.held
+    if status.needs_rebuild:
+        lag = "filled by another version of cua-train; run `cua-project rebuild`"
+    notes = [
+        f"{held.parked:,} parked records"
+        + (" (see `cua-project parked list`)" if held.parked else "")
+    ]
+    notes += [f"{held.abandoned:,} abandoned streams"] if held.abandoned else []
+    notes += [f"{held.gaps:,} gaps"] if held.gaps else []
+    notes += [f"{held.fenced:,} fenced records"] if held.fenced else []
+    notes += [f"{held.duplicates:,} duplicates"] if held.duplicates else []
+    return f"{lag}; {', '.join(notes)}"
+
+
+def _disk(disk: DiskUse) -> str:
+    parts = {
+        "log": disk.log_bytes,
+        "spool": disk.spool_bytes,
+        "blobs": disk.blobs_bytes,
+        "database": disk.database_bytes,
+    }
+    texts = [
+        f"{name} {'about ' if name == 'blobs' and disk.blobs_estimated else ''}{format_bytes(size)}"
+        for name, size in parts.items()
+        if size is not None
+    ]
+    if disk.previous_bytes:
+        texts[-1] += (
+            f" (of it {format_bytes(disk.previous_bytes)} before the last rebuild;"
+            " `cua-project gc` drops them)"
+        )
+    if disk.free_bytes is not None:
+        texts.append(f"free {format_bytes(disk.free_bytes)}")
+    return ", ".join(texts)
+
+
+def _print_trainings(trainings: Sequence[TrainingStatus], *, show_all: bool) -> None:
+    if not trainings:
+        click.echo("no training yet; `cua-train run` starts one")
+        return
+    # A parked training is listed first, whatever its status: its row no longer follows the log.
+    urgent = [
+        training for training in trainings if training.status not in FINISHED or training.parked
+    ]
+    finished = [
+        training for training in trainings if training.status in FINISHED and not training.parked
+    ]
+    listed = finished if show_all else finished[:NUM_FINISHED]
+    shown = (*urgent, *listed)
+    columns = {
+        "training": Column("training"),
+        "status": Column("status"),
+        "progress": Column("progress", is_number=True),
+        "heartbeat": Column("heartbeat", is_number=True),
+        "parked": Column("parked since"),
+    }
+    if all(training.status == "completed" for training in shown):
+        del columns["progress"]
+    if not any(training.parked for training in shown):
+        del columns["parked"]
+    rows = [_cells(training) for training in shown]
+    print_table(list(columns.values()), [[row[name] for name in columns] for row in rows])
+    if rest := finished[len(listed) :]:
+        counts = Counter(training.status for training in rest)
+        by_status = ", ".join(f"{count} {status}" for status, count in counts.most_common())
+        click.echo(f"{len(rest)} more not shown ({by_status}); --all lists them")
+
+
+def _cells(training: TrainingStatus) -> dict[str, Cell | str]:
+    age_s = training.heartbeat_age_s
+    status = Cell(training.status, STYLES.get(training.status, "cyan"))
+    if training.stale:
+        status = Cell(f"{training.status}, stale", "bold red")
+    return {
+        "training": training.run_name,
+        "status": status,
+        "progress": "" if training.status == "completed" else f"{training.progress_percent:.0f} %",
+        "heartbeat": "never" if age_s is None else format_age(age_s),
+        "parked": Cell((training.parked_since or "")[:19].replace("T", " "), "bold red"),
+    }

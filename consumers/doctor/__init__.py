@@ -1,0 +1,1 @@
+"""What `cua-project doctor` looks at: this machine, the log, the database, the blobs."""

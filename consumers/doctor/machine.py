@@ -1,0 +1,181 @@
+"""This machine: folder, disk, ports, clock, packages, GPU."""
+
+import importlib.metadata
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from consumers.blobs import local_folder
+from consumers.console import format_bytes
+from consumers.doctor.finding import Finding, failed, ok, warning
+from consumers.monitor.server import ADDRESS, DEFAULT_PORT
+from consumers.status.disk import free_bytes
+from schemas.installation import Installation
+
+LITTLE_BYTES, TOO_LITTLE_BYTES = 5_000_000_000, 500_000_000
+"""Room for days of screenshots; room for the next hour."""
+GPU_TIMEOUT_S = 20
+OLDEST_NOW = datetime(2026, 1, 1, tzinfo=UTC)
+"""A clock before this code was written is wrong."""
+
+
+def look_at_home(installation: Installation) -> Iterator[Finding]:
+    """CUA_HOME can be written."""
+    home = installation.home
+    existing = next(one for one in (home, *home.parents) if one.exists())
+    try:
+        with tempfile.NamedTemporaryFile(dir=existing, prefix=".doctor-"):
+            pass
+    except OSError as error:
+        yield failed(
+            "home", f"{home} cannot be written: {error.strerror}", "correct its owner, or CUA_HOME"
+        )
+        return
+    yield ok("home", f"{home}" + ("" if existing == home else " (will be created)"))
+
+
+def look_at_disk(
+    installation: Installation, room: Callable[[Path], int | None] = free_bytes
+) -> Iterator[Finding]:
+    """Room where the log, the database and the blobs grow; `room`: bytes free at a folder."""
+    folders = {"disk of CUA_HOME": installation.home}
+    blobs = local_folder(installation.blobs_url)
+    if blobs is not None and not blobs.is_relative_to(installation.home):
+        folders["disk of the blobs"] = blobs
+    for name, folder in folders.items():
+        free = room(folder)
+        if free is None:
+            yield warning(name, f"the room at {folder} cannot be told", "look at it with df")
+        elif free < TOO_LITTLE_BYTES:
+            yield failed(name, f"{format_bytes(free)} free", "make room: `cua-project gc` helps")
+        elif free < LITTLE_BYTES:
+            yield warning(name, f"{format_bytes(free)} free", "make room: `cua-project gc` helps")
+        else:
+            yield ok(name, f"{format_bytes(free)} free")
+
+
+def look_at_ports() -> Iterator[Finding]:
+    """The monitor's default port."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((ADDRESS, DEFAULT_PORT))
+        except OSError as error:
+            yield ok(
+                "port",
+                f"{DEFAULT_PORT} is taken ({error.strerror}), perhaps by a monitor; the next one"
+                " takes a free port",
+            )
+            return
+    yield ok("port", f"{DEFAULT_PORT} is free for the monitor")
+
+
+def look_at_clock() -> Iterator[Finding]:
+    """The time is plausible; the database's is compared beside the database."""
+    now = datetime.now(UTC)
+    text = f"{now:%Y-%m-%d %H:%M:%S} UTC"
+    if now < OLDEST_NOW:
+        yield failed("clock", f"it is {text} here", "set the clock, and keep it by NTP")
+    else:
+        yield ok("clock", text)
+
+
+def look_at_packages() -> Iterator[Finding]:
+    """Python and what the reading side imports."""
+    python = f"Python {'.'.join(map(str, sys.version_info[:3]))}"
+    missing = []
+    for requirement in importlib.metadata.requires("cua-train") or []:
+        name, _, marker = requirement.partition(";")
+        extra = re.search(r"extra == ['\"](\w+)['\"]", marker)
+        if extra and extra[1] not in {"project", "database"}:
+            continue
+        package = re.split(r"[\[<>=!~ ]", name.strip(), maxsplit=1)[0]
+        try:
+            importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            missing.append(package)
+    if missing:
+        yield failed(
+            "packages", f"{python}; missing: {', '.join(missing)}", "install `cua-train[all]`"
+        )
+    else:
+        yield ok("packages", f"{python}, cua-train {importlib.metadata.version('cua-train')}")
+
+
+def look_at_gpu() -> Iterator[Finding]:
+    """What nvidia-smi says; torch is not imported."""
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        yield ok("gpu", "no NVIDIA driver: training runs on the CPU")
+        return
+    try:
+        done = subprocess.run(
+            [program, "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"],
+            capture_output=True,
+            text=True,
+            timeout=GPU_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        yield warning("gpu", f"nvidia-smi does not answer: {error}", "look at the driver")
+        return
+    if done.returncode or not done.stdout.strip():
+        said = (done.stdout + done.stderr).strip().splitlines() or ["nothing"]
+        yield warning("gpu", f"nvidia-smi fails: {said[0]}", "look at the driver")
+        return
+    for line in done.stdout.strip().splitlines():
+        yield ok("gpu", line)
+
+
+def look_at_stopped_holders(
+    installation: Installation, locks: Path = Path("/proc/locks")
+) -> Iterator[Finding]:
+    """Locks of this home whose holder is stopped (Ctrl-Z, SIGSTOP): others wait for it."""
+    try:
+        lines = locks.read_text().splitlines()
+    except OSError:
+        return  # not Linux
+    files = _lock_files(installation)
+    found = {}
+    for line in lines:
+        words = line.split()
+        if "->" in words or len(words) < 6:  # noqa: PLR2004  # a waiting process, not a holder
+            continue
+        pid, inode = words[4], words[5].rpartition(":")[2]
+        path = files.get(int(inode))
+        if path is not None and words[3] == "WRITE" and _is_stopped(pid):
+            found[path] = pid
+    for path, pid in found.items():
+        yield warning(
+            "locks",
+            f"{path} is held by process {pid}, which is stopped",
+            f"let it go on (kill -CONT {pid}) or end it (kill -KILL {pid}): others wait for it",
+        )
+    if not found:
+        yield ok("locks", "no stopped process holds one")
+
+
+def _lock_files(installation: Installation) -> dict[int, Path]:
+    """Inode -> file."""
+    log = installation.local_log_path
+    paths = [
+        *(log.with_name(name) for name in ("shipper.lock", "create.lock", log.name)),
+        log.with_name(f"{log.name}-shm"),
+        *installation.runs_dir.glob("*/lock"),
+        *installation.database_dir.glob("*.lock"),
+    ]
+    return {path.stat().st_ino: path for path in paths if path.exists()}
+
+
+def _is_stopped(pid: str) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] in {"T", "t"}

@@ -1,0 +1,193 @@
+"""The log, the database and the blobs."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+
+from consumers.blobs import local_folder
+from consumers.console import format_bytes
+from consumers.database.connection import connected, schema_engine
+from consumers.database.location import is_embedded, resolve_database, without_password
+from consumers.database.migrate import current_revision, differences, newest_revision
+from consumers.doctor.finding import Finding, failed, ok, warning
+from consumers.garbage.spool import num_unshipped
+from consumers.garbage.stores import open_store
+from consumers.log.open import open_reader
+from consumers.log.reader import LogReader
+from schemas.catalogue import NUM_PARTITIONS
+from schemas.installation import Installation
+from schemas.kafka_log import MAX_MESSAGE_BYTES
+
+OLDEST_POSTGRES = 140000
+LONG_WAL_BYTES = 1_000_000_000
+SKEW_S, FAR_SKEW_S = 2.0, 60.0
+
+
+def look_at_log(installation: Installation) -> Iterator[Finding]:
+    """The log answers; its topics are as ours should be."""
+    reader = open_reader(installation)
+    try:
+        partitions = reader.partitions()
+        num_records = sum(reader.end_offsets(partitions).values())
+        where = (
+            f"Kafka at {installation.kafka_bootstrap_servers}"
+            if reader.kind == "kafka"
+            else f"local, {installation.local_log_path}"
+        )
+        yield ok("log", f"{where}: {len(partitions)} partitions, {num_records:,} records")
+        if reader.kind == "kafka":
+            yield from _look_at_topics(reader, installation.topic_prefix)
+            yield from _look_at_spool(installation, reader)
+    finally:
+        reader.close()
+    wal = installation.local_log_path.with_name(f"{installation.local_log_path.name}-wal")
+    if wal.exists() and wal.stat().st_size > LONG_WAL_BYTES:
+        yield warning(
+            "log",
+            f"{wal} has {format_bytes(wal.stat().st_size)}",
+            "a reader keeps the log from being folded up: look for a stopped process",
+        )
+
+
+def _look_at_topics(reader: LogReader, prefix: str) -> Iterator[Finding]:
+    from consumers.log.kafka import KafkaLogReader
+
+    assert isinstance(reader, KafkaLogReader)  # noqa: S101  # its kind says so
+    settings = reader.topic_settings()
+    if not settings:
+        yield ok("topics", f"none with the prefix {prefix} yet; the first trainer makes them")
+    for topic, values in settings.items():
+        found = list(_topic_problems(topic, values))
+        yield from found
+        if not found:
+            yield ok("topics", f"{topic}: {NUM_PARTITIONS} partitions, kept for ever")
+
+
+def _topic_problems(topic: str, values: Mapping[str, str]) -> Iterator[Finding]:
+    change = f"kafka-configs.sh --alter --entity-type topics --entity-name {topic} --add-config"
+    if int(values["partitions"]) != NUM_PARTITIONS:
+        yield warning(
+            "topics",
+            f"{topic} has {values['partitions']} partitions, ours have {NUM_PARTITIONS}",
+            "never change the number while a training runs: its streams would be split",
+        )
+    if "compact" in values.get("cleanup.policy", ""):
+        yield failed(
+            "topics", f"{topic} is compacted: events are lost", f"{change} cleanup.policy=delete"
+        )
+    for name in ("retention.ms", "retention.bytes"):
+        if values.get(name, "-1") != "-1":
+            yield warning(
+                "topics",
+                f"{topic} deletes records ({name}={values[name]}); a rebuild needs them all",
+                f"{change} {name}=-1",
+            )
+    if int(values.get("max.message.bytes", MAX_MESSAGE_BYTES)) < MAX_MESSAGE_BYTES:
+        yield warning(
+            "topics",
+            f"{topic} takes records up to {format_bytes(int(values['max.message.bytes']))}, an"
+            f" event may have {format_bytes(MAX_MESSAGE_BYTES)}",
+            f"{change} max.message.bytes={MAX_MESSAGE_BYTES}",
+        )
+    if values.get("message.timestamp.type", "LogAppendTime") != "LogAppendTime":
+        yield warning(
+            "topics",
+            f"{topic} has the producers' times, which may fall within a partition",
+            f"{change} message.timestamp.type=LogAppendTime",
+        )
+
+
+def _look_at_spool(installation: Installation, reader: LogReader) -> Iterator[Finding]:
+    unshipped = num_unshipped(installation.local_log_path, reader.log_id)
+    if unshipped:
+        yield warning(
+            "spool",
+            f"{unshipped:,} events of this machine are not in Kafka yet",
+            "a running trainer ships them; without one, the next `cua-train run` does",
+        )
+    else:
+        yield ok("spool", "everything is shipped")
+
+
+def look_at_database(
+    environ: Mapping[str, str],
+    installation: Installation,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> Iterator[Finding]:
+    """It answers, and its tables are this version's."""
+    url = resolve_database(environ, installation)
+    with connected(url, "doctor") as connection, connection.cursor() as cursor:
+        before = now()
+        cursor.execute(
+            "SELECT clock_timestamp(), current_setting('server_version'),"
+            " has_database_privilege(current_database(), 'CREATE')"
+        )
+        clock, version, may_create = cursor.fetchone()
+        after = now()
+        number = connection.server_version
+    where = "embedded" if is_embedded(environ) else without_password(url)
+    if number < OLDEST_POSTGRES:
+        yield failed("database", f"{where}: PostgreSQL {version}", "use PostgreSQL 14 or newer")
+    else:
+        yield ok("database", f"{where}: PostgreSQL {version}; no extension is needed")
+    if not may_create:
+        yield warning(
+            "database",
+            "this user may not create schemas: migrate and rebuild will fail",
+            "GRANT CREATE ON DATABASE to it",
+        )
+    yield _skew((clock - before).total_seconds(), (clock - after).total_seconds())
+    yield from _look_at_tables(url)
+
+
+def _skew(since_before_s: float, since_after_s: float) -> Finding:
+    """The database read its clock between two readings of ours."""
+    skew_s = max(0.0, -since_before_s, since_after_s)
+    text = f"the database's clock is {skew_s:.1f} s from this machine's"
+    if skew_s > FAR_SKEW_S:
+        return failed("database clock", text, "keep both by NTP: heartbeats look stale or young")
+    if skew_s > SKEW_S:
+        return warning("database clock", text, "keep both by NTP")
+    return ok("database clock", "agrees with this machine's")
+
+
+def _look_at_tables(url: str) -> Iterator[Finding]:
+    engine = schema_engine(url)
+    try:
+        with engine.connect() as connection:
+            revision, newest = current_revision(connection), newest_revision()
+            if revision is None:
+                yield warning(
+                    "tables", "there are none yet", "`cua-project run` or `migrate` makes them"
+                )
+                return
+            if revision != newest:
+                yield failed(
+                    "tables",
+                    f"the database is at revision {revision}, this version at {newest}",
+                    "run `cua-project migrate`, or install the version that migrated it",
+                )
+                return
+            different = differences(connection)
+    finally:
+        engine.dispose()
+    if different:
+        yield failed(
+            "tables",
+            f"they differ from their definition: {'; '.join(different[:3])}"
+            + (f" and {len(different) - 3} more" if len(different) > 3 else ""),  # noqa: PLR2004
+            "run `cua-project rebuild`; an index of yours may stay",
+        )
+    else:
+        yield ok("tables", f"revision {revision}, as defined")
+
+
+def look_at_blobs(installation: Installation) -> Iterator[Finding]:
+    """The store can be listed and, where it is a folder, written."""
+    folder = local_folder(installation.blobs_url)
+    if folder is not None and folder.exists() and not os.access(folder, os.W_OK | os.X_OK):
+        yield failed("blobs", f"{folder} cannot be written", "correct its owner, or CUA_BLOBS")
+        return
+    store = open_store(installation.blobs_url)
+    has_any = next(iter(store.blobs()), None) is not None
+    yield ok("blobs", f"{installation.blobs_url}{'' if has_any else ': empty'}")

@@ -1,0 +1,1 @@
+"""`/metrics` and `/healthz` of `cua-project run` and `up`."""

@@ -1,0 +1,144 @@
+"""The metrics, in Prometheus' terms."""
+
+from collections.abc import Iterator
+from importlib.metadata import version
+
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from consumers.metrics.probe import Probe, Seen, TablesSeen
+from consumers.projection.activity import Activity
+from consumers.status.lag import PartitionStatus
+from consumers.status.trainings import count_by_status
+from consumers.tables import PROJECTION_VERSION
+
+PARTITION = ("topic", "partition")
+STATES = ("starting", "projecting", "standby", "failing")
+
+
+def registry_of(probe: Probe, activity: Activity) -> CollectorRegistry:
+    """Our metrics with the process's own."""
+    registry = CollectorRegistry(auto_describe=False)
+    for register in (ProcessCollector, PlatformCollector, GCCollector):
+        register(registry=registry)
+    registry.register(_Ours(probe, activity))
+    return registry
+
+
+class _Ours(Collector):
+    def __init__(self, probe: Probe, activity: Activity) -> None:
+        self._probe = probe
+        self._activity = activity
+
+    def collect(self) -> Iterator[Metric]:
+        """One look at log and database, and what the projector says of itself."""
+        seen = self._probe.look()
+        yield from _process(self._activity)
+        yield from _reachable(seen)
+        if seen.partitions is not None and seen.tables is not None:
+            yield from _lag(seen.partitions)
+        if seen.partitions is not None:
+            yield from _ends(seen.partitions)
+        if seen.tables is not None:
+            yield from _tables(seen.tables)
+
+
+def _process(activity: Activity) -> Iterator[Metric]:
+    info = GaugeMetricFamily(
+        "cua_build_info", "Always 1.", labels=("version", "projection_version")
+    )
+    info.add_metric((version("cua-train"), str(PROJECTION_VERSION)), 1)
+    yield info
+    state = GaugeMetricFamily(
+        "cua_projector_state", "1 for what this process does.", labels=("state",)
+    )
+    for name in STATES:
+        state.add_metric((name,), activity.state == name)
+    yield state
+    yield GaugeMetricFamily(
+        "cua_projector_healthy",
+        "0 when /healthz answers 503.",
+        value=activity.problem() is None,
+    )
+    yield CounterMetricFamily(
+        "cua_projector_events_applied",
+        "Events that this process applied.",
+        value=activity.num_events,
+    )
+    yield GaugeMetricFamily(
+        "cua_projector_seconds_since_last_commit",
+        "Since this process's last commit; before the first, since its start.",
+        value=activity.seconds_since_commit,
+    )
+
+
+def _reachable(seen: Seen) -> Iterator[Metric]:
+    yield GaugeMetricFamily(
+        "cua_database_up", "Whether the database answers.", value=seen.tables is not None
+    )
+    yield GaugeMetricFamily(
+        "cua_log_up", "Whether the log answers.", value=seen.partitions is not None
+    )
+
+
+def _lag(partitions: list[PartitionStatus]) -> Iterator[Metric]:
+    events = GaugeMetricFamily(
+        "cua_lag_events", "Records that are not in the tables yet.", labels=PARTITION
+    )
+    seconds = GaugeMetricFamily(
+        "cua_lag_seconds", "Age of the oldest record not in the tables yet.", labels=PARTITION
+    )
+    positions = GaugeMetricFamily(
+        "cua_position_offset", "Next offset to project.", labels=PARTITION
+    )
+    for one in partitions:
+        labels = (one.topic, str(one.partition))
+        events.add_metric(labels, one.lag_events)
+        seconds.add_metric(labels, one.lag_seconds)
+        positions.add_metric(labels, one.position)
+    yield from (events, seconds, positions)
+
+
+def _ends(partitions: list[PartitionStatus]) -> Iterator[Metric]:
+    ends = GaugeMetricFamily("cua_log_end_offset", "The log's end.", labels=PARTITION)
+    for one in partitions:
+        ends.add_metric((one.topic, str(one.partition)), one.end)
+    yield ends
+
+
+def _tables(tables: TablesSeen) -> Iterator[Metric]:
+    yield GaugeMetricFamily("cua_events_applied", "Events in the tables.", value=tables.num_events)
+    yield GaugeMetricFamily(
+        "cua_duplicates", "Records that were applied before.", value=tables.held.duplicates
+    )
+    yield GaugeMetricFamily("cua_parked", "Parked records.", value=tables.held.parked)
+    yield GaugeMetricFamily("cua_fenced", "Refused records.", value=tables.held.fenced)
+    yield GaugeMetricFamily(
+        "cua_gaps", "Streams that wait for a missing record.", value=tables.held.gaps
+    )
+    yield GaugeMetricFamily(
+        "cua_abandoned_streams",
+        "Streams whose rest an operator dropped.",
+        value=tables.held.abandoned,
+    )
+    held = GaugeMetricFamily(
+        "cua_held_records", "Records that are not applied.", labels=("held_as", "kind")
+    )
+    for labels, count in sorted(tables.by_kind.items()):
+        held.add_metric(labels, count)
+    yield held
+    trainings = GaugeMetricFamily("cua_trainings", "Trainings.", labels=("status",))
+    for status, count in sorted(count_by_status(tables.trainings).items()):
+        trainings.add_metric((status,), count)
+    yield trainings
+    yield GaugeMetricFamily(
+        "cua_trainings_stale",
+        "Trainings at work without a heartbeat for a minute.",
+        value=sum(training.stale for training in tables.trainings),
+    )
+    yield GaugeMetricFamily(
+        "cua_trainings_parked",
+        "Trainings of which some stream is parked.",
+        value=sum(training.parked for training in tables.trainings),
+    )

@@ -1,0 +1,49 @@
+"""Reasons to wake somebody up: tables behind, trainings stale, records parked."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from consumers.console import format_age
+from consumers.status.read import ProjectionStatus
+
+NUM_NAMED = 5
+"""Trainings or streams that one reason names."""
+
+
+def alerts(status: ProjectionStatus, max_lag: timedelta) -> list[str]:
+    """One sentence per reason; none when all is well."""
+    found = []
+    if status.needs_rebuild:
+        found.append(
+            "behind: the tables were filled by another version of cua-train; run `cua-project"
+            " rebuild`"
+        )
+    if status.lag_events and status.lag_seconds > max_lag.total_seconds():
+        found.append(
+            f"behind: {status.lag_events:,} events, the oldest appended"
+            f" {format_age(status.lag_seconds)}; {_projector(status)}"
+        )
+    if stale := [training.run_name for training in status.trainings if training.stale]:
+        found.append(
+            f"stale: no heartbeat from {_names(stale)}; run the same `cua-train run` command again"
+        )
+    if status.held.parked:
+        named = [training.run_name for training in status.trainings if training.parked]
+        of = f" of {_names(named)}" if named else ""
+        found.append(f"parked: {status.held.parked:,} records{of}; see `cua-project parked list`")
+    return found
+
+
+def _projector(status: ProjectionStatus) -> str:
+    projector = status.projector
+    if projector.holder is None:
+        return "nobody projects: start `cua-project run`"
+    if projector.last_error:
+        return f"{projector.holder} projects, its last error: {projector.last_error}"
+    return f"{projector.holder} projects"
+
+
+def _names(names: Sequence[str]) -> str:
+    listed = ", ".join(names[:NUM_NAMED])
+    rest = len(names) - NUM_NAMED
+    return f"{listed} and {rest} more" if rest > 0 else listed

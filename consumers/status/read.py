@@ -1,0 +1,78 @@
+"""The installation's status in one object, for `status`, its alerts and the metrics."""
+
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from consumers.database.connection import connected
+from consumers.log.reader import LogReader
+from consumers.projection.positions import check_log, load_positions, read_state
+from consumers.status.disk import DiskUse, measure_disk
+from consumers.status.held import HeldCounts, count_held
+from consumers.status.lag import PartitionStatus, measure_lag
+from consumers.status.parked import ParkedStream, load_parked
+from consumers.status.projector import ProjectorStatus, load_projector
+from consumers.status.trainings import TrainingStatus, load_trainings
+from consumers.tables import PROJECTION_VERSION, SCHEMA
+from schemas.installation import Installation
+
+
+class ProjectionStatus(NamedTuple):
+    """Log, projector, held records and trainings."""
+
+    log_kind: str
+    partitions: list[PartitionStatus]
+    held: HeldCounts
+    trainings: list[TrainingStatus]
+    needs_rebuild: bool
+    """The tables were filled by another version of the projection; no projector continues them."""
+    projector: ProjectorStatus
+    parked_streams: list[ParkedStream]
+    num_events: int
+    """Records applied, since the tables were last built."""
+    disk: DiskUse | None
+    """None: not asked for."""
+
+    @property
+    def lag_events(self) -> int:
+        """Unprojected records."""
+        return sum(partition.lag_events for partition in self.partitions)
+
+    @property
+    def lag_seconds(self) -> float:
+        """Age of the oldest unprojected record; 0 when there is none."""
+        return max((partition.lag_seconds for partition in self.partitions), default=0.0)
+
+
+def read_status(
+    reader: LogReader,
+    url: str,
+    now: datetime | None = None,
+    *,
+    installation: Installation | None = None,
+) -> ProjectionStatus:
+    """The current status; with `installation` its disk use too.
+
+    MismatchError when the tables were made from another log; UnreachableError.
+    """
+    now = now or datetime.now(UTC)
+    with connected(url, "status") as connection, connection, connection.cursor() as cursor:
+        state = read_state(cursor, SCHEMA)
+        check_log(state, reader)
+        # Positions before ends, so that no lag is negative.
+        partitions = measure_lag(reader, load_positions(cursor, SCHEMA), now)
+        lag_seconds = max((partition.lag_seconds for partition in partitions), default=0.0)
+        parked = load_parked(cursor)
+        trainings = load_trainings(cursor, now, lag_seconds=lag_seconds, parked=parked)
+        cursor.execute(f"SELECT coalesce(sum(num_events), 0)::bigint FROM {SCHEMA}.reader_position")
+        num_events = cursor.fetchone()[0]
+        return ProjectionStatus(
+            reader.kind,
+            partitions,
+            count_held(cursor),
+            trainings,
+            state.version != PROJECTION_VERSION,
+            load_projector(cursor),
+            parked,
+            num_events,
+            None if installation is None else measure_disk(installation, cursor),
+        )

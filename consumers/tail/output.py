@@ -1,0 +1,134 @@
+"""Where `tail` prints: it knows which records its reader got, to the byte.
+
+A pipe keeps what its reader has not read when that goes away; those bytes were not printed.
+"""
+
+import fcntl
+import io
+import os
+import select
+import stat
+import struct
+import termios
+import time
+from collections import deque
+from collections.abc import Mapping
+from typing import BinaryIO
+
+from consumers.log.reader import TopicPartition
+from consumers.tail.stop import Stop
+
+CHUNK = select.PIPE_BUF
+"""A pipe that takes anything takes so many bytes without blocking."""
+BUFFER_BYTES = 1 << 16
+"""Gathered before they are written."""
+POLL_MS = 100
+DRAIN_S = 2.0
+"""How long a reader that does not read is waited for after a signal."""
+
+
+class Output:
+    """Whole records to a file, a terminal or a pipe, with the positions after each.
+
+    `flush` raises BrokenPipeError when the reader is gone, OSError when the disk is full; `printed`
+    is right in either case.
+    """
+
+    def __init__(self, out: BinaryIO, stop: Stop) -> None:
+        self._out = out
+        self._stop = stop
+        try:
+            self._descriptor: int | None = out.fileno()
+        except (OSError, io.UnsupportedOperation):
+            self._descriptor = None
+        self._is_pipe = self._descriptor is not None and stat.S_ISFIFO(
+            os.fstat(self._descriptor).st_mode
+        )
+        self._window = 0
+        """Bytes that the pipe may hold."""
+        self._buffer = bytearray()
+        self._num_bytes = 0
+        """Added so far."""
+        self._num_written = 0
+        self._settled: dict[TopicPartition, int] = {}
+        self._pending: deque[tuple[int, dict[TopicPartition, int]]] = deque()
+        """(end of a printed record in bytes, positions after it and the unprinted ones behind)."""
+
+    def begin(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Positions before anything is printed."""
+        self._settled = dict(positions)
+
+    def print(self, content: bytes, at: TopicPartition, next_offset: int) -> None:
+        """A record; it may wait in the buffer."""
+        self._buffer += content
+        self._num_bytes += len(content)
+        self._pending.append((self._num_bytes, {at: next_offset}))
+        if len(self._buffer) >= BUFFER_BYTES:
+            self.flush()
+
+    def skip(self, at: TopicPartition, next_offset: int) -> None:
+        """A record that is not to be printed."""
+        if self._pending:
+            self._pending[-1][1][at] = next_offset
+        else:
+            self._settled[at] = next_offset
+
+    def flush(self) -> None:
+        """Write what is in the buffer. After a signal it waits for a slow reader only so long."""
+        if self._descriptor is None:
+            self._out.write(bytes(self._buffer))
+            self._out.flush()
+            self._num_written += len(self._buffer)
+            self._buffer.clear()
+        else:
+            self._write(self._descriptor)
+        self._settle()
+
+    def _write(self, descriptor: int) -> None:
+        is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        poll = select.poll()
+        poll.register(descriptor, select.POLLOUT)
+        deadline = None
+        while self._buffer:
+            if self._stop.requested and deadline is None:
+                deadline = time.monotonic() + DRAIN_S
+            if deadline is not None and (self._stop.is_urgent or time.monotonic() > deadline):
+                return
+            if not is_file:
+                events = poll.poll(POLL_MS)
+                if not events:
+                    continue
+                if events[0][1] & select.POLLERR:
+                    raise BrokenPipeError
+            written = os.write(descriptor, self._buffer[: None if is_file else CHUNK])
+            self._num_written += written
+            del self._buffer[:written]
+
+    def _settle(self) -> None:
+        """Forget how to take back what the reader has certainly got."""
+        if self._is_pipe and self._descriptor is not None:
+            self._window = fcntl.fcntl(self._descriptor, fcntl.F_GETPIPE_SZ)
+        certain = self._num_written - self._window
+        while self._pending and self._pending[0][0] <= certain:
+            self._settled |= self._pending.popleft()[1]
+
+    def printed(self) -> dict[TopicPartition, int]:
+        """The positions after the last record that the reader got, or will get from the pipe."""
+        got = self._num_written
+        if self._is_pipe and self._descriptor is not None and self._is_abandoned(self._descriptor):
+            unread = bytearray(struct.calcsize("i"))
+            fcntl.ioctl(self._descriptor, termios.FIONREAD, unread)
+            got -= struct.unpack("i", unread)[0]
+        positions = dict(self._settled)
+        for end, after in self._pending:
+            if end > got:
+                break
+            positions |= after
+        return positions
+
+    @staticmethod
+    def _is_abandoned(descriptor: int) -> bool:
+        """Whether nobody reads the pipe any more."""
+        poll = select.poll()
+        poll.register(descriptor, 0)
+        return any(event & select.POLLERR for _, event in poll.poll(0))

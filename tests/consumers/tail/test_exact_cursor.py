@@ -1,0 +1,145 @@
+"""`tail --cursor` names exactly what was printed, however and whenever the run ends."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from schemas.installation import read_installation
+from tests.support.logs import logged_events, write_local_log
+
+TAIL = (sys.executable, "-m", "consumers", "tail", "--format", "%t/%p@%o\\n", "--cursor")
+DEADLINE_S = 60
+
+
+@pytest.fixture
+def expected() -> list[str]:
+    """Every record of a log of some thousand, as `tail` prints it."""
+    events = logged_events("a", "b", "c", "d")
+    write_local_log(read_installation(os.environ).local_log_path, events * 3)
+    done = subprocess.run(
+        [*TAIL[:-1]], capture_output=True, text=True, check=True, timeout=DEADLINE_S
+    )
+    lines = done.stdout.splitlines()
+    assert len(lines) == 3 * len(events) > 3000
+    return lines
+
+
+def tail(cursor: Path, *arguments: str) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        [*TAIL, str(cursor), *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("follow", [(), ("--follow",)], ids=["once", "follow"])
+def test_ended_by_signals_at_many_points_it_prints_every_record_once(
+    expected: list[str], tmp_path: Path, number: signal.Signals, follow: tuple[str, ...]
+) -> None:
+    random = Random(number)
+    printed: list[str] = []
+    for _ in range(12):
+        process = tail(tmp_path / "cursor", *follow)
+        assert process.stdout is not None
+        # A slow reader, so that the signal meets a full pipe, too.
+        got = process.stdout.read(random.randrange(1, 4000))
+        time.sleep(random.random() / 50)
+        process.send_signal(number)
+        got += process.stdout.read()
+        process.stdout.close()
+        # Killed by it: before it began or after it had finished.
+        assert process.wait(DEADLINE_S) in {0, 130, -number}
+        assert got == b"" or got.endswith(b"\n")
+        printed += got.decode().splitlines()
+        if len(printed) >= len(expected):
+            break
+    process = tail(tmp_path / "cursor")
+    printed += process.communicate(timeout=DEADLINE_S)[0].decode().splitlines()
+    assert sorted(printed) == sorted(expected)
+
+
+def test_a_reader_that_goes_away_is_told_the_rest_by_the_next_run(
+    expected: list[str], tmp_path: Path
+) -> None:
+    random = Random(7)
+    printed = b""
+    for _ in range(25):
+        process = tail(tmp_path / "cursor")
+        assert process.stdout is not None
+        got = os.read(process.stdout.fileno(), random.randrange(1, 9000))
+        # Long enough for it to fill the pipe with what nobody will read.
+        time.sleep(random.choice([0, 0.02]))
+        process.stdout.close()
+        assert process.wait(DEADLINE_S) == 0
+        whole, _, _ = got.rpartition(b"\n")
+        printed += whole + b"\n" if whole else b""
+    process = tail(tmp_path / "cursor")
+    printed += process.communicate(timeout=DEADLINE_S)[0]
+    assert sorted(printed.decode().splitlines()) == sorted(expected)
+
+
+def test_a_signal_ends_a_run_whose_reader_has_stopped_reading(
+    expected: list[str], tmp_path: Path
+) -> None:
+    process = tail(tmp_path / "cursor")
+    assert process.stdout is not None
+    first = os.read(process.stdout.fileno(), 100)
+    time.sleep(0.5)  # the pipe is full now
+    began = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10) == 130
+    assert time.monotonic() - began < 5
+    # What is in the pipe will still be read, so it is printed.
+    whole, _, _ = (first + process.stdout.read()).rpartition(b"\n")
+    process.stdout.close()
+    process = tail(tmp_path / "cursor")
+    rest = process.communicate(timeout=DEADLINE_S)[0]
+    assert sorted([*whole.decode().splitlines(), *rest.decode().splitlines()]) == sorted(expected)
+
+
+def test_what_a_full_disk_did_not_take_is_printed_again(
+    expected: list[str], tmp_path: Path
+) -> None:
+    with open("/dev/full", "wb") as full:  # noqa: PTH123  # a device, not a path of ours
+        done = subprocess.run(
+            [*TAIL, str(tmp_path / "cursor")],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=DEADLINE_S,
+        )
+    assert (done.returncode, done.stderr.startswith("error: the disk is full")) == (1, True)
+    saved = json.loads((tmp_path / "cursor").read_text())["positions"]
+    assert sum(offset for partitions in saved.values() for offset in partitions.values()) == 0
+    process = tail(tmp_path / "cursor")
+    rest = process.communicate(timeout=DEADLINE_S)[0].decode().splitlines()
+    assert sorted(rest) == sorted(expected)
+
+
+def test_records_that_are_filtered_out_are_passed_only_with_those_before_them(
+    expected: list[str], tmp_path: Path
+) -> None:
+    arguments = ("--type", "*.created")
+    wanted = subprocess.run(
+        [*TAIL[:-1], *arguments], capture_output=True, check=True, timeout=DEADLINE_S
+    ).stdout.splitlines()
+    assert 0 < len(wanted) < len(expected)
+    printed: list[bytes] = []
+    for _ in range(5):
+        process = tail(tmp_path / "cursor", *arguments)
+        assert process.stdout is not None
+        got = os.read(process.stdout.fileno(), 500)
+        process.stdout.close()
+        process.wait(DEADLINE_S)
+        printed += got.rpartition(b"\n")[0].splitlines()
+    process = tail(tmp_path / "cursor", *arguments)
+    printed += process.communicate(timeout=DEADLINE_S)[0].splitlines()
+    assert sorted(printed) == sorted(wanted)

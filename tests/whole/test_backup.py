@@ -1,0 +1,123 @@
+"""The backup and restore of docs/operating.md, as written there, while a training runs."""
+
+import json
+import os
+import re
+import shlex
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from consumers.embedded_postgres.postgres import stop_running
+from schemas.installation import read_installation
+from tests.support.paths import ROOT
+
+pytestmark = [pytest.mark.services, pytest.mark.slow]
+
+SECTION = re.search(
+    r"^## Backup and restore\n(.*?)^## ",
+    (ROOT / "docs" / "operating.md").read_text(),
+    re.MULTILINE | re.DOTALL,
+)
+TIMEOUT_S = 180
+RUN = (
+    *("cua-train", "run", "--training-name", "kept", "--model-name", "oracle", "--num-steps", "40"),
+    *("--group-size", "4", "--groups-per-batch", "2", "--eval-episodes", "4", "--eval-every", "20"),
+    *("--no-monitor", "--json"),
+)
+
+
+def blocks() -> tuple[str, str]:
+    """The commands that back up, and those that restore."""
+    assert SECTION is not None
+    backup, restore = re.findall(r"^```sh\n(.*?)^```", SECTION[1], re.MULTILINE | re.DOTALL)
+    return backup, restore
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """This checkout's commands on the PATH, and a home with a running training."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name, package in (("cua-train", "producer"), ("cua-project", "consumers")):
+        script = programs / name
+        script.write_text(
+            f"#!/bin/sh\nPYTHONPATH={shlex.quote(str(ROOT))} exec {shlex.quote(sys.executable)} -m"
+            f' {package} "$@"\n'
+        )
+        script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    environ = {
+        **os.environ,
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+        "CUA_HOME": str(tmp_path / "home"),
+        "BACKUP": str(tmp_path / "backup"),
+        "OMP_NUM_THREADS": "1",
+    }
+    yield environ
+    for home in ("home", "restored"):
+        installation = read_installation({"CUA_HOME": str(tmp_path / home)})
+        stop_running(installation.database_dir)
+
+
+def shell(script: str, environ: dict[str, str]) -> str:
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def test_a_backup_of_a_running_training_is_restored_verified_and_continued(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    backup, restore = blocks()
+    shell("cua-project migrate", environ)
+    training = subprocess.Popen(
+        RUN, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    assert training.stderr is not None
+    try:
+        for line in training.stderr:
+            if line.startswith("step 2/"):
+                break
+        shell(backup, environ)
+        assert training.poll() is None, "the training was over before the backup"
+    finally:
+        training.kill()
+        training.communicate()
+    events_then = len(shell("cua-project tail --format '%o\\n'", environ).splitlines())
+
+    restored = {**environ, "CUA_HOME": str(tmp_path / "restored")}
+    shell(restore, restored)
+    events = len(shell("cua-project tail --format '%o\\n'", restored).splitlines())
+    assert 0 < events <= events_then
+    refs = set(re.findall(r"blob:sha256:[0-9a-f]{64}", shell("cua-project tail --json", restored)))
+    assert refs
+    for ref in refs:
+        digest = ref.rpartition(":")[2]
+        path = Path(restored["CUA_HOME"]) / "blobs" / "sha256" / digest[:2] / digest[2:]
+        assert path.exists(), f"{ref} is named by an event and was not copied"
+
+    deadline = time.monotonic() + TIMEOUT_S
+    done = subprocess.run(
+        [*RUN, "--takeover"],
+        env=restored,
+        capture_output=True,
+        text=True,
+        timeout=deadline - time.monotonic(),
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout.splitlines()[-1])
+    assert (summary["status"], summary["steps"]) == ("completed", 40)
+    shell("cua-project run --once && cua-project verify", restored)
