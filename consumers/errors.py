@@ -18,6 +18,10 @@ class CuaProjectError(Exception):
     exit_code: ClassVar[int] = 1
 
 
+class SchemaBusyError(CuaProjectError):
+    """A migration or rebuild is running, and only one may: exit 1."""
+
+
 class UsageError(CuaProjectError):
     """The command or its configuration is wrong: exit 2."""
 
@@ -40,6 +44,12 @@ class UnreachableError(CuaProjectError):
     """The log or the database cannot be reached: exit 5."""
 
     exit_code: ClassVar[int] = 5
+
+
+class LimitExceededError(CuaProjectError):
+    """A time limit was exceeded, or a check for alerts found a reason: exit 6."""
+
+    exit_code: ClassVar[int] = 6
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

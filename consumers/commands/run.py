@@ -41,7 +41,7 @@ def command(*, once: bool, adopt_log: bool, jobs: int, as_json: bool) -> None:
     """
     shutdown = shutdown_on_signals(abort=True)
     from consumers.database.location import is_embedded, resolve_database
-    from consumers.database.readiness import make_ready
+    from consumers.database.readiness import make_ready, naming_what_is_missing, remove_debris
     from consumers.fold.fold import reduce_gc_frequency
     from consumers.home import open_installation
     from consumers.log.open import open_reader
@@ -51,17 +51,19 @@ def command(*, once: bool, adopt_log: bool, jobs: int, as_json: bool) -> None:
     installation = open_installation(os.environ)
     url = resolve_database(os.environ, installation)
     make_ready(url, embedded=is_embedded(os.environ))
+    remove_debris(url)
     reduce_gc_frequency()
     reader = open_reader(installation)
     try:
         projection = ProjectionLoop(
             reader, url, adopt=adopt_log, parallel=Parallel(installation, jobs).fill
         )
-        report = (
-            projection.run_once(stop=shutdown.graceful)
-            if once
-            else projection.run_forever(shutdown.graceful)
-        )
+        with naming_what_is_missing(url):
+            report = (
+                projection.run_once(stop=shutdown.graceful)
+                if once
+                else projection.run_forever(shutdown.graceful)
+            )
     finally:
         reader.close()
     if as_json:

@@ -34,7 +34,7 @@ def command(*, show_all: bool, as_json: bool) -> None:
         cua-project status --json | jq .lag_events
     """
     from consumers.database.location import is_embedded, resolve_database
-    from consumers.database.readiness import make_ready
+    from consumers.database.readiness import make_ready, naming_what_is_missing
     from consumers.home import open_installation
     from consumers.log.open import open_reader
     from consumers.status import read_status
@@ -45,7 +45,8 @@ def command(*, show_all: bool, as_json: bool) -> None:
     try:
         url = resolve_database(os.environ, installation)
         make_ready(url, embedded=is_embedded(os.environ))
-        status = read_status(reader, url)
+        with naming_what_is_missing(url):
+            status = read_status(reader, url)
     finally:
         reader.close()
     if as_json:

@@ -172,13 +172,7 @@ class ProjectionLoop:
 
     def _prepare(self, schema: ProjectedSchema) -> None:
         """Check that tables, code and log belong together; redrive what newer code can apply."""
-        if schema.state.version != PROJECTION_VERSION:
-            message = (
-                f"the tables have projection version {schema.state.version}, this code"
-                f" {PROJECTION_VERSION}; run `cua-project rebuild`"
-            )
-            is_older = schema.state.version < PROJECTION_VERSION
-            raise OutdatedTablesError(message) if is_older else MismatchError(message)
+        self._check_version(schema)
         with schema.connection, schema.connection.cursor() as cursor:
             if self._adopt and schema.state.log_id not in {None, self._reader.log_id}:
                 adopt_log(cursor, SCHEMA, self._reader.log_id)
@@ -186,6 +180,17 @@ class ProjectionLoop:
         check_log(schema.state, self._reader)
         if Operator(schema.connection, schema.schema).redrive_if_newer():
             schema.load()
+
+    def _check_version(self, schema: ProjectedSchema) -> None:
+        """MismatchError when another version of the code filled the tables."""
+        if schema.state.version != PROJECTION_VERSION:
+            is_older = schema.state.version < PROJECTION_VERSION
+            helps = "run `cua-project rebuild`" if is_older else "install the newer cua-train"
+            message = (
+                f"the tables have projection version {schema.state.version}, this code"
+                f" {PROJECTION_VERSION}; {helps}"
+            )
+            raise OutdatedTablesError(message) if is_older else MismatchError(message)
 
     def _catch_up(self, schema: ProjectedSchema, lease: ProjectorLease, run: _Run) -> None:
         """Apply a long stretch in several processes."""
@@ -228,6 +233,7 @@ class ProjectionLoop:
                     logger.info("%s; continuing from the tables' positions", error)
                     pipeline.abandon()
                     schema.load()
+                    self._check_version(schema)
                     lease.renew(at_once=True)
                     self._seek(schema)
                 if not records and self._clock() - sought_at > NEW_PARTITIONS_EVERY_S:

@@ -9,9 +9,10 @@ from consumers.errors import CuaProjectError, UnreachableError
 from consumers.fold.fold import EVERYTHING, ReplayFilter
 from consumers.fold.parse import parse_record
 from consumers.log.reader import LogReader, TopicPartition
+from consumers.progress import ReplayProgress
 from consumers.projection.loop import ParallelFill
 from consumers.projection.pipeline import Pipeline
-from consumers.projection.positions import Positions, start_positions
+from consumers.projection.positions import Positions, load_positions, start_positions
 from consumers.projection.schema import ProjectedSchema
 
 BATCH_RECORDS = 20_000
@@ -34,8 +35,10 @@ class Replay:
         *,
         replay_filter: ReplayFilter = EVERYTHING,
         parallel: ParallelFill | None = None,
+        progress: ReplayProgress | None = None,
     ) -> None:
         self._reader = reader
+        self._progress = progress
         self._url = url
         self._parallel = parallel
         self._connection = connect(url, f"fill {schema}")
@@ -80,7 +83,12 @@ class Replay:
         """
         if self._parallel is not None and self.lag(until):
             start = start_positions(self.positions, self._reader)
-            num_events = self._parallel(self._url, self._target.schema, start, until, lambda: True)
+
+            def keep_going() -> bool:
+                self._show_stored(until)
+                return True
+
+            num_events = self._parallel(self._url, self._target.schema, start, until, keep_going)
             self._target.committed.num_events += num_events
             self._target.load()
         behind = {
@@ -109,7 +117,19 @@ class Replay:
                 ]
                 if wanted:
                     pipeline.send([parse_record(record) for record in wanted])
+                    self._show(self._target.folded, until)
             pipeline.settle()
+
+    def _show(self, positions: Mapping[TopicPartition, int], until: Positions) -> None:
+        if self._progress is not None:
+            total = sum(until.values())
+            self._progress.advance_to(total - _lag(positions, until), total)
+
+    def _show_stored(self, until: Positions) -> None:
+        """What the processes of a parallel fill have committed."""
+        if self._progress is not None:
+            with self._lookups.cursor() as cursor:
+                self._show(load_positions(cursor, self._target.schema), until)
 
     def close(self) -> None:
         """Close its connections. Idempotent."""
