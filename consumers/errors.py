@@ -18,6 +18,10 @@ class CuaProjectError(Exception):
     exit_code: ClassVar[int] = 1
 
 
+class SchemaBusyError(CuaProjectError):
+    """A migration or rebuild is running, and only one may: exit 1."""
+
+
 class UsageError(CuaProjectError):
     """The command or its configuration is wrong: exit 2."""
 

@@ -12,8 +12,10 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from consumers.database.location import is_embedded, libpq_url, resolve_database
-from consumers.database.readiness import make_ready
+from consumers.database.readiness import make_ready, naming_what_is_missing, remove_debris
+from consumers.errors import SchemaBusyError
 from consumers.log.open import open_reader
+from consumers.log.reader import LogReader
 from consumers.metrics.pages import MetricsPages
 from consumers.metrics.probe import Probe
 from consumers.monitor.server import MonitorServer, Pages
@@ -75,6 +77,7 @@ class OneMachine:
         open_reader(self._installation).close()
         url = resolve_database(self._environ, self._installation)
         make_ready(url, embedded=is_embedded(self._environ))
+        remove_debris(url)
         with open_monitor(self._environ, self._installation, port, self._beside_metrics) as server:
             serving = threading.Thread(
                 target=server.serve_forever,
@@ -120,16 +123,29 @@ class OneMachine:
             reader = open_reader(self._installation)
             try:
                 projection = ProjectionLoop(reader, url, activity=self._activity)
-                try:
-                    projection.run_forever(shutdown.graceful)
-                except OutdatedTablesError:
-                    if not is_embedded(self._environ):
-                        raise
-                    logger.info("the tables are of an older version; rebuilding them from the log")
-                    rebuild(reader, url)
-                    projection.run_forever(shutdown.graceful)
-                projection.run_once(CATCH_UP_S, shutdown.immediate)
+                with naming_what_is_missing(url):
+                    self._project_rebuilding(projection, reader, url, shutdown)
+                    projection.run_once(CATCH_UP_S, shutdown.immediate)
             finally:
                 reader.close()
         except BaseException as error:  # noqa: BLE001  # the thread's boundary: `run` raises it again
             self._error = error
+
+    def _project_rebuilding(
+        self, projection: ProjectionLoop, reader: LogReader, url: str, shutdown: Shutdown
+    ) -> None:
+        """Project until a shutdown; embedded tables of an older version are rebuilt."""
+        while True:
+            try:
+                projection.run_forever(shutdown.graceful)
+            except OutdatedTablesError:
+                if not is_embedded(self._environ):
+                    raise
+            else:
+                return
+            logger.info("the tables are of an older version; rebuilding them from the log")
+            try:
+                rebuild(reader, url)
+            except SchemaBusyError:
+                # Another `up` or a user is at it.
+                shutdown.graceful.wait(WATCH_EVERY_S)

@@ -3,7 +3,10 @@
 Revision: 0001, the first.
 """
 
+import re
+
 from alembic import op
+from sqlalchemy import text
 
 revision = "0001"
 down_revision = None
@@ -225,7 +228,12 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop the rows (the log has them) and what operators said."""
-    op.execute("DROP SCHEMA cua CASCADE")
+    """Drop the rows (the log has them) and what operators said; never what is not ours."""
+    connection = op.get_bind()
+    names = re.findall(r'CREATE TABLE cua\."?(\w+)', TABLES)
+    listed = "SELECT format('cua.%I', tablename) FROM pg_tables WHERE schemaname = 'cua' AND tablename = ANY(:names)"
+    tables = connection.execute(text(listed), {"names": names}).scalars().all()
+    if tables:
+        op.execute(f"DROP TABLE {', '.join(tables)} RESTRICT")
+    op.execute("DROP SCHEMA cua RESTRICT")
     op.execute("DROP TABLE cua_ops.lease, cua_ops.operator_drop")
-

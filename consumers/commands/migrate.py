@@ -37,12 +37,22 @@ def command(*, revision: str, check: bool, as_json: bool) -> None:
         cua-project migrate --to -1
     """
     from consumers.database.location import resolve_database
-    from consumers.database.migrate import migrate, schema_differences
+    from consumers.database.migrate import (
+        look,
+        migrate,
+        missing,
+        newest_revision,
+        schema_differences,
+    )
+    from consumers.database.revision import Age
+    from consumers.database.shape import describe
     from consumers.errors import MismatchError
     from consumers.home import open_installation
 
     url = resolve_database(os.environ, open_installation(os.environ))
     if check:
+        at = look(url)
+        at.refuse()
         differences = schema_differences(url)
         if as_json:
             click.echo(json.dumps({"equal": not differences, "differences": differences}))
@@ -50,9 +60,10 @@ def command(*, revision: str, check: bool, as_json: bool) -> None:
             click.echo("\n".join(differences) or "the schema matches the tables' definition")
         if differences:
             count = "1 place" if len(differences) == 1 else f"{len(differences)} places"
+            helps = "rebuild" if at.age is Age.CURRENT else "migrate"
             message = (
                 f"the schema differs from the tables' definition in {count}; run `cua-project"
-                " migrate`"
+                f" {helps}`"
             )
             raise MismatchError(message)
         return
@@ -62,3 +73,5 @@ def command(*, revision: str, check: bool, as_json: bool) -> None:
     else:
         was = "" if before == after else f" (before: {before or 'none'})"
         click.echo(f"at revision {after or 'none'}{was}")
+    if after == newest_revision() and (problems := missing(url)):
+        raise MismatchError(describe(problems))

@@ -1,5 +1,6 @@
 """`cua-project monitor`: pages over the tables, for a browser on this machine."""
 
+import contextlib
 import json
 import os
 import signal
@@ -26,10 +27,17 @@ def command(*, port: int | None, as_json: bool) -> None:
         cua-project monitor
         cua-project monitor --port 9000
     """
+    from consumers.database.location import resolve_database
+    from consumers.database.migrate import look
+    from consumers.errors import UnreachableError
     from consumers.home import open_installation
     from consumers.monitor.start import open_monitor
 
-    server = open_monitor(os.environ, open_installation(os.environ), port)
+    installation = open_installation(os.environ)
+    # An outage is shown by the pages, and may be over at the next one.
+    with contextlib.suppress(UnreachableError):
+        look(resolve_database(os.environ, installation)).refuse(mends=True)
+    server = open_monitor(os.environ, installation, port)
     click.echo(json.dumps({"url": server.url}) if as_json else server.url)
     for number in (signal.SIGTERM, signal.SIGINT):
         # shutdown() waits for serve_forever, which runs in this thread.

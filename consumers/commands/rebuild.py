@@ -1,7 +1,6 @@
 """`cua-project rebuild`: make the tables again from the log."""
 
 import json
-import logging
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,9 +9,8 @@ import rich_click as click
 
 if TYPE_CHECKING:
     from consumers.log.reader import LogReader
+    from consumers.progress import ReplayProgress
     from consumers.rebuild.rebuild import RebuildReport
-
-logger = logging.getLogger(__name__)
 
 
 @click.command()
@@ -38,6 +36,19 @@ logger = logging.getLogger(__name__)
     "schema",
     metavar="SCHEMA",
     help="Name of that schema. [default: cua_run, cua_until or cua_run_until]",
+)
+@click.option(
+    "--drop",
+    "dropped",
+    metavar="SCHEMA",
+    help="Remove a schema that --run or --until built, or a finished replay that was not swapped.",
+)
+@click.option(
+    "--swap-timeout",
+    metavar="DURATION",
+    default="1h",
+    show_default=True,
+    help="How long to wait for readers' transactions (30s, 10m, 2h); 0 waits for ever.",
 )
 @click.option(
     "--jobs",
@@ -66,14 +77,17 @@ def command(
     run_name: str | None,
     until: str | None,
     schema: str | None,
+    dropped: str | None,
+    swap_timeout: str,
     jobs: int,
     archive: Path | None,
     as_json: bool,
 ) -> None:
     """Build every table from the log beside the live ones, compare, and swap.
 
-    Readers and a running projector need not stop. The replaced tables stay as the schema
-    cua_previous until the next rebuild.
+    Readers and a running projector need not stop. What users put beside the tables (views,
+    indexes, grants, triggers, foreign keys ...) is carried over; what cannot be is named before
+    anything is done. The replaced tables stay as the schema cua_previous until the next rebuild.
 
     Examples:
         cua-project rebuild
@@ -81,6 +95,7 @@ def command(
         cua-project rebuild --rollback
         cua-project rebuild --run demo --into only_demo
         cua-project rebuild --until 2026-03-01T12:00:00Z
+        cua-project rebuild --drop only_demo
     """
     from consumers.archive.open import open_with_archive
     from consumers.database.location import is_embedded, resolve_database
@@ -88,40 +103,55 @@ def command(
     from consumers.errors import MismatchError, UsageError
     from consumers.fold.fold import reduce_gc_frequency
     from consumers.home import open_installation
+    from consumers.progress import ReplayProgress
+    from consumers.rebuild.built import drop_built
     from consumers.rebuild.parallel import Parallel
     from consumers.rebuild.rebuild import compare, rebuild, roll_back
+    from consumers.rebuild.until import parse_duration
 
     is_partial = run_name is not None or until is not None
-    if check + rollback + is_partial > 1:
-        message = "--check, --rollback and --run/--until exclude each other; give one of them"
+    if check + rollback + is_partial + (dropped is not None) > 1:
+        message = (
+            "--check, --rollback, --drop and --run/--until exclude each other; give one of them"
+        )
         raise UsageError(message)
     if schema is not None and not is_partial:
         message = "--into names the schema for --run or --until; give one of them too"
         raise UsageError(message)
+    swap_timeout_s = parse_duration(swap_timeout, "--swap-timeout") or None
     installation = open_installation(os.environ)
     url = resolve_database(os.environ, installation)
-    make_ready(url, embedded=is_embedded(os.environ))
+    make_ready(url, embedded=is_embedded(os.environ), mends=not (is_partial or check))
+    if dropped is not None:
+        drop_built(url, dropped)
+        _print_dropped(dropped, as_json=as_json)
+        return
     if rollback:
-        roll_back(url)
+        roll_back(url, swap_timeout_s=swap_timeout_s)
         _print_rollback(as_json=as_json)
         return
     reduce_gc_frequency()
     reader = open_with_archive(installation, archive)
     try:
-        if is_partial:
-            report = _build_into(
-                *(reader, url, schema),
-                topic_prefix=installation.topic_prefix,
-                run_name=run_name,
-                until=until,
-            )
-        else:
-            parallel = Parallel(installation, jobs, archive).fill
-            report = (
-                compare(reader, url, parallel=parallel)
-                if check
-                else rebuild(reader, url, parallel=parallel)
-            )
+        with ReplayProgress() as progress:
+            if is_partial:
+                report = _build_into(
+                    *(reader, url, schema, progress),
+                    topic_prefix=installation.topic_prefix,
+                    run_name=run_name,
+                    until=until,
+                )
+            elif check:
+                parallel = Parallel(installation, jobs, archive).fill
+                report = compare(reader, url, parallel=parallel, progress=progress)
+            else:
+                report = rebuild(
+                    reader,
+                    url,
+                    parallel=Parallel(installation, jobs, archive).fill,
+                    swap_timeout_s=swap_timeout_s,
+                    progress=progress,
+                )
     finally:
         reader.close()
     _print(report, check=check, as_json=as_json)
@@ -140,6 +170,7 @@ def _build_into(
     reader: "LogReader",
     url: str,
     schema: str | None,
+    progress: "ReplayProgress",
     *,
     topic_prefix: str,
     run_name: str | None,
@@ -155,7 +186,14 @@ def _build_into(
         require_training(reader, topic_prefix + TOPICS["training"], run_name)
     parts = ["cua", *(["run"] if run_name else []), *(["until"] if until else [])]
     positions = None if until is None else parse_until(until, reader)
-    return build_into(reader, url, schema or "_".join(parts), run_name=run_name, until=positions)
+    return build_into(
+        reader,
+        url,
+        schema or "_".join(parts),
+        run_name=run_name,
+        until=positions,
+        progress=progress,
+    )
 
 
 def _print(report: "RebuildReport", *, check: bool, as_json: bool) -> None:
@@ -184,8 +222,7 @@ def _print(report: "RebuildReport", *, check: bool, as_json: bool) -> None:
         lines.append(f"the tables are in the schema {report.schema}")
     if report.schema != SCHEMA:
         lines.append(f"positions for --until: {positions}")
-    for line in lines:
-        logger.info("%s", line)
+    click.echo("\n".join(lines))
 
 
 def _print_rollback(*, as_json: bool) -> None:
@@ -193,6 +230,10 @@ def _print_rollback(*, as_json: bool) -> None:
         nothing_built = {"events": 0, "seconds": 0.0, "equal": None}
         click.echo(json.dumps(nothing_built | {"swapped": True, "tables": {}}))
     else:
-        logger.info(
+        click.echo(
             "the tables from before the last rebuild are live again; a projector updates them"
         )
+
+
+def _print_dropped(schema: str, *, as_json: bool) -> None:
+    click.echo(json.dumps({"dropped": schema}) if as_json else f"the schema {schema} is dropped")

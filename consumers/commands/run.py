@@ -52,7 +52,7 @@ def command(
     """
     shutdown = shutdown_on_signals(abort=True)
     from consumers.database.location import is_embedded, resolve_database
-    from consumers.database.readiness import make_ready
+    from consumers.database.readiness import make_ready, naming_what_is_missing, remove_debris
     from consumers.fold.fold import reduce_gc_frequency
     from consumers.home import open_installation
     from consumers.log.open import open_reader
@@ -67,7 +67,9 @@ def command(
     installation = open_installation(os.environ)
     url = resolve_database(os.environ, installation)
     make_ready(url, embedded=is_embedded(os.environ))
-    refresh_drops_file(url, installation.operator_drops_path)
+    remove_debris(url)
+    with naming_what_is_missing(url):
+        refresh_drops_file(url, installation.operator_drops_path)
     reduce_gc_frequency()
     activity = Activity()
     pages = MetricsPages(Probe(installation, lambda: url), activity)
@@ -80,7 +82,7 @@ def command(
             parallel=Parallel(installation, jobs).fill,
             activity=activity,
         )
-        with serving(pages, metrics_port, metrics_host):
+        with serving(pages, metrics_port, metrics_host), naming_what_is_missing(url):
             report = (
                 projection.run_once(stop=shutdown.graceful)
                 if once

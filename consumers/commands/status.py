@@ -58,7 +58,7 @@ def command(*, show_all: bool, as_json: bool, check: bool, max_lag: timedelta | 
 
 def _read(*, with_disk: bool) -> "ProjectionStatus":
     from consumers.database.location import is_embedded, resolve_database
-    from consumers.database.readiness import make_ready
+    from consumers.database.readiness import make_ready, naming_what_is_missing
     from consumers.home import open_installation
     from consumers.log.open import open_reader
     from consumers.status import read_status
@@ -69,7 +69,8 @@ def _read(*, with_disk: bool) -> "ProjectionStatus":
     try:
         url = resolve_database(os.environ, installation)
         make_ready(url, embedded=is_embedded(os.environ))
-        return read_status(reader, url, installation=installation if with_disk else None)
+        with naming_what_is_missing(url):
+            return read_status(reader, url, installation=installation if with_disk else None)
     finally:
         reader.close()
 

@@ -36,18 +36,21 @@ def command(*, archive: Path | None, as_json: bool) -> None:
     from consumers.archive.open import open_with_archive
     from consumers.database.location import is_embedded, resolve_database
     from consumers.database.readiness import make_ready
+    from consumers.database.shape import describe
     from consumers.errors import MismatchError
     from consumers.fold.fold import reduce_gc_frequency
     from consumers.home import open_installation
+    from consumers.progress import ReplayProgress
     from consumers.rebuild.verify import verify
 
     installation = open_installation(os.environ)
     url = resolve_database(os.environ, installation)
-    make_ready(url, embedded=is_embedded(os.environ))
+    make_ready(url, embedded=is_embedded(os.environ), mends=True)
     reduce_gc_frequency()
     reader = open_with_archive(installation, archive)
     try:
-        result = verify(reader, url)
+        with ReplayProgress() as progress:
+            result = verify(reader, url, progress=progress)
     finally:
         reader.close()
     if as_json:
@@ -58,10 +61,13 @@ def command(*, archive: Path | None, as_json: bool) -> None:
             "differences": [difference._asdict() for difference in result.differences],
             "has_more": result.has_more,
             "redrivable": result.redrivable,
+            "missing": result.missing,
         }
         click.echo(json.dumps(report))
     else:
         _print(result)
+    if result.missing:
+        raise MismatchError(describe(result.missing))
     if not result.equal:
         message = (
             "the tables differ from the log; `cua-project rebuild` replaces them with what the log"
@@ -75,7 +81,11 @@ def _print(result: "Verification") -> None:
         [Column("table"), Column("rows", is_number=True), Column("hash")],
         [[name, f"{table.rows:,}", table.hash] for name, table in result.tables.items()],
     )
+    for text in result.missing:
+        click.echo(sanitize(text))
     for found in result.differences:
+        if found.replayed is None and found.live in result.missing:
+            continue
         where = found.table if found.column is None else f"{found.table}.{found.column}"
         click.echo(
             sanitize(

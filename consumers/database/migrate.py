@@ -4,6 +4,7 @@ One advisory lock makes migrations and rebuilds mutually exclusive. The scripts 
 checkout's `alembic` folder or, when installed, in `consumers/migrations`.
 """
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,13 +19,19 @@ from alembic.util import CommandError
 from psycopg2.errors import LockNotAvailable
 from sqlalchemy.exc import OperationalError
 
-from consumers.database.connection import Connection, schema_engine
+from consumers.database.connection import Connection, Cursor, connected, schema_engine
+from consumers.database.dependants import drop_schema, what_keeps
 from consumers.database.lease import current_holder
 from consumers.database.location import unreachable
-from consumers.database.repeatable import missing_views, write_repeatable
-from consumers.errors import CuaProjectError, NotFoundError
+from consumers.database.repeatable import is_stale, missing_views, write_repeatable
+from consumers.database.revision import Age, Revision, read_revision
+from consumers.database.shape import find_problems
+from consumers.database.side_schemas import drop_debris
+from consumers.errors import CuaProjectError, NotFoundError, SchemaBusyError
 from consumers.tables import OPS_SCHEMA, PREVIOUS_SCHEMA, PROJECTION_VERSION, SCHEMA
 from consumers.tables.comments import commented_metadata
+
+logger = logging.getLogger(__name__)
 
 SCHEMA_LOCK = 0x6375612D74726169
 """Advisory lock for changes of the schema; the bytes spell "cua-trai"."""
@@ -74,21 +81,36 @@ def _lock(connection: sa.Connection, wait_s: int) -> None:
         if not isinstance(error.orig, LockNotAvailable):
             raise
         message = "another migration or rebuild is running; retry when it finishes"
-        raise CuaProjectError(message) from None
+        raise SchemaBusyError(message) from None
 
 
-def current_revision(connection: sa.Connection) -> str | None:
-    """The database's revision; None before the first migration."""
-    return MigrationContext.configure(
-        connection, opts={"version_table_schema": OPS_SCHEMA}
-    ).get_current_revision()
+def database_revision(connection: sa.Connection) -> Revision:
+    """The database's revision beside those that this code has."""
+    driver_connection: Connection = connection.connection.driver_connection
+    with driver_connection.cursor() as cursor:
+        return inspect_revision(cursor)
+
+
+def inspect_revision(cursor: Cursor) -> Revision:
+    """As `database_revision`."""
+    script = _script_directory()
+    known = tuple(revision.revision for revision in script.walk_revisions())
+    return read_revision(cursor, known, _head(script))
 
 
 def newest_revision() -> str:
     """The newest revision that this code has."""
+    return _head(_script_directory())
+
+
+def _script_directory() -> ScriptDirectory:
     config = Config()
     config.set_main_option("script_location", str(_scripts()).replace("%", "%%"))
-    head = ScriptDirectory.from_config(config).get_current_head()
+    return ScriptDirectory.from_config(config)
+
+
+def _head(script: ScriptDirectory) -> str:
+    head = script.get_current_head()
     assert head is not None  # noqa: S101  # there is a first migration
     return head
 
@@ -101,9 +123,22 @@ def migrate(
     Returns the revisions before and after. CuaProjectError while an older projector is running or
     when a script fails; NotFoundError for an unknown revision; UnreachableError.
     """
+    with connected(url, "debris") as keeper:
+        keeper.autocommit = True
+        drop_debris(keeper)
+        with keeper.cursor() as cursor:
+            revision = inspect_revision(cursor)
+            if revision.age is Age.CURRENT and to == "head":
+                # Nothing to migrate, so nobody to wait for.
+                if not _has_search_path(cursor):
+                    cursor.execute(SET_SEARCH_PATH)
+                _refresh_repeatable(url)
+                return revision.newest, revision.newest
     with schema_connection(url, wait_s) as connection:
-        before = current_revision(connection)
-        if before == newest_revision() and to == "head":
+        revision = database_revision(connection)
+        revision.refuse()
+        before = next(iter(revision.found), None)
+        if revision.age is Age.CURRENT and to == "head":
             _set_search_path(connection)
             write_repeatable(connection)
             return before, before
@@ -117,26 +152,44 @@ def migrate(
             message = f"the migration to {to} failed and was rolled back: {error.orig}"
             raise CuaProjectError(message) from error
         except CommandError as error:
-            raise _unknown_revision(script, to, before, error) from None
-        # No migration leads from the tables before the last rebuild to this revision.
-        connection.execute(sa.text(f"DROP SCHEMA IF EXISTS {PREVIOUS_SCHEMA} CASCADE"))
-        after = current_revision(connection)
+            raise _unknown_revision(script, to, error) from None
+        _drop_previous(connection)
+        after = next(iter(database_revision(connection).found), None)
         _set_search_path(connection)
         return before, after
 
 
-def _unknown_revision(
-    script: ScriptDirectory, to: str, before: str | None, error: CommandError
-) -> CuaProjectError:
-    known = sorted(revision.revision for revision in script.walk_revisions())
-    if before is not None and before not in known:
-        message = (
-            f"the database is at revision {before}, which this version of cua-train does not have;"
-            " install the newer cua-train that migrated it"
-        )
-        return CuaProjectError(message)
-    message = f"cannot migrate to {to!r}: {error}; the revisions are {', '.join(known)}"
-    return NotFoundError(message)
+def _refresh_repeatable(url: str) -> None:
+    """Write comments and views that differ, unless a migration or rebuild is running: it does."""
+    with schema_engine(url).begin() as connection:
+        connection.execute(sa.text("SET LOCAL search_path TO public"))
+        if not is_stale(connection):
+            return
+        attempt = sa.text("SELECT pg_try_advisory_xact_lock(:key)")
+        if connection.scalar(attempt, {"key": SCHEMA_LOCK}):
+            write_repeatable(connection)
+
+
+def _drop_previous(connection: sa.Connection) -> None:
+    """Drop what the last rebuild replaced: no migration leads from those tables to this revision.
+
+    They stay when other people's objects use them; `rebuild --rollback` refuses them all the same.
+    """
+    driver_connection: Connection = connection.connection.driver_connection
+    with driver_connection.cursor() as cursor:
+        if keeping := what_keeps(cursor, PREVIOUS_SCHEMA):
+            logger.warning(
+                "the schema %s stays, because it is still used by what is not ours: %s",
+                PREVIOUS_SCHEMA,
+                "; ".join(keeping),
+            )
+        else:
+            drop_schema(cursor, PREVIOUS_SCHEMA)
+
+
+def _unknown_revision(script: ScriptDirectory, to: str, error: CommandError) -> NotFoundError:
+    known = ", ".join(sorted(revision.revision for revision in script.walk_revisions()))
+    return NotFoundError(f"cannot migrate to {to!r}: {error}; the revisions are {known}")
 
 
 def _is_below(script: ScriptDirectory, to: str, current: str | None) -> bool:
@@ -146,33 +199,58 @@ def _is_below(script: ScriptDirectory, to: str, current: str | None) -> bool:
 
 
 def _refuse_during_older_projection(connection: sa.Connection) -> None:
-    if not connection.scalar(sa.text(f"SELECT to_regclass('{OPS_SCHEMA}.lease')")):
-        return
     driver_connection: Connection = connection.connection.driver_connection
     with driver_connection.cursor() as cursor:
-        holder = current_holder(cursor)
+        refuse_during_older_projection(cursor, "migrate")
+
+
+def refuse_during_older_projection(cursor: Cursor, verb: str) -> None:
+    """CuaProjectError while an older projector works: it would go on writing its rows."""
+    if find_problems(cursor, [OPS_SCHEMA]):
+        return
+    holder = current_holder(cursor)
     if holder is not None and holder[1] < PROJECTION_VERSION:
         message = (
             f"an older projector is running ({holder[0]}, projection version {holder[1]}); stop it,"
-            " then migrate and start the new one"
+            f" then {verb} and start the new one"
         )
         raise CuaProjectError(message)
 
 
+SET_SEARCH_PATH = (
+    "DO $$ BEGIN EXECUTE format('ALTER ROLE CURRENT_USER IN DATABASE %I SET search_path = "
+    f"{SCHEMA}, public', current_database()); END $$"
+)
+
+
 def _set_search_path(connection: sa.Connection) -> None:
     """Let plain psql find the tables, for the role that migrates; other roles set their own."""
-    connection.execute(
-        sa.text(
-            "DO $$ BEGIN EXECUTE format('ALTER ROLE CURRENT_USER IN DATABASE %I SET search_path = "
-            f"{SCHEMA}, public', current_database()); END $$"
-        )
+    connection.execute(sa.text(SET_SEARCH_PATH))
+
+
+def _has_search_path(cursor: Cursor) -> bool:
+    """Whether plain psql finds the tables."""
+    cursor.execute(
+        "SELECT EXISTS (SELECT FROM pg_db_role_setting JOIN pg_database ON pg_database.oid ="
+        " setdatabase JOIN pg_roles ON pg_roles.oid = setrole WHERE datname = current_database()"
+        " AND rolname = current_user AND %s = ANY(setconfig))",
+        (f"search_path={SCHEMA}, public",),
     )
+    row = cursor.fetchone()
+    return row is not None and bool(row[0])
 
 
 def schema_differences(url: str) -> list[str]:
-    """What a migration would have to change to match the tables' definition; empty: nothing."""
-    with schema_connection(url) as connection:
-        return differences(connection)
+    """What a migration would have to change to match the tables' definition; empty: nothing.
+
+    Reads without a lock. UnreachableError.
+    """
+    try:
+        with schema_engine(url).begin() as connection:
+            connection.execute(sa.text("SET LOCAL search_path TO public"))
+            return differences(connection)
+    except OperationalError as error:
+        raise unreachable(url, error) from None
 
 
 def differences(connection: sa.Connection) -> list[str]:
@@ -213,18 +291,18 @@ def _describe(difference: object) -> str:
     )
 
 
+def look(url: str) -> Revision:
+    """The database's revision, read without a lock. UnreachableError."""
+    with connected(url, "check") as connection, connection, connection.cursor() as cursor:
+        return inspect_revision(cursor)
+
+
 def ensure_current(url: str) -> None:
     """CuaProjectError unless the database is at this code's revision."""
-    engine = schema_engine(url)
-    try:
-        with engine.connect() as connection:
-            revision = current_revision(connection)
-    except OperationalError as error:
-        raise unreachable(url, error) from None
-    if revision != newest_revision():
-        found = "has no tables of ours" if revision is None else f"is at revision {revision}"
-        message = (
-            f"the database {found}, and this version needs revision {newest_revision()}; run"
-            " `cua-project migrate`"
-        )
-        raise CuaProjectError(message)
+    look(url).require_current()
+
+
+def missing(url: str) -> list[str]:
+    """What a database at this code's revision lacks, in words. UnreachableError."""
+    with connected(url, "check") as connection, connection, connection.cursor() as cursor:
+        return [problem.text for problem in find_problems(cursor)]

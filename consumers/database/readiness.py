@@ -1,37 +1,101 @@
-"""Ensures that a database has this version's tables: migrates if it may, otherwise only checks."""
+"""Ensures that a database has this version's tables: migrates if it may, otherwise only checks.
 
-from sqlalchemy import text
-from sqlalchemy.exc import OperationalError
+A database that is as it should be is only read, without a lock, so that every command works while a
+rebuild or a migration runs.
+"""
 
-from consumers.database.location import database_engine, unreachable
-from consumers.database.migrate import ensure_current
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg2
+
+from consumers.database.connection import Cursor, connected
+from consumers.database.migrate import look
 from consumers.database.migrate import migrate as migrate_database
+from consumers.database.revision import Age
+from consumers.database.shape import describe, find_problems, require_whole
+from consumers.database.side_schemas import drop_debris
+from consumers.errors import MismatchError
+from consumers.tables import PROJECTION_VERSION, SCHEMA
+
+logger = logging.getLogger(__name__)
 
 
-def make_ready(url: str, *, embedded: bool, migrate: bool | None = None) -> None:
+def make_ready(
+    url: str, *, embedded: bool, migrate: bool | None = None, mends: bool = False
+) -> None:
     """Return once the database has this version's tables.
 
     `migrate` None: migrate an embedded or an empty database and only check any other; True:
-    migrate any; False: only check. UnreachableError; CuaProjectError when the database is at
-    another revision, with the command that migrates it.
+    migrate any; False: only check. `mends`: the caller makes missing tables, columns and so on
+    again. UnreachableError; CuaProjectError when the database is at another revision, with the
+    command that migrates it; MismatchError, with what helps, when it is newer than this code, or
+    something is missing in it.
     """
-    if migrate or (migrate is None and (embedded or is_empty(url))):
-        migrate_database(url)
-    else:
-        ensure_current(url)
+    revision = look(url)
+    revision.refuse(mends=mends)
+    if revision.age in {Age.OLDER, Age.EMPTY}:
+        if migrate or (migrate is None and (embedded or is_empty(url))):
+            migrate_database(url)
+        else:
+            revision.require_current()
+    with connected(url, "check") as connection, connection, connection.cursor() as cursor:
+        refuse_newer_rows(cursor)
+        if not mends:
+            problems = find_problems(cursor)
+            require_whole(problems)
+            if problems:
+                logger.warning("%s", describe([problem.text for problem in problems]))
+
+
+@contextmanager
+def naming_what_is_missing(url: str) -> Iterator[None]:
+    """Turn the database's error about a table that is gone into one that names what is missing."""
+    try:
+        yield
+    except psycopg2.ProgrammingError:
+        with connected(url, "check") as connection, connection, connection.cursor() as cursor:
+            require_whole(find_problems(cursor))
+        raise
 
 
 def is_empty(url: str) -> bool:
     """Whether the database has no table at all. UnreachableError."""
-    query = (
-        "SELECT count(*) FROM pg_tables WHERE schemaname NOT IN ('pg_catalog',"
-        " 'information_schema')"
-    )
-    engine = database_engine(url)
+    with connected(url, "check") as connection, connection, connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT NOT EXISTS (SELECT FROM pg_tables WHERE schemaname NOT IN ('pg_catalog',"
+            " 'information_schema'))"
+        )
+        row = cursor.fetchone()
+        return row is not None and bool(row[0])
+
+
+def remove_debris(url: str) -> None:
+    """Drop what killed rebuilds left; nothing else is affected when that fails."""
     try:
-        with engine.connect() as connection:
-            return not connection.scalar(text(query))
-    except OperationalError as error:
-        raise unreachable(url, error) from None
-    finally:
-        engine.dispose()
+        with connected(url, "debris") as keeper:
+            keeper.autocommit = True
+            drop_debris(keeper)
+    except psycopg2.Error as error:
+        logger.warning("cannot remove what a killed rebuild left: %s", str(error).strip())
+
+
+def refuse_newer_rows(cursor: Cursor) -> None:
+    """MismatchError when a newer version filled the tables."""
+    cursor.execute(
+        "SELECT EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname ="
+        " 'version' AND atttypid = 'integer'::regtype)",
+        (f"{SCHEMA}.projection",),
+    )
+    row = cursor.fetchone()
+    if row is None or not row[0]:
+        return
+    cursor.execute(f"SELECT max(version) FROM {SCHEMA}.projection")
+    row = cursor.fetchone()
+    if row is not None and row[0] is not None and row[0] > PROJECTION_VERSION:
+        message = (
+            f"the tables were filled by a newer version of cua-train (projection version {row[0]},"
+            f" this one's is {PROJECTION_VERSION}); nothing was changed. Install that version"
+        )
+        raise MismatchError(message)

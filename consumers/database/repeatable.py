@@ -17,19 +17,18 @@ Comments = dict[tuple[str, str | None], str]
 """(table or view, column or None) -> comment."""
 
 
-def write_repeatable(connection: sa.Connection, schema: str = SCHEMA, named: str = SCHEMA) -> None:
+def write_repeatable(connection: sa.Connection, schema: str = SCHEMA) -> None:
     """Write the comments and views of a schema of ours that differ; of the live one also cua_ops'.
 
-    `named` is the schema's name when its views are used: the live one's for a schema that will take
-    its place. CuaProjectError when users' views keep one of ours from being replaced.
+    CuaProjectError when users' views keep one of ours from being replaced.
     """
-    if missing_views(connection, schema, named):
+    if missing_views(connection, schema):
         # The tables that a function names may come later.
         _run(connection, "SET LOCAL check_function_bodies = off")
         for view in VIEWS:
             if not _has_columns(connection, schema, view):
                 _drop(connection, schema, view)
-        for function in functions(named):
+        for function in functions(schema):
             _run(connection, _definition(schema, function))
         for view in VIEWS:
             rows = f'"{schema}".{view.name}_rows()'
@@ -37,15 +36,26 @@ def write_repeatable(connection: sa.Connection, schema: str = SCHEMA, named: str
                 connection,
                 f'CREATE OR REPLACE VIEW "{schema}".{view.name} AS SELECT * FROM {rows}',
             )
-    for name in (schema, OPS_SCHEMA) if schema == SCHEMA else (schema,):
-        statements = _stale_comments(connection, name)
-        if statements:
-            _run(connection, ";\n".join(statements))
+    write_comments(connection, schema)
 
 
-def missing_views(
-    connection: sa.Connection, schema: str = SCHEMA, named: str = SCHEMA
-) -> list[str]:
+def write_comments(connection: sa.Connection, schema: str) -> None:
+    """Write the comments that differ; of the live schema also those of cua_ops."""
+    if statements := _all_stale_comments(connection, schema):
+        _run(connection, ";\n".join(statements))
+
+
+def is_stale(connection: sa.Connection) -> bool:
+    """Whether `write_repeatable` has anything to do in the live schema."""
+    return bool(missing_views(connection) or _all_stale_comments(connection, SCHEMA))
+
+
+def _all_stale_comments(connection: sa.Connection, schema: str) -> list[str]:
+    names = (schema, OPS_SCHEMA) if schema == SCHEMA else (schema,)
+    return [statement for name in names for statement in _stale_comments(connection, name)]
+
+
+def missing_views(connection: sa.Connection, schema: str = SCHEMA) -> list[str]:
     """Our views and functions that the schema lacks, or has in another version."""
     rows = connection.execute(
         sa.text(
@@ -58,7 +68,7 @@ def missing_views(
         *(f"add_view: {view.name}" for view in VIEWS if not _has_columns(connection, schema, view)),
         *(
             f"{'modify' if each.name in found else 'add'}_function: {each.name}"
-            for each in functions(named)
+            for each in functions(schema)
             if found.get(each.name) != each.body
         ),
     ]

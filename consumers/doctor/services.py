@@ -6,10 +6,12 @@ from datetime import UTC, datetime
 
 from consumers.blobs import local_folder
 from consumers.console import format_bytes
-from consumers.database.connection import connected, schema_engine
+from consumers.database.connection import connected
 from consumers.database.location import is_embedded, resolve_database, without_password
-from consumers.database.migrate import current_revision, differences, newest_revision
+from consumers.database.migrate import look, schema_differences
+from consumers.database.revision import Age
 from consumers.doctor.finding import Finding, failed, ok, warning
+from consumers.errors import CuaProjectError
 from consumers.garbage.spool import num_unshipped
 from consumers.garbage.stores import open_store
 from consumers.log.open import open_reader
@@ -152,25 +154,17 @@ def _skew(since_before_s: float, since_after_s: float) -> Finding:
 
 
 def _look_at_tables(url: str) -> Iterator[Finding]:
-    engine = schema_engine(url)
+    revision = look(url)
+    if revision.age is Age.EMPTY:
+        yield warning("tables", "there are none yet", "`cua-project run` or `migrate` makes them")
+        return
     try:
-        with engine.connect() as connection:
-            revision, newest = current_revision(connection), newest_revision()
-            if revision is None:
-                yield warning(
-                    "tables", "there are none yet", "`cua-project run` or `migrate` makes them"
-                )
-                return
-            if revision != newest:
-                yield failed(
-                    "tables",
-                    f"the database is at revision {revision}, this version at {newest}",
-                    "run `cua-project migrate`, or install the version that migrated it",
-                )
-                return
-            different = differences(connection)
-    finally:
-        engine.dispose()
+        revision.require_current()
+    except CuaProjectError as error:
+        problem, _, advice = str(error).rpartition("; ")
+        yield failed("tables", problem, advice)
+        return
+    different = schema_differences(url)
     if different:
         yield failed(
             "tables",
@@ -179,7 +173,7 @@ def _look_at_tables(url: str) -> Iterator[Finding]:
             "run `cua-project rebuild`; an index of yours may stay",
         )
     else:
-        yield ok("tables", f"revision {revision}, as defined")
+        yield ok("tables", f"revision {revision.newest}, as defined")
 
 
 def look_at_blobs(installation: Installation) -> Iterator[Finding]:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from consumers.errors import CuaProjectError, UnreachableError
 from consumers.log.reader import LogReader, TopicPartition
-from consumers.status.lag import positions_of
 from schemas.installation import Installation
 
 REF = re.compile(rb"blob:sha256:([0-9a-f]{64})")
@@ -48,7 +47,7 @@ def read_log(
     while unread:
         records = reader.poll(BATCH, SILENCE_S)
         # Transaction markers at a partition's end hold no record.
-        passed = {at for at, offset in positions_of(reader).items() if offset >= ends.get(at, 0)}
+        passed = {at for at, offset in reader.positions().items() if offset >= ends.get(at, 0)}
         if not records and not unread & passed:
             message = (
                 f"the log returned no record for {SILENCE_S:.0f} s although it has more; nothing"

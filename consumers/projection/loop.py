@@ -244,19 +244,24 @@ class ProjectionLoop:
 
     def _prepare(self, schema: ProjectedSchema, lease: ProjectorLease) -> None:
         """Check that tables, code and log belong together; redrive what newer code can apply."""
-        if schema.state.version != PROJECTION_VERSION:
-            message = (
-                f"the tables have projection version {schema.state.version}, this code"
-                f" {PROJECTION_VERSION}; run `cua-project rebuild`"
-            )
-            is_older = schema.state.version < PROJECTION_VERSION
-            raise OutdatedTablesError(message) if is_older else MismatchError(message)
+        self._check_version(schema)
         if self._adopt and schema.state.log_id not in {None, self._reader.log_id}:
             adopt_log(schema.connection, SCHEMA, self._reader, lease.renew)
         schema.load()
         check_log(schema.state, self._reader)
         if Operator(schema.connection, schema.schema).redrive_if_newer(lease.renew):
             schema.load()
+
+    def _check_version(self, schema: ProjectedSchema) -> None:
+        """MismatchError when another version of the code filled the tables."""
+        if schema.state.version != PROJECTION_VERSION:
+            is_older = schema.state.version < PROJECTION_VERSION
+            helps = "run `cua-project rebuild`" if is_older else "install the newer cua-train"
+            message = (
+                f"the tables have projection version {schema.state.version}, this code"
+                f" {PROJECTION_VERSION}; {helps}"
+            )
+            raise OutdatedTablesError(message) if is_older else MismatchError(message)
 
     def _catch_up(
         self,
@@ -347,6 +352,7 @@ class ProjectionLoop:
     def _apply_next(self, schema: ProjectedSchema) -> None:
         """Load the tables' state, and apply one batch before anybody can change it again."""
         schema.load_and_hold()
+        self._check_version(schema)
         self._seek(schema)
         records = self._reader.poll(self._batch_records, POLL_S)
         schema.apply([parse_record(record) for record in records], self._read_to(schema))

@@ -5,7 +5,7 @@ back and documents as jsonb writes them (`connection.SETTINGS`). A table's hash 
 2^64, of both halves of its rows' md5: it finds accidents and edits, not forgeries.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import NamedTuple
 from uuid import uuid4
@@ -32,9 +32,9 @@ def row_text(table: str) -> str:
     return f"ROW({names})::text"
 
 
-def hash_tables(cursor: Cursor, schema: str) -> dict[str, TableHash]:
-    """Every table's hash, in the cursor's snapshot."""
-    return {name: hash_table(cursor, schema, name) for name in NAMES}
+def hash_tables(cursor: Cursor, schema: str, names: Iterable[str] = NAMES) -> dict[str, TableHash]:
+    """The tables' hashes, in the cursor's snapshot."""
+    return {name: hash_table(cursor, schema, name) for name in names}
 
 
 def hash_table(cursor: Cursor, schema: str, table: str) -> TableHash:

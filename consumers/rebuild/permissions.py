@@ -1,73 +1,65 @@
-"""Grants: readers may do the same with the rebuilt tables as with those they replace."""
+"""Grants: everybody may do the same with the new tables as with those they replace, and no more.
 
-from psycopg2 import sql
+The schema `cua` stays, and with it its own grants and default privileges.
+"""
 
 from consumers.database.connection import Cursor
-from consumers.tables import ROW_TABLES, STATE_TABLES
-from consumers.tables.views import VIEW_NAMES
+from consumers.database.dependants import TABLE_NAMES, TABLES, quoted
+from consumers.rebuild.plan import Plan
+from consumers.tables import SCHEMA
 
-TABLE_NAMES = tuple(str(table.__tablename__) for table in (*ROW_TABLES, *STATE_TABLES))
-"""The tables of a projected schema."""
+OWNER = ""
+"""Stands for the table's owner, who may be another one before and after."""
+
+_Grant = tuple[str, str | None, str, str, bool]
+"""Table, column, grantee, privilege, grant option."""
 
 
-def copy_permissions(cursor: Cursor, source: str, target: str) -> None:
-    """Copy grants on a schema, its tables and their columns, and its default privileges."""
-    cursor.execute(
-        "SELECT 'SCHEMA', NULL, NULL, acl.grantee::regrole::text, acl.grantee, acl.privilege_type,"
-        " acl.is_grantable FROM pg_namespace, aclexplode(nspacl) AS acl WHERE nspname = %(schema)s"
-        " UNION ALL SELECT 'TABLE', relname, NULL, acl.grantee::regrole::text, acl.grantee,"
-        " acl.privilege_type, acl.is_grantable FROM pg_class, aclexplode(relacl) AS acl WHERE"
-        " relnamespace = to_regnamespace(%(schema)s) AND relkind IN ('r', 'v') UNION ALL SELECT"
-        " 'COLUMN',"
-        " relname, attname, acl.grantee::regrole::text, acl.grantee, acl.privilege_type,"
-        " acl.is_grantable FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid,"
-        " aclexplode(attacl) AS acl WHERE relnamespace = to_regnamespace(%(schema)s) AND relkind"
-        " IN ('r', 'v')",
-        {"schema": source},
+def plan_permissions(cursor: Cursor, plan: Plan) -> None:
+    """Add the grants that the target's tables lack, and take those that only they have."""
+    wanted, present = _read(cursor, SCHEMA), _read(cursor, plan.target)
+    tables = {grant[0] for grant in present}
+    owner = _owner(cursor, plan.target)
+    for grant in sorted(present - wanted, key=str):
+        # Our own rights go last: the tables are still being filled.
+        on = SCHEMA if grant[2] == OWNER else plan.target
+        statements = plan.after if grant[2] == OWNER else plan.before
+        statements.append(_statement("REVOKE", grant, on, owner))
+    for grant in sorted(wanted - present, key=str):
+        if grant[0] in tables:
+            plan.before.append(_statement("GRANT", grant, plan.target, owner))
+
+
+def _statement(verb: str, grant: _Grant, schema: str, owner: str) -> str:
+    table, column, grantee, privilege, is_grantable = grant
+    what = f"{privilege} ({quoted(column)})" if column else privilege
+    option = " WITH GRANT OPTION" if is_grantable and verb == "GRANT" else ""
+    towards = "TO" if verb == "GRANT" else "FROM"
+    cascade = "" if verb == "GRANT" else " CASCADE"
+    who = grantee if grantee != OWNER else owner
+    return f"{verb} {what} ON TABLE {quoted(schema, table)} {towards} {who}{option}{cascade}"
+
+
+def _read(cursor: Cursor, schema: str) -> frozenset[_Grant]:
+    """Every grant on our tables of a schema and on their columns; regrole quotes names."""
+    grantee = (
+        "CASE WHEN acl.grantee = 0 THEN 'PUBLIC' WHEN acl.grantee = tables.relowner THEN %(owner)s"
+        " ELSE acl.grantee::regrole::text END, acl.privilege_type, acl.is_grantable"
     )
-    for kind, table, column, role, role_id, privilege, is_grantable in cursor.fetchall():
-        if table is not None and table not in (*TABLE_NAMES, *VIEW_NAMES):
-            continue
-        what = sql.SQL(privilege)
-        if kind == "COLUMN":
-            what = sql.SQL("{} ({})").format(what, sql.Identifier(column))
-        on = (
-            sql.SQL("SCHEMA {}").format(sql.Identifier(target))
-            if kind == "SCHEMA"
-            else sql.Identifier(target, table)
-        )
-        grantee, option = _grantee(role, role_id), _option(is_grantable=is_grantable)
-        cursor.execute(sql.SQL("GRANT {} ON {} TO {}{}").format(what, on, grantee, option))
-    _copy_defaults(cursor, source, target)
-
-
-def _copy_defaults(cursor: Cursor, source: str, target: str) -> None:
     cursor.execute(
-        "SELECT defaclrole::regrole::text, defaclobjtype, acl.grantee::regrole::text, acl.grantee,"
-        " acl.privilege_type, acl.is_grantable FROM pg_default_acl, aclexplode(defaclacl) AS acl"
-        " WHERE defaclnamespace = to_regnamespace(%s)",
-        (source,),
+        f"WITH {TABLES} SELECT name, NULL, {grantee} FROM tables JOIN pg_class ON pg_class.oid ="
+        " tables.oid, aclexplode(coalesce(relacl, acldefault('r', pg_class.relowner))) AS acl UNION"
+        f" ALL SELECT name, attname::text, {grantee} FROM tables JOIN pg_attribute ON attrelid ="
+        " tables.oid, aclexplode(attacl) AS acl WHERE NOT attisdropped",
+        {"schema": schema, "names": list(TABLE_NAMES), "owner": OWNER},
     )
-    kinds = {"r": "TABLES", "S": "SEQUENCES", "f": "FUNCTIONS", "T": "TYPES"}
-    for owner, kind, role, role_id, privilege, is_grantable in cursor.fetchall():
-        cursor.execute(
-            sql.SQL(
-                "ALTER DEFAULT PRIVILEGES FOR ROLE {} IN SCHEMA {} GRANT {} ON {} TO {}{}"
-            ).format(
-                sql.SQL(owner),
-                sql.Identifier(target),
-                sql.SQL(privilege),
-                sql.SQL(kinds[kind]),
-                _grantee(role, role_id),
-                _option(is_grantable=is_grantable),
-            )
-        )
+    return frozenset(tuple(row) for row in cursor.fetchall())
 
 
-def _grantee(role: str, role_id: int) -> sql.Composable:
-    # regrole quotes a name that needs it; role 0 is PUBLIC.
-    return sql.SQL("PUBLIC" if role_id == 0 else role)
-
-
-def _option(*, is_grantable: bool) -> sql.Composable:
-    return sql.SQL(" WITH GRANT OPTION" if is_grantable else "")
+def _owner(cursor: Cursor, schema: str) -> str:
+    cursor.execute(
+        f"WITH {TABLES} SELECT relowner::regrole::text FROM tables LIMIT 1",
+        {"schema": schema, "names": list(TABLE_NAMES)},
+    )
+    row = cursor.fetchone()
+    return "CURRENT_USER" if row is None else str(row[0])

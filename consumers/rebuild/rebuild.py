@@ -7,34 +7,46 @@ readers not at all. The live schema must be migrated.
 
 import logging
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import NamedTuple
 
 from consumers.database.connection import connected
-from consumers.database.migrate import SCHEMA_LOCK
-from consumers.errors import CuaProjectError, MismatchError, UsageError
+from consumers.database.migrate import inspect_revision
+from consumers.database.shape import Problem, find_problems
+from consumers.errors import CuaProjectError, MismatchError, NotFoundError
 from consumers.fold.fold import EVERYTHING, ReplayFilter
 from consumers.fold.parse import ParsedRecord
 from consumers.log.reader import LogReader
+from consumers.progress import ReplayProgress
 from consumers.projection.loop import ParallelFill
 from consumers.projection.positions import Positions, load_positions, read_state
+from consumers.rebuild.built import INTO, check_name, new_schema
+from consumers.rebuild.carry import require_carriable
+from consumers.rebuild.finished import (
+    Finished,
+    StaleError,
+    discard,
+    drops_hash,
+    filled_schema,
+    keep,
+)
 from consumers.rebuild.hashing import NAMES, count_rows, hash_tables
+from consumers.rebuild.preparation import prepare_database, schema_lock
 from consumers.rebuild.replay import Replay, check_beginning
-from consumers.rebuild.side_schema import finish_tables, make_tables, side_schema
-from consumers.rebuild.swap import swap, swap_back
-from consumers.tables import OPS_SCHEMA, PREVIOUS_SCHEMA, SCHEMA
+from consumers.rebuild.side_schema import finish, finish_tables, side_schema, write_views
+from consumers.rebuild.swap import require_previous, swap, swap_back
+from consumers.rebuild.waiting import Patience
+from consumers.tables import PREVIOUS_SCHEMA, SCHEMA, STATE_TABLES
 from schemas.ids import training_id
 
 logger = logging.getLogger(__name__)
 
 NEAR_RECORDS = 2_000
 """Applied while projectors are blocked; takes some tens of milliseconds."""
-RESERVED = (SCHEMA, PREVIOUS_SCHEMA, OPS_SCHEMA, "public", "information_schema")
-MAX_NAME_BYTES = 63
-"""PostgreSQL cuts longer names."""
 CATCH_UPS = 20
 """Rounds of catching up; after them the swap is tried whatever the backlog."""
+SWAP_TIMEOUT_S = 3600.0
+"""A reader's transaction is waited for so long; nothing stands still meanwhile."""
+STATE_NAMES = frozenset(str(table.__tablename__) for table in STATE_TABLES)
 
 
 class RebuildReport(NamedTuple):
@@ -55,13 +67,6 @@ class RebuildReport(NamedTuple):
     """Of the replay."""
 
 
-class _Side(NamedTuple):
-    """A side schema and the replay that fills it."""
-
-    schema: str
-    replay: Replay
-
-
 class _Comparison(NamedTuple):
     """Of the live tables with the replay."""
 
@@ -74,54 +79,122 @@ class _Comparison(NamedTuple):
         return self.is_same_log and not self.different
 
 
-def compare(reader: LogReader, url: str, *, parallel: ParallelFill | None = None) -> RebuildReport:
+def compare(
+    reader: LogReader,
+    url: str,
+    *,
+    parallel: ParallelFill | None = None,
+    progress: ReplayProgress | None = None,
+) -> RebuildReport:
     """Compare the live tables with a replay of the log to their positions; changes nothing.
 
     CuaProjectError when the log lacks its beginning, or while a migration or another rebuild runs;
     MismatchError when the log is shorter than the positions.
     """
     began = time.monotonic()
-    with _side_replay(reader, url, parallel) as side:
-        comparison = _compare(reader, url, side.replay, side.schema)
-        return RebuildReport(
-            events=side.replay.num_events,
-            seconds=time.monotonic() - began,
-            equal=comparison.is_equal,
-            swapped=False,
-            tables=count_rows(url, side.schema),
-            different=comparison.different,
-            schema=SCHEMA,
-            positions=side.replay.positions,
-        )
-
-
-def rebuild(reader: LogReader, url: str, *, parallel: ParallelFill | None = None) -> RebuildReport:
-    """Replace the live tables with a replay of the log; the old ones stay as `cua_previous`.
-
-    Raises what `compare` raises, and CuaProjectError when a session keeps the tables locked.
-    """
-    began = time.monotonic()
-    with _side_replay(reader, url, parallel) as (schema, replay):
+    check_beginning(reader)
+    with (
+        schema_lock(url),
+        side_schema(url, "rebuild") as schema,
+        Replay(reader, url, schema, parallel=parallel, progress=progress) as replay,
+    ):
         comparison = _compare(reader, url, replay, schema)
-        _catch_up(replay, reader)
-        finish_tables(url, schema)
-
-        def reach(live: Positions) -> None:
-            if comparison.is_same_log and replay.lag(live):
-                replay.advance(live)
-
-        with connected(url, "rebuild swap") as connection:
-            swap(connection, schema, reach)
         return RebuildReport(
             events=replay.num_events,
             seconds=time.monotonic() - began,
             equal=comparison.is_equal,
-            swapped=True,
-            tables=count_rows(url, SCHEMA),
+            swapped=False,
+            tables=count_rows(url, schema),
             different=comparison.different,
             schema=SCHEMA,
             positions=replay.positions,
         )
+
+
+def rebuild(
+    reader: LogReader,
+    url: str,
+    *,
+    parallel: ParallelFill | None = None,
+    swap_timeout_s: float | None = SWAP_TIMEOUT_S,
+    progress: ReplayProgress | None = None,
+) -> RebuildReport:
+    """Replace the live tables with a replay of the log; the old ones stay as `cua_previous`.
+
+    Makes again whatever is missing of the tables, and carries what users put beside them. A
+    finished replay that could not be swapped in outlives this process, and the next call continues
+    with it. Raises what `compare` raises; CuaProjectError, naming it, for what cannot be carried,
+    before the replay begins; LimitExceededError when sessions keep the tables locked for
+    `swap_timeout_s` (None: for ever).
+    """
+    began = time.monotonic()
+    check_beginning(reader)
+    with schema_lock(url):
+        prepare_database(url)
+        with filled_schema(url, reader.log_id) as (schema, finished):
+            with connected(url, "rebuild, dependants") as connection:
+                require_carriable(connection, schema)
+            with Replay(reader, url, schema, parallel=parallel, progress=progress) as replay:
+                taken = finished
+                if taken is None:
+                    drops = drops_hash(url)
+                    comparison = _compare(reader, url, replay, schema)
+                    _catch_up(replay, reader)
+                    finish_tables(url, schema, with_views=False)
+                    taken = Finished(
+                        comparison.is_same_log, comparison.different, replay.num_events, drops
+                    )
+                    keep(url, schema, reader.log_id, taken)
+                else:
+                    _catch_up(replay, reader)
+                comparison = _Comparison(taken.is_same_log, list(taken.different))
+                _swap_in(url, schema, reader, replay, taken, swap_timeout_s)
+                write_views(url)
+                return RebuildReport(
+                    events=max(taken.events, replay.num_events),
+                    seconds=time.monotonic() - began,
+                    equal=comparison.is_equal,
+                    swapped=True,
+                    tables=count_rows(url, SCHEMA),
+                    different=comparison.different,
+                    schema=SCHEMA,
+                    positions=replay.positions,
+                )
+
+
+def _swap_in(
+    url: str,
+    schema: str,
+    reader: LogReader,
+    replay: Replay,
+    finished: Finished,
+    timeout_s: float | None,
+) -> None:
+    """Swap, keeping up while readers are waited for; says how to go on after a failure."""
+
+    def reach(live: Positions) -> None:
+        if drops_hash(url) != finished.drops:
+            raise StaleError
+        if finished.is_same_log and replay.lag(live):
+            replay.advance(live)
+
+    patience = Patience(timeout_s, lambda: _catch_up(replay, reader))
+    try:
+        with connected(url, "rebuild swap") as connection:
+            swap(connection, schema, reach, patience)
+    except StaleError:
+        discard(url, schema)
+        message = (
+            "an operator gave up records while the log was replayed; run `cua-project rebuild`"
+            " again"
+        )
+        raise CuaProjectError(message) from None
+    except CuaProjectError as error:
+        message = (
+            f"{error}. The finished replay stays as the schema {schema}: `cua-project rebuild`"
+            f" continues with it, `cua-project rebuild --drop {schema}` removes it"
+        )
+        raise type(error)(message) from None
 
 
 def build_into(
@@ -131,29 +204,26 @@ def build_into(
     *,
     run_name: str | None = None,
     until: Positions | None = None,
+    progress: ReplayProgress | None = None,
 ) -> RebuildReport:
     """Build one training, or everything before some positions, into a new schema that stays.
 
-    UsageError when the schema exists; CuaProjectError when the log lacks its beginning.
+    UsageError when the schema exists; NotFoundError when the training has no event before the
+    positions; CuaProjectError when the log lacks its beginning.
     """
     began = time.monotonic()
-    _check_name(schema)
+    check_name(schema)
     check_beginning(reader)
-    with connected(url, "rebuild") as connection, connection.cursor() as cursor:
-        cursor.execute("SELECT to_regnamespace(%s) IS NOT NULL", (f'"{schema}"',))
-        row = cursor.fetchone()
-    if row is None or row[0]:
-        message = (
-            f'the schema {schema} exists; drop it (`DROP SCHEMA "{schema}" CASCADE`) or name'
-            " another one with --into"
-        )
-        raise UsageError(message)
     end = reader.end_offsets(reader.partitions()) if until is None else until
     replay_filter = EVERYTHING if run_name is None else _only_training(run_name)
-    make_tables(url, schema)
-    with Replay(reader, url, schema, replay_filter=replay_filter) as replay:
-        replay.advance(end)
-    finish_tables(url, schema)
+    with new_schema(url, schema):
+        with Replay(reader, url, schema, replay_filter=replay_filter, progress=progress) as replay:
+            replay.advance(end)
+        if run_name is not None and not replay.num_events:
+            message = f"the training {run_name!r} has no event before --until"
+            raise NotFoundError(message)
+        finish_tables(url, schema, with_views=True)
+        finish(url, schema, INTO)
     return RebuildReport(
         events=replay.num_events,
         seconds=time.monotonic() - began,
@@ -166,75 +236,54 @@ def build_into(
     )
 
 
-def _check_name(schema: str) -> None:
-    """UsageError unless PostgreSQL and the live tables leave this name for a new schema."""
-    reason = None
-    if schema in RESERVED:
-        reason = "is in use"
-    elif schema.startswith("pg_"):
-        reason = "begins with pg_, which PostgreSQL keeps for itself"
-    elif not schema or '"' in schema or len(schema.encode()) > MAX_NAME_BYTES:
-        reason = f"is not a name of 1 to {MAX_NAME_BYTES} bytes without quotation marks"
-    if reason is not None:
-        message = f"--into: the schema {schema!r} {reason}; choose another name"
-        raise UsageError(message)
+def roll_back(url: str, *, swap_timeout_s: float | None = SWAP_TIMEOUT_S) -> None:
+    """Make the tables that the last rebuild replaced live again, with what users put beside them.
 
-
-def roll_back(url: str) -> None:
-    """Make the tables that the last rebuild replaced live again.
-
-    NotFoundError when there are none; CuaProjectError when a session keeps the tables locked.
+    NotFoundError when there are none; LimitExceededError when sessions keep the tables locked;
+    CuaProjectError, naming it, for what cannot be carried.
     """
-    with _schema_lock(url), connected(url, "rebuild rollback") as connection:
-        swap_back(connection)
-
-
-@contextmanager
-def _side_replay(reader: LogReader, url: str, parallel: ParallelFill | None) -> Iterator[_Side]:
-    """An empty side schema, dropped on the way out unless it was swapped in."""
-    check_beginning(reader)
-    with (
-        _schema_lock(url),
-        side_schema(url, "cua_rebuild_") as schema,
-        Replay(reader, url, schema, parallel=parallel) as replay,
-    ):
-        yield _Side(schema, replay)
-
-
-@contextmanager
-def _schema_lock(url: str) -> Iterator[None]:
-    """Holds the schema lock; migrations and rebuilds are mutually exclusive."""
-    with connected(url, "rebuild lock") as connection:
-        connection.autocommit = True
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_try_advisory_lock(%s)", (SCHEMA_LOCK,))
-            row = cursor.fetchone()
-            if row is None or not row[0]:
-                message = "another migration or rebuild is running; retry when it finishes"
-                raise CuaProjectError(message)
-            yield
+    with schema_lock(url), connected(url, "rebuild rollback") as connection:
+        with connection, connection.cursor() as cursor:
+            require_previous(cursor, next(iter(inspect_revision(cursor).found), None))
+        require_carriable(connection, PREVIOUS_SCHEMA)
+        swap_back(connection, Patience(swap_timeout_s))
 
 
 def _compare(reader: LogReader, url: str, replay: Replay, schema: str) -> _Comparison:
-    """Replay to the live tables' positions and compare."""
+    """Replay to the live tables' positions and compare; a table that lacks something differs."""
     with connected(url, "rebuild snapshot") as connection:
         # One snapshot of positions and hashes, whatever is projected meanwhile.
         connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
         with connection.cursor() as cursor:
+            problems = find_problems(cursor, [SCHEMA])
+            broken = {problem.table for problem in problems if problem.is_fatal}
+            if problems:
+                logger.warning("%s", "; ".join(problem.text for problem in problems))
+            if None in broken or broken & STATE_NAMES:
+                logger.warning("without their positions the tables cannot be compared with the log")
+                return _Comparison(is_same_log=False, different=_named(problems))
             log_id = read_state(cursor, SCHEMA).log_id
             positions = load_positions(cursor, SCHEMA)
-            live = hash_tables(cursor, SCHEMA)
+            whole = [name for name in NAMES if name not in broken]
+            live = hash_tables(cursor, SCHEMA, whole)
     if log_id not in {None, reader.log_id}:
         logger.warning("the tables were made from another log (%s): not compared", log_id)
         return _Comparison(is_same_log=False, different=[])
     _check_ends(positions, reader)
     replay.advance(positions)
     with connected(url, "rebuild hash") as connection, connection.cursor() as cursor:
-        replayed = hash_tables(cursor, schema)
-    different = [name for name in NAMES if live[name] != replayed[name]]
+        replayed = hash_tables(cursor, schema, whole)
+    changed = {name for name in whole if live[name] != replayed[name]} | broken
+    different = [name for name in NAMES if name in changed]
     if different:
         logger.warning("tables that differ from the log: %s", ", ".join(different))
     return _Comparison(is_same_log=True, different=different)
+
+
+def _named(problems: list[Problem]) -> list[str]:
+    """The tables that the problems are about; of a whole schema, every table."""
+    found = {problem.table for problem in problems if problem.is_fatal}
+    return [*NAMES] if None in found else sorted(str(name) for name in found)
 
 
 def _check_ends(positions: Positions, reader: LogReader) -> None:

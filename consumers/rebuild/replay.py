@@ -10,9 +10,10 @@ from consumers.errors import CuaProjectError, UnreachableError
 from consumers.fold.fold import EVERYTHING, ReplayFilter
 from consumers.fold.parse import parse_record
 from consumers.log.reader import LogReader, LogRecord, TopicPartition
+from consumers.progress import ReplayProgress
 from consumers.projection.loop import ParallelFill, UnfinishedError
 from consumers.projection.pipeline import Pipeline
-from consumers.projection.positions import Positions, start_positions
+from consumers.projection.positions import Positions, load_positions, start_positions
 from consumers.projection.schema import ProjectedSchema
 from schemas.catalogue import NUM_PARTITIONS
 from schemas.local_log import partition_of
@@ -41,6 +42,7 @@ class Replay:
         parallel: ParallelFill | None = None,
         group: int | None = None,
         is_shard: bool = False,
+        progress: ReplayProgress | None = None,
     ) -> None:
         """`group`: of the projector that fills its live tables; its sessions join it.
 
@@ -48,6 +50,7 @@ class Replay:
         """
         self._is_shard = is_shard
         self._reader = reader
+        self._progress = progress
         self._url = url
         self._parallel = parallel
         settings = None if group is None else WRITER_SETTINGS
@@ -96,9 +99,14 @@ class Replay:
         """
         if self._parallel is not None and self.lag(until):
             start = start_positions(self.positions, self._reader)
+
+            def keep_going() -> bool:
+                self._show_stored(until)
+                return True
+
             try:
                 num_events = self._parallel(
-                    self._url, self._target.schema, start, until, lambda: True
+                    self._url, self._target.schema, start, until, keep_going
                 )
                 self._target.committed.num_events += num_events
             except UnfinishedError as error:
@@ -137,7 +145,19 @@ class Replay:
                     check_partitions(wanted, self._reader)
                 if read_to:
                     pipeline.send([parse_record(record) for record in wanted], read_to)
+                    self._show(self._target.folded, until)
             pipeline.settle()
+
+    def _show(self, positions: Mapping[TopicPartition, int], until: Positions) -> None:
+        if self._progress is not None:
+            total = sum(until.values())
+            self._progress.advance_to(total - _lag(positions, until), total)
+
+    def _show_stored(self, until: Positions) -> None:
+        """What the processes of a parallel fill have committed."""
+        if self._progress is not None:
+            with self._lookups.cursor() as cursor:
+                self._show(load_positions(cursor, self._target.schema), until)
 
     def close(self) -> None:
         """Close its connections. Idempotent."""

@@ -1,21 +1,37 @@
 """Schemas beside the live one, to be filled from the log: created, indexed, and dropped again."""
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from uuid import uuid4
 
+import psycopg2
 import sqlalchemy as sa
 
 from consumers.database.connection import Connection, connected, schema_engine
-from consumers.database.repeatable import write_repeatable
-from consumers.tables import ROW_TABLES, SCHEMA, STATE_TABLES
+from consumers.database.repeatable import write_comments, write_repeatable
+from consumers.database.side_schemas import (
+    SideSchema,
+    drop_debris,
+    drop_side_schema,
+    find_side_schemas,
+    mark,
+    try_lock,
+)
+from consumers.errors import CuaProjectError
+from consumers.tables import ROW_TABLES, STATE_TABLES
 from consumers.tables.base import NAMING
 
-PREFIXES = ("cua_rebuild_", "cua_verify_")
+logger = logging.getLogger(__name__)
+
+EMPTY: Mapping[str, object] = MappingProxyType({})
 
 
-def make_tables(url: str, schema: str) -> None:
+def make_tables(url: str, schema: str, purpose: str) -> None:
     """Create a new schema with every table and its primary key, without other indexes.
+
+    It is marked as unfinished.
 
     Every unique key is the natural key that the id hashes, so the primary keys alone refuse what
     all of them would.
@@ -23,22 +39,31 @@ def make_tables(url: str, schema: str) -> None:
     tables, _ = _definitions(schema)
     with schema_engine(url).begin() as connection:
         connection.execute(sa.schema.CreateSchema(schema))
+        driver_connection: Connection = connection.connection.driver_connection
+        with driver_connection.cursor() as cursor:
+            mark(cursor, SideSchema(schema, purpose, is_finished=False, details={}))
         tables.create_all(connection, checkfirst=False)
 
 
-def finish_tables(url: str, schema: str) -> None:
+def finish_tables(url: str, schema: str, *, with_views: bool) -> None:
     """Create the other indexes and unique constraints, comments and views, and analyze.
 
-    All are cheaper, or only possible, on full tables.
+    All are cheaper, or only possible, on full tables. `with_views`: for a schema that stays. Tables
+    that become the live ones find the live schema's views there.
     """
     _, late = _definitions(schema)
     with schema_engine(url).begin() as connection:
         for element in late:
             connection.execute(element)
-        will_be_live = schema.startswith(PREFIXES)
-        write_repeatable(connection, schema, SCHEMA if will_be_live else schema)
+        (write_repeatable if with_views else write_comments)(connection, schema)
         for table in ROW_TABLES:
             connection.execute(sa.text(f'ANALYZE "{schema}"."{table.__tablename__}"'))
+
+
+def write_views(url: str) -> None:
+    """Make views and comments again that the live schema lost."""
+    with schema_engine(url).begin() as connection:
+        write_repeatable(connection)
 
 
 def _definitions(schema: str) -> tuple[sa.MetaData, list[sa.schema.ExecutableDDLElement]]:
@@ -70,39 +95,53 @@ def _definitions(schema: str) -> tuple[sa.MetaData, list[sa.schema.ExecutableDDL
 
 
 @contextmanager
-def side_schema(url: str, prefix: str) -> Iterator[str]:
-    """A new schema, dropped on the way out unless it was renamed; yields its name.
+def side_schema(url: str, purpose: str) -> Iterator[str]:
+    """A new schema of ours; yields its name. Dropped on the way out unless marked as finished.
 
-    First drops what killed processes left: schemas whose advisory lock is free.
+    First drops what killed processes left.
     """
-    name = f"{prefix}{uuid4().hex[:8]}"
-    with connected(url, "side schema") as keeper:
-        keeper.autocommit = True
-        _drop_leftovers(keeper)
-        _try_lock(keeper, name)
-        make_tables(url, name)
+    name = f"cua_{purpose}_{uuid4().hex[:8]}"
+    with locked_schema(url, name) as keeper:
+        drop_debris(keeper)
+        make_tables(url, name, purpose)
         try:
             yield name
         finally:
-            keeper.cursor().execute(f'DROP SCHEMA IF EXISTS "{name}" CASCADE')
+            drop_unless_finished(keeper, name)
 
 
-def _try_lock(keeper: Connection, name: str) -> bool:
+@contextmanager
+def locked_schema(url: str, name: str) -> Iterator[Connection]:
+    """Holds the lock that says that the schema's maker lives; yields the session.
+
+    CuaProjectError when another process has it.
+    """
+    with connected(url, f"keep {name}") as keeper:
+        keeper.autocommit = True
+        if not try_lock(keeper, name):
+            message = f"another process is filling the schema {name}; retry when it finishes"
+            raise CuaProjectError(message)
+        yield keeper
+
+
+def drop_unless_finished(keeper: Connection, name: str) -> None:
+    """Drop an unfinished schema; the log line says what stays."""
     with keeper.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", (name,))
-        row = cursor.fetchone()
-        assert row is not None  # noqa: S101  # a SELECT of a function has one row
-        return bool(row[0])
+        found = [side for side in find_side_schemas(cursor) if side.name == name]
+    if found and not found[0].is_finished:
+        try:
+            drop_side_schema(keeper, name)
+        except (CuaProjectError, psycopg2.Error) as error:
+            logger.warning("the schema %s stays: %s", name, str(error).strip())
 
 
-def _drop_leftovers(keeper: Connection) -> None:
-    with keeper.cursor() as cursor:
-        cursor.execute(
-            "SELECT nspname FROM pg_namespace WHERE "
-            + " OR ".join(["nspname LIKE %s"] * len(PREFIXES)),
-            [f"{p}%" for p in PREFIXES],
-        )
-        for (name,) in cursor.fetchall():
-            if _try_lock(keeper, name):
-                cursor.execute(f'DROP SCHEMA IF EXISTS "{name}" CASCADE')
-                cursor.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", (name,))
+def finish(url: str, name: str, purpose: str, details: Mapping[str, object] = EMPTY) -> None:
+    """Mark a filled schema as finished, so that it outlives this process."""
+    with connected(url, "finish") as connection, connection, connection.cursor() as cursor:
+        mark(cursor, SideSchema(name, purpose, is_finished=True, details=details))
+
+
+def unmark(url: str, name: str, purpose: str) -> None:
+    """Mark a schema as unfinished, so that it is dropped once its maker has gone."""
+    with connected(url, "unmark") as connection, connection, connection.cursor() as cursor:
+        mark(cursor, SideSchema(name, purpose, is_finished=False, details={}))

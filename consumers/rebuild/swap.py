@@ -1,20 +1,34 @@
-"""Puts a filled schema in the live one's place: one transaction of renames, too short to notice.
+"""Puts filled tables in the live ones' place: one transaction, too short to notice.
 
-The old tables are locked before the names change, so that a reader's transaction comes before or
-after the swap and never sees the new tables empty.
+The schema `cua` stays, with everything that is not ours in it; our tables move to `cua_previous`
+and the filled ones in. The old tables are locked before that, so that a reader's transaction comes
+before or after the swap and never sees the new tables empty. A failed attempt changes nothing.
 """
 
 import logging
-import random
-import time
 from collections.abc import Callable
+from uuid import uuid4
 
-from psycopg2.errors import QueryCanceled
+import psycopg2
 
 from consumers.database.connection import Connection, Cursor
-from consumers.errors import CuaProjectError, NotFoundError
+from consumers.database.dependants import (
+    TABLE_NAMES,
+    drop_schema,
+    find_dependants,
+    quoted,
+)
+from consumers.database.side_schemas import SideSchema, mark
+from consumers.errors import CuaProjectError, NotFoundError, UnreachableError
 from consumers.projection.positions import Positions, load_positions
-from consumers.rebuild.permissions import TABLE_NAMES, copy_permissions
+from consumers.rebuild.carry import (
+    execute_all,
+    make_plan,
+    require_nothing_refused,
+    run_before,
+)
+from consumers.rebuild.plan import Plan
+from consumers.rebuild.waiting import Patience
 from consumers.tables import PREVIOUS_SCHEMA as PREVIOUS
 from consumers.tables import SCHEMA
 
@@ -22,106 +36,191 @@ logger = logging.getLogger(__name__)
 
 LOCK_TIMEOUT_MS = 50
 """The longest wait for all locks together, and so the longest that a reader waits behind us."""
-ATTEMPTS = 400
-"""With pauses of some 50 ms: longer than any reasonable reader's transaction."""
+PROJECTOR_TIMEOUT_MS = 2_000
+"""The longest wait for a projector's transaction; readers do not notice it."""
+ABANDONED_S = 60
+"""A swap whose process was stopped is rolled back by the server after so long between two
+statements."""
 
 
-def swap(connection: Connection, filled: str, catch_up: Callable[[Positions], None]) -> None:
-    """Make `filled` the live schema; the old one becomes `cua_previous`.
+def swap(
+    connection: Connection,
+    filled: str,
+    catch_up: Callable[[Positions], None],
+    patience: Patience,
+) -> None:
+    """Make the tables of `filled` live; the old ones become `cua_previous`.
 
-    `catch_up(positions)` must bring the filled schema to at least the live positions; it is called
-    while projectors are blocked but readers are not. CuaProjectError, naming the blocking session,
-    when the locks cannot be had.
+    `catch_up(positions)` must bring them to at least the live positions; it is called while
+    projectors are blocked but readers are not. LimitExceededError, naming who holds the tables,
+    when `patience` ends; CuaProjectError, naming it, for what cannot be carried. Then nothing has
+    changed.
     """
-    _drop_previous(connection)
+    run_before(connection, filled)
 
-    def attempt(cursor: Cursor) -> None:
-        # Projectors wait for this lock, readers do not.
-        cursor.execute(f'LOCK TABLE "{SCHEMA}".reader_position IN EXCLUSIVE MODE')
-        catch_up(load_positions(cursor, SCHEMA))
-        copy_permissions(cursor, SCHEMA, filled)
-        _lock_tables(cursor, [SCHEMA])
-        _rename(cursor, SCHEMA, PREVIOUS)
-        _rename(cursor, filled, SCHEMA)
+    def attempt(cursor: Cursor) -> Plan:
+        # Kept until this transaction succeeds.
+        drop_schema(cursor, PREVIOUS)
+        if _lock_out_projectors(cursor):
+            catch_up(load_positions(cursor, SCHEMA))
+        # Empty afterwards, and no finished replay any more.
+        mark(cursor, SideSchema(filled, "rebuild", is_finished=False, details={}))
+        return _exchange(cursor, filled)
 
-    _retry(connection, attempt)
+    _finish(connection, _until_done(connection, attempt, patience))
 
 
-def swap_back(connection: Connection) -> None:
-    """Make `cua_previous` live, and the live schema `cua_previous`; projectors continue from there.
+def swap_back(connection: Connection, patience: Patience) -> None:
+    """Make `cua_previous` live, and the live tables `cua_previous`; projectors continue from there.
 
-    NotFoundError when there is none; CuaProjectError when the locks cannot be had.
+    NotFoundError when there is none; otherwise raises what `swap` raises.
     """
-    with connection, connection.cursor() as cursor:
-        cursor.execute("SELECT to_regnamespace(%s) IS NOT NULL", (PREVIOUS,))
-        row = cursor.fetchone()
-    if row is None or not row[0]:
+    run_before(connection, PREVIOUS)
+
+    def attempt(cursor: Cursor) -> Plan:
+        aside = f"{PREVIOUS}_{uuid4().hex[:8]}"
+        _lock_out_projectors(cursor)
+        cursor.execute(f"ALTER SCHEMA {quoted(PREVIOUS)} RENAME TO {quoted(aside)}")
+        plan = _exchange(cursor, aside)
+        drop_schema(cursor, aside)
+        return plan
+
+    _finish(connection, _until_done(connection, attempt, patience))
+
+
+def require_previous(cursor: Cursor, revision: str | None) -> None:
+    """NotFoundError unless a rebuild left tables of this revision."""
+    cursor.execute(
+        "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = %s",
+        (PREVIOUS,),
+    )
+    row = cursor.fetchone()
+    # Without a description: left by a version that knew no other revision.
+    if row is None or row[0] not in {None, _description(revision)}:
         message = (
             f"there is nothing to go back to: no rebuild has left a schema {PREVIOUS} since the"
             " last migration"
         )
         raise NotFoundError(message)
 
-    def attempt(cursor: Cursor) -> None:
-        aside = f"{PREVIOUS}_swapping"
-        _lock_tables(cursor, [SCHEMA, PREVIOUS])
-        _rename(cursor, SCHEMA, aside)
-        _rename(cursor, PREVIOUS, SCHEMA)
-        _rename(cursor, aside, PREVIOUS)
 
-    _retry(connection, attempt)
+def _description(revision: str | None) -> str:
+    return f"tables that cua-project rebuild replaced; revision {revision}"
 
 
-def _retry(connection: Connection, attempt: Callable[[Cursor], None]) -> None:
+def _until_done(
+    connection: Connection, attempt: Callable[[Cursor], Plan], patience: Patience
+) -> Plan:
     """One transaction, tried again while another session holds a lock on the tables."""
-    blocker: str | None = None
-    for _ in range(ATTEMPTS):
+    while True:
+        connection.rollback()
         try:
             with connection, connection.cursor() as cursor:
-                attempt(cursor)
-        except QueryCanceled:
+                cursor.execute(
+                    f"SET LOCAL lock_timeout = {PROJECTOR_TIMEOUT_MS}; SET LOCAL"
+                    f" idle_in_transaction_session_timeout = '{ABANDONED_S}s'"
+                )
+                return attempt(cursor)
+        except (
+            psycopg2.errors.QueryCanceled,
+            psycopg2.errors.LockNotAvailable,
+            psycopg2.errors.DeadlockDetected,
+            _ChangedError,
+        ):
             connection.rollback()
-            if (found := _blocker(connection)) is not None and found != blocker:
-                logger.warning("waiting to swap: %s holds a lock on the tables", found)
-                blocker = found
-            time.sleep(random.uniform(0.02, 0.08))  # noqa: S311  # so as not to beat in time with a reader
-        else:
-            return
-    message = (
-        f"the tables stayed locked by {blocker or 'other sessions'}, so they could not be swapped;"
-        " end that session and try again"
+        except (psycopg2.OperationalError, psycopg2.InterfaceError) as error:
+            message = f"the database ended the swap's session: {str(error).strip()}"
+            raise UnreachableError(message) from None
+        patience.wait(connection)
+
+
+def _lock_out_projectors(cursor: Cursor) -> bool:
+    """Projectors wait from here on, readers do not; False when there are no positions."""
+    cursor.execute("SELECT to_regclass(%s) IS NOT NULL", (f"{SCHEMA}.reader_position",))
+    row = cursor.fetchone()
+    if row is None or not row[0]:
+        return False
+    cursor.execute(f"LOCK TABLE {SCHEMA}.reader_position IN EXCLUSIVE MODE")
+    return True
+
+
+class _ChangedError(Exception):
+    """Somebody made an object that depends on our tables after we had looked."""
+
+
+def _exchange(cursor: Cursor, filled: str) -> Plan:
+    """Our live tables become `cua_previous`, those of `filled` live; what hangs on them stays."""
+    cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+    plan = make_plan(cursor, filled)
+    require_nothing_refused(plan)
+    execute_all(cursor, plan.before)
+    dependants = find_dependants(cursor, SCHEMA)
+    cursor.execute("SELECT version_num FROM cua_ops.alembic_version LIMIT 1")
+    revision = cursor.fetchone()
+    cursor.execute(f"CREATE SCHEMA {quoted(PREVIOUS)}")
+    comment = _description(revision[0] if revision else None)
+    cursor.execute(f"COMMENT ON SCHEMA {quoted(PREVIOUS)} IS %s", (comment,))
+    cursor.execute(
+        "SELECT tablename FROM pg_tables WHERE schemaname = %s AND tablename = ANY(%s) ORDER BY 1",
+        (SCHEMA, list(TABLE_NAMES)),
     )
-    raise CuaProjectError(message)
+    live = [row[0] for row in cursor.fetchall()]
+    moves = [
+        f"ALTER TABLE {quoted(SCHEMA, name)} SET SCHEMA {quoted(PREVIOUS)}" for name in live
+    ] + [f"ALTER TABLE {quoted(filled, name)} SET SCHEMA {quoted(SCHEMA)}" for name in TABLE_NAMES]
+    _lock_tables(cursor, live, plan.locks)
+    # From here on readers wait.
+    if find_dependants(cursor, SCHEMA) != dependants:
+        raise _ChangedError
+    _execute_at_once(cursor, [*moves, *plan.after])
+    return plan
 
 
-def _rename(cursor: Cursor, schema: str, name: str) -> None:
-    cursor.execute(f'ALTER SCHEMA "{schema}" RENAME TO "{name}"')
-
-
-def _lock_tables(cursor: Cursor, schemas: list[str]) -> None:
-    """Lock every table against readers too. QueryCanceled when that takes too long."""
-    tables = ", ".join(f'"{schema}"."{name}"' for schema in schemas for name in sorted(TABLE_NAMES))
-    cursor.execute(f"SET LOCAL statement_timeout = '{LOCK_TIMEOUT_MS}ms'")
-    cursor.execute(f"LOCK TABLE {tables} IN ACCESS EXCLUSIVE MODE")
-    cursor.execute("SET LOCAL statement_timeout = 0")
-
-
-def _drop_previous(connection: Connection) -> None:
-    connection.rollback()
-    with connection, connection.cursor() as cursor:
-        cursor.execute(f'DROP SCHEMA IF EXISTS "{PREVIOUS}" CASCADE')
-
-
-def _blocker(connection: Connection) -> str | None:
-    """A session that holds a lock on a live table."""
-    with connection, connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT DISTINCT format('process %%s (%%s, %%s)', session.pid, session.usename,"
-            " coalesce(nullif(session.application_name, ''), session.state)) FROM pg_locks AS held"
-            " JOIN pg_class ON pg_class.oid = held.relation JOIN pg_stat_activity AS session USING"
-            " (pid) WHERE held.granted AND pg_class.relnamespace = to_regnamespace(%s) AND held.pid"
-            " <> pg_backend_pid() ORDER BY 1 LIMIT 1",
-            (SCHEMA,),
+def _execute_at_once(cursor: Cursor, statements: list[str]) -> None:
+    """One round trip; when the database refuses one, the error says which."""
+    try:
+        cursor.execute(";\n".join(statements))
+    except psycopg2.OperationalError:
+        raise
+    except psycopg2.Error as error:
+        message = (
+            f"what users put beside the tables cannot be carried: {str(error).strip()}; drop it,"
+            " then run the same command again"
         )
-        row = cursor.fetchone()
-    return None if row is None else str(row[0])
+        raise CuaProjectError(message) from None
+
+
+def _lock_tables(cursor: Cursor, live: list[str], others: list[str]) -> None:
+    """Lock every live table against readers too, not waiting longer than readers may.
+
+    One round trip: between two locks no reader gets hold of the second.
+    """
+    cursor.execute(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}")
+    if live:
+        tables = ", ".join(quoted(SCHEMA, name) for name in live)
+        cursor.execute(f"SET LOCAL statement_timeout = {LOCK_TIMEOUT_MS}")
+        cursor.execute(";".join([*others, f"LOCK TABLE {tables} IN ACCESS EXCLUSIVE MODE"]))
+        cursor.execute("SET LOCAL statement_timeout = 0")
+
+
+def _finish(connection: Connection, plan: Plan) -> None:
+    """What may take long and holds up nobody."""
+    for statement in plan.validate:
+        try:
+            with connection, connection.cursor() as cursor:
+                cursor.execute(statement)
+        except psycopg2.Error as error:
+            connection.rollback()
+            logger.warning(
+                "the swap is done, but this failed and is left to you: %s (%s)",
+                statement,
+                str(error).strip(),
+            )
+    for name in sorted(plan.publications):
+        logger.warning(
+            "the publication %s now has the new tables; subscribers have to copy them again: ALTER"
+            " SUBSCRIPTION ... REFRESH PUBLICATION after truncating theirs",
+            name,
+        )
+    if plan.names:
+        logger.info("defined again for the new tables: %s", ", ".join(plan.names))

@@ -1,20 +1,29 @@
-"""Positions as text: what `rebuild --until` takes and prints."""
+"""Positions and durations as text: what `rebuild` takes and prints."""
 
+import re
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
 from consumers.errors import UsageError
 from consumers.log.reader import LogReader, TopicPartition
 from consumers.projection.positions import Positions
 
+POLL_S = 1.0
+
 
 def parse_until(text: str, reader: LogReader) -> Positions:
     """The positions that a text means: `topic/partition=offset,...`, or an ISO 8601 time.
 
     A time (UTC unless it names a zone) means, per partition, the first record appended at or after
-    it. UsageError for anything else.
+    it. UsageError for anything else, and for what the log does not have: a time at or before its
+    first record, after its last one or in the future, or positions of which every one is 0.
     """
     if "=" in text:
-        return _within(dict(_parse_position(part) for part in text.split(",")), reader)
+        positions = _within(dict(_parse_position(part) for part in text.split(",")), reader)
+        if not any(positions.values()):
+            message = f"--until {text}: there is no record before these positions"
+            raise UsageError(message)
+        return positions
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -25,7 +34,56 @@ def parse_until(text: str, reader: LogReader) -> Positions:
         raise UsageError(message) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return reader.offsets_for_time(reader.partitions(), moment)
+    return _positions_at(moment, reader)
+
+
+def _positions_at(moment: datetime, reader: LogReader) -> Positions:
+    partitions = reader.partitions()
+    first, end = reader.beginning_offsets(partitions), reader.end_offsets(partitions)
+    if first == end:
+        message = "--until: the log is empty"
+        raise UsageError(message)
+    positions = reader.offsets_for_time(partitions, moment)
+    filled = [at for at in partitions if end[at] > first[at]]
+    if positions == end:
+        last = _appended_at(reader, {at: end[at] - 1 for at in filled}, max)
+        message = (
+            f"--until {_text(moment)} is beyond the end of the log{last}; a rebuild without --until"
+            " takes everything"
+        )
+        raise UsageError(message)
+    if positions == first:
+        earliest = _appended_at(reader, {at: first[at] for at in filled}, min)
+        message = f"--until {_text(moment)} is before the beginning of the log{earliest}"
+        raise UsageError(message)
+    return positions
+
+
+def _appended_at(
+    reader: LogReader,
+    offsets: Positions,
+    choose: Callable[[Iterable[datetime]], datetime],
+) -> str:
+    """When the first or last of these records was appended, for a message."""
+    times: list[datetime] = []
+    for at, offset in offsets.items():
+        reader.seek({at: offset})
+        # A partition may end with what is no record, such as a transaction's marker.
+        times += [record.appended_at for record in reader.poll(1, POLL_S)]
+    return f", which is at {_text(choose(times))}" if times else ""
+
+
+def _text(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def parse_duration(text: str, option: str) -> float:
+    """Seconds of `30`, `30s`, `10m`, `2h` or `1d`. UsageError, naming the option."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", text.strip())
+    if found is None:
+        message = f"{option}: {text!r} is not a duration such as 30s, 10m or 2h"
+        raise UsageError(message)
+    return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]]
 
 
 def _parse_position(part: str) -> tuple[TopicPartition, int]:

@@ -6,10 +6,13 @@ from itertools import islice
 from typing import NamedTuple
 
 from consumers.database.connection import Connection, Cursor, connected
+from consumers.database.migrate import inspect_revision
+from consumers.database.shape import Problem, find_problems
 from consumers.errors import MismatchError
 from consumers.fold.fold import ReplayFilter
 from consumers.fold.projectors.registry import catalogue_hash
 from consumers.log.reader import LogReader
+from consumers.progress import ReplayProgress
 from consumers.projection.copying import TABLES
 from consumers.projection.held_records import interrupted_redrives
 from consumers.projection.positions import (
@@ -22,11 +25,17 @@ from consumers.projection.positions import (
 from consumers.rebuild.hashing import NAMES, TableHash, hash_tables, row_hashes
 from consumers.rebuild.replay import Replay, check_beginning
 from consumers.rebuild.side_schema import side_schema
-from consumers.tables import PROJECTION_VERSION, SCHEMA
+from consumers.tables import OPS_SCHEMA, PROJECTION_VERSION, SCHEMA, STATE_TABLES, OperatorDrop
 
 MAX_DIFFERENCES = 1_000
 """Reported; `has_more` when there are others."""
 MISSING = "(no row)"
+ALL_ROWS = "*"
+"""The key of a difference that is about a whole table or column."""
+NEEDED = frozenset(str(table.__tablename__) for table in STATE_TABLES) | {
+    OperatorDrop.__tablename__
+}
+"""Tables without which no replay to the live positions is possible."""
 
 
 class Difference(NamedTuple):
@@ -50,6 +59,13 @@ class Snapshot(NamedTuple):
     redrivable: list[str]
     """Streams parked by code that knew fewer event types, or whose redrive was interrupted; this
     code may be able to apply them."""
+    problems: list[Problem]
+    """What the live schema lacks."""
+
+    @property
+    def broken(self) -> set[str | None]:
+        """Tables whose rows cannot be compared; None: all."""
+        return {problem.table for problem in self.problems if problem.is_fatal}
 
 
 @dataclass
@@ -63,6 +79,8 @@ class Verification:
     has_more: bool = False
     """There are more differences than listed."""
     redrivable: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    """What the live schema lacks, in words; whatever it is, the tables are not equal."""
 
 
 def take_snapshot(connection: Connection, schema: str = SCHEMA) -> Snapshot:
@@ -70,11 +88,18 @@ def take_snapshot(connection: Connection, schema: str = SCHEMA) -> Snapshot:
     connection.rollback()
     connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
     with connection.cursor() as cursor:
+        problems = find_problems(cursor, [schema, OPS_SCHEMA])
+        broken = {problem.table for problem in problems if problem.is_fatal}
+        if None in broken or broken & NEEDED:
+            state = ProjectionState("", PROJECTION_VERSION, catalogue_hash(), None)
+            return Snapshot(state, {}, {}, ReplayFilter(), [], problems)
         state = read_state(cursor, schema)
         if state.version != PROJECTION_VERSION:
+            is_older = state.version < PROJECTION_VERSION
+            helps = "run `cua-project rebuild`" if is_older else "install the newer cua-train"
             message = (
                 f"the tables have projection version {state.version}, this code"
-                f" {PROJECTION_VERSION}; run `cua-project rebuild`"
+                f" {PROJECTION_VERSION}; {helps}"
             )
             raise MismatchError(message)
         positions = load_positions(cursor, schema)
@@ -85,7 +110,9 @@ def take_snapshot(connection: Connection, schema: str = SCHEMA) -> Snapshot:
             parked = replay_filter.parked | {(topic, at, offset) for topic, at, offset, _ in halves}
             replay_filter = ReplayFilter(frozenset(parked))
             redrivable = sorted({*redrivable, *(half[3] for half in halves)})
-        return Snapshot(state, positions, hash_tables(cursor, schema), replay_filter, redrivable)
+        whole = [name for name in NAMES if name not in broken]
+        tables = hash_tables(cursor, schema, whole)
+        return Snapshot(state, positions, tables, replay_filter, redrivable, problems)
 
 
 def _parked_as_unknown(cursor: Cursor, schema: str) -> tuple[ReplayFilter, list[str]]:
@@ -100,27 +127,40 @@ def _parked_as_unknown(cursor: Cursor, schema: str) -> tuple[ReplayFilter, list[
     ), [row[3] for row in rows]
 
 
-def verify(reader: LogReader, url: str) -> Verification:
-    """Replay beside the live tables and compare.
+def verify(reader: LogReader, url: str, *, progress: ReplayProgress | None = None) -> Verification:
+    """Replay beside the live tables and compare; names what is missing instead of failing on it.
 
     MismatchError when tables, code and log do not belong together; CuaProjectError when the log
     lacks its beginning.
     """
     with connected(url, "verify") as live:
         snapshot = take_snapshot(live)
+        with live.cursor() as cursor:
+            lacking = inspect_revision(cursor).damage
+        missing = [
+            *([lacking] if lacking else []),
+            *(problem.text for problem in snapshot.problems),
+        ]
         check_log(snapshot.state, reader)
         check_beginning(reader)
+        if not snapshot.tables:
+            # Without positions there is nothing to replay to.
+            return Verification(
+                equal=False, events=0, tables={}, differences=_missing(snapshot), missing=missing
+            )
         with (
-            side_schema(url, "cua_verify_") as schema,
+            side_schema(url, "verify") as schema,
             connected(url, "verify replay") as connection,
         ):
-            with Replay(reader, url, schema, replay_filter=snapshot.replay_filter) as replay:
+            with Replay(
+                reader, url, schema, replay_filter=snapshot.replay_filter, progress=progress
+            ) as replay:
                 replay.advance(snapshot.positions)
             with connection, connection.cursor() as cursor:
-                replayed = hash_tables(cursor, schema)
-            found = [
+                replayed = hash_tables(cursor, schema, snapshot.tables)
+            found = _missing(snapshot) + [
                 difference
-                for table in NAMES
+                for table in snapshot.tables
                 if snapshot.tables[table] != replayed[table]
                 for difference in islice(
                     _differences(live, connection, schema, table), MAX_DIFFERENCES + 1
@@ -128,13 +168,22 @@ def verify(reader: LogReader, url: str) -> Verification:
             ]
             connection.rollback()
     return Verification(
-        equal=snapshot.tables == replayed,
+        equal=snapshot.tables == replayed and not missing,
         events=replay.num_events,
         tables=snapshot.tables,
         differences=found[:MAX_DIFFERENCES],
         has_more=len(found) > MAX_DIFFERENCES,
         redrivable=snapshot.redrivable,
+        missing=missing,
     )
+
+
+def _missing(snapshot: Snapshot) -> list[Difference]:
+    """What the live schema lacks, as differences of whole tables and columns."""
+    return [
+        Difference(problem.table or problem.schema, ALL_ROWS, problem.column, problem.text, None)
+        for problem in snapshot.problems
+    ]
 
 
 def _differences(

@@ -33,7 +33,7 @@ from consumers.projection.loop import ParallelFill, ProjectionLoop
 from consumers.rebuild.hashing import NAMES
 from consumers.rebuild.parallel import Parallel
 from consumers.rebuild.rebuild import rebuild
-from consumers.rebuild.side_schema import finish_tables, make_tables
+from consumers.rebuild.side_schema import finish, finish_tables, make_tables
 from consumers.rebuild.verify import verify
 from producer.log.kafka import KafkaLog
 from producer.log.local import LocalLog
@@ -153,8 +153,9 @@ def make_plain_tables(url: str) -> None:
     """Empty tables with every index of the live ones."""
     with connected(url, "bench") as connection, connection, connection.cursor() as cursor:
         cursor.execute("DROP SCHEMA IF EXISTS plain CASCADE")
-    make_tables(url, "plain")
-    finish_tables(url, "plain")
+    make_tables(url, "plain", "into")
+    finish_tables(url, "plain", with_views=False)
+    finish(url, "plain", "into")
 
 
 def copy_rows(url: str, texts: dict[str, str]) -> None:

@@ -59,8 +59,8 @@ def test_every_table_and_column_has_a_sentence() -> None:
 def test_a_migrated_and_a_rebuilt_schema_have_every_comment(
     migrated_url: str, cursor: Cursor
 ) -> None:
-    make_tables(migrated_url, "beside")
-    finish_tables(migrated_url, "beside")
+    make_tables(migrated_url, "beside", "into")
+    finish_tables(migrated_url, "beside", with_views=True)
     ours = (["cua", "cua_ops", "beside"],)
     for query in (UNCOMMENTED, UNCOMMENTED_TABLES):
         cursor.execute(query, ours)

@@ -1,0 +1,153 @@
+"""What other people's objects hang on our tables, found in PostgreSQL's own record of dependencies.
+
+Whatever depends on a table, its columns, constraints, indexes or row type is found, also kinds that
+nobody foresaw.
+"""
+
+from typing import NamedTuple
+
+from psycopg2.errors import DependentObjectsStillExist
+
+from consumers.database.connection import Cursor
+from consumers.errors import CuaProjectError
+from consumers.tables import ROW_TABLES, STATE_TABLES
+from consumers.tables.views import FUNCTION_NAMES, VIEW_NAMES
+
+TABLE_NAMES = tuple(str(table.__tablename__) for table in (*ROW_TABLES, *STATE_TABLES))
+"""The tables of a projected schema."""
+
+TABLES = (
+    "tables AS (SELECT pg_class.oid, relname AS name, reltype, relowner FROM pg_class JOIN"
+    " pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = %(schema)s AND relkind = 'r'"
+    " AND relname = ANY(%(names)s))"
+)
+"""SQL: our tables of a schema, as a common table expression."""
+
+_PARTS = (
+    f"WITH {TABLES}, parts AS (SELECT 'pg_class'::regclass::oid AS classid, oid AS objid FROM"
+    " tables UNION ALL SELECT 'pg_class'::regclass, indexrelid FROM pg_index WHERE indrelid IN"
+    " (SELECT oid FROM tables UNION ALL SELECT reltoastrelid FROM pg_class WHERE oid IN (SELECT oid"
+    " FROM tables)) UNION ALL SELECT 'pg_class'::regclass, reltoastrelid FROM pg_class"
+    " WHERE oid IN (SELECT oid FROM tables) UNION ALL SELECT 'pg_constraint'::regclass, oid FROM"
+    " pg_constraint WHERE conrelid IN (SELECT oid FROM tables) UNION ALL SELECT"
+    " 'pg_attrdef'::regclass, oid FROM pg_attrdef WHERE adrelid IN (SELECT oid FROM tables) UNION"
+    " ALL SELECT 'pg_type'::regclass, oid FROM pg_type WHERE oid IN (SELECT reltype FROM tables) OR"
+    " typelem IN (SELECT reltype FROM tables)) "
+)
+
+
+class Dependant(NamedTuple):
+    """One object that is not ours and depends on one of our tables."""
+
+    catalogue: str
+    """PostgreSQL's catalogue that lists it: `pg_rewrite`, `pg_constraint` ..."""
+    oid: int
+    what: str
+    """In PostgreSQL's words: `view public.best`."""
+    on: str
+    """What of ours it depends on."""
+    is_attached: bool
+    """Part of the table: PostgreSQL drops it with the table without being asked."""
+
+
+def find_dependants(cursor: Cursor, schema: str) -> list[Dependant]:
+    """Every object of others that depends on our tables in a schema, by name."""
+    cursor.execute(
+        _PARTS + "SELECT depend.classid::regclass::text, depend.objid, coalesce((SELECT"
+        " pg_describe_object('pg_class'::regclass, ev_class, 0) FROM pg_rewrite WHERE"
+        " depend.classid = 'pg_rewrite'::regclass AND pg_rewrite.oid = depend.objid AND rulename ="
+        " '_RETURN'), pg_describe_object(depend.classid, depend.objid, depend.objsubid)) AS what,"
+        " min(pg_describe_object(depend.refclassid, depend.refobjid, 0)), bool_or(depend.deptype IN"
+        " ('a', 'i') AND NOT EXISTS (SELECT FROM pg_trigger WHERE depend.classid ="
+        " 'pg_trigger'::regclass AND pg_trigger.oid = depend.objid AND tgrelid NOT IN (SELECT oid"
+        " FROM tables))) FROM pg_depend AS depend JOIN parts ON depend.refclassid = parts.classid"
+        " AND depend.refobjid = parts.objid WHERE NOT EXISTS (SELECT FROM parts AS own WHERE"
+        " own.classid = depend.classid AND own.objid = depend.objid) AND NOT EXISTS (SELECT FROM"
+        " pg_trigger WHERE depend.classid = 'pg_trigger'::regclass AND pg_trigger.oid ="
+        " depend.objid AND tgisinternal) GROUP BY 1, 2, 3 ORDER BY 3",
+        {"schema": schema, "names": list(TABLE_NAMES)},
+    )
+    return [Dependant(*row) for row in cursor.fetchall()]
+
+
+def find_strangers(cursor: Cursor, schema: str) -> list[str]:
+    """Objects of others that are in a schema, in PostgreSQL's words."""
+    cursor.execute(
+        "SELECT pg_describe_object(classid, objid, 0) AS what FROM pg_depend WHERE refclassid ="
+        " 'pg_namespace'::regclass AND refobjid = (SELECT oid FROM pg_namespace WHERE nspname ="
+        " %(schema)s) AND deptype = 'n' AND NOT (classid = 'pg_class'::regclass AND objid IN"
+        " (SELECT oid FROM pg_class WHERE (relkind = 'r' AND relname = ANY(%(names)s)) OR (relkind"
+        " = 'v' AND relname = ANY(%(views)s)))) AND NOT (classid = 'pg_proc'::regclass AND objid IN"
+        " (SELECT oid FROM pg_proc WHERE proname = ANY(%(functions)s))) ORDER BY 1",
+        {
+            "schema": schema,
+            "names": list(TABLE_NAMES),
+            "views": list(VIEW_NAMES),
+            "functions": list(FUNCTION_NAMES),
+        },
+    )
+    return [row[0] for row in cursor.fetchall()]
+
+
+def what_keeps(cursor: Cursor, schema: str) -> list[str]:
+    """What would have to go before a schema of ours can be dropped; empty: it is all ours."""
+    return [
+        *find_strangers(cursor, schema),
+        *(
+            f"{dependant.what} (reads {dependant.on})"
+            for dependant in find_dependants(cursor, schema)
+            if not dependant.is_attached
+        ),
+    ]
+
+
+def drop_schema(cursor: Cursor, schema: str) -> None:
+    """Drop our tables and views of a schema and the schema, and nothing else.
+
+    A missing one is no error.
+
+    CuaProjectError, naming them, when other people's objects are in it or depend on it.
+    """
+    cursor.execute(
+        "SELECT format('%%I.%%I', nspname, relname) FROM pg_class JOIN pg_namespace ON"
+        " pg_namespace.oid = relnamespace WHERE nspname = %s AND relkind = 'r' AND relname ="
+        " ANY(%s)",
+        (schema, list(TABLE_NAMES)),
+    )
+    tables = ", ".join(row[0] for row in cursor.fetchall())
+    if keeping := what_keeps(cursor, schema):
+        raise kept_by(schema, keeping)
+    try:
+        for statement in _drops_of_views(cursor, schema):
+            cursor.execute(statement)
+        if tables:
+            cursor.execute(f"DROP TABLE {tables} RESTRICT")
+        cursor.execute(f"DROP SCHEMA IF EXISTS {quoted(schema)} RESTRICT")
+    except DependentObjectsStillExist as error:
+        raise kept_by(schema, [str(error.diag.message_detail or error)]) from None
+
+
+def _drops_of_views(cursor: Cursor, schema: str) -> list[str]:
+    """Views first: they read the functions."""
+    cursor.execute(
+        "SELECT format('DROP VIEW %%I.%%I RESTRICT', nspname, relname) FROM pg_class JOIN"
+        " pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = %(schema)s AND relkind ="
+        " 'v' AND relname = ANY(%(views)s) UNION ALL SELECT format('DROP FUNCTION %%s RESTRICT',"
+        " pg_proc.oid::regprocedure) FROM pg_proc JOIN pg_namespace ON pg_namespace.oid ="
+        " pronamespace WHERE nspname = %(schema)s AND proname = ANY(%(functions)s)",
+        {"schema": schema, "views": list(VIEW_NAMES), "functions": list(FUNCTION_NAMES)},
+    )
+    return [row[0] for row in cursor.fetchall()]
+
+
+def kept_by(schema: str, keeping: list[str]) -> CuaProjectError:
+    """The error of a schema that cannot be dropped."""
+    return CuaProjectError(
+        f"the schema {schema} is still used by what is not ours: {'; '.join(keeping)}; drop it or"
+        " move it elsewhere, then run the same command again"
+    )
+
+
+def quoted(*names: str) -> str:
+    """A name, with its schema in front, quoted for SQL."""
+    return ".".join('"' + name.replace('"', '""') + '"' for name in names)

@@ -1,0 +1,108 @@
+"""Which revision of the tables a database is at, compared with those that this code has."""
+
+from enum import Enum, auto
+from typing import NamedTuple
+
+from consumers.database.connection import Cursor
+from consumers.errors import CuaProjectError, MismatchError
+from consumers.tables import OPS_SCHEMA, SCHEMA
+
+
+class Age(Enum):
+    """A database beside the code."""
+
+    EMPTY = auto()
+    """It has no tables of ours."""
+    OLDER = auto()
+    CURRENT = auto()
+    NEWER = auto()
+    """A revision that this code does not have."""
+    DAMAGED = auto()
+    """It has tables of ours, but does not say which revision they are."""
+
+
+class Revision(NamedTuple):
+    """What a database says."""
+
+    age: Age
+    found: tuple[str, ...]
+    """The rows of `alembic_version`."""
+    newest: str
+    """The newest revision that this code has."""
+
+    def require_current(self) -> None:
+        """Raise unless the database is at this code's revision, with the command that helps.
+
+        MismatchError of a newer or damaged database, CuaProjectError of an older or empty one.
+        """
+        if self.age is Age.CURRENT:
+            return
+        self.refuse()
+        found = "has no tables of ours" if self.age is Age.EMPTY else f"is at {self._named()}"
+        message = (
+            f"the database {found}, and this version needs revision {self.newest}; run"
+            " `cua-project migrate`"
+        )
+        raise CuaProjectError(message)
+
+    def refuse(self, *, mends: bool = False) -> None:
+        """MismatchError of a newer database, and of a damaged one unless the caller `mends`."""
+        if self.age is Age.NEWER:
+            message = (
+                f"the database is at {self._named()}, which this version of cua-train does not"
+                f" have (its newest is {self.newest}); nothing was changed. Install the newer"
+                " cua-train that migrated it"
+            )
+            raise MismatchError(message)
+        if self.damage and not mends:
+            message = f"{self.damage}; `cua-project rebuild` makes the tables again from the log"
+            raise MismatchError(message)
+
+    @property
+    def damage(self) -> str | None:
+        """What is wrong with `alembic_version`, in words; None: nothing."""
+        if self.age is not Age.DAMAGED:
+            return None
+        if self.found:
+            return f"{OPS_SCHEMA}.alembic_version has several revisions ({', '.join(self.found)})"
+        return (
+            f"the database has the schema {SCHEMA}, but no revision in {OPS_SCHEMA}.alembic_version"
+        )
+
+    def _named(self) -> str:
+        return f"revision {', '.join(self.found)}"
+
+
+def read_revision(cursor: Cursor, known: tuple[str, ...], newest: str) -> Revision:
+    """The database's revision; `known` are all that this code has."""
+    found = read_found(cursor)
+    if any(one not in known for one in found):
+        age = Age.NEWER
+    elif len(found) > 1:
+        age = Age.DAMAGED
+    elif found:
+        age = Age.CURRENT if found[0] == newest else Age.OLDER
+    else:
+        cursor.execute(
+            "SELECT EXISTS (SELECT FROM pg_class JOIN pg_namespace ON pg_namespace.oid ="
+            " relnamespace WHERE nspname = %s AND relkind = 'r' AND relname IN ('training',"
+            " 'projection', 'reader_position', 'rollout'))",
+            (SCHEMA,),
+        )
+        row = cursor.fetchone()
+        age = Age.DAMAGED if row is not None and row[0] else Age.EMPTY
+    return Revision(age, found, newest)
+
+
+def read_found(cursor: Cursor) -> tuple[str, ...]:
+    """The rows of `alembic_version`; none without that table or its column."""
+    cursor.execute(
+        "SELECT EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname ="
+        " 'version_num')",
+        (f"{OPS_SCHEMA}.alembic_version",),
+    )
+    row = cursor.fetchone()
+    if row is None or not row[0]:
+        return ()
+    cursor.execute(f"SELECT version_num FROM {OPS_SCHEMA}.alembic_version ORDER BY 1")
+    return tuple(str(row[0]) for row in cursor.fetchall())

@@ -1,0 +1,55 @@
+"""What a rebuild does before it replays: its lock, and `cua_ops`, which no replay gives back."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from consumers.database.connection import Connection, connected, schema_engine
+from consumers.database.dependants import kept_by, what_keeps
+from consumers.database.migrate import (
+    SCHEMA_LOCK,
+    inspect_revision,
+    newest_revision,
+    refuse_during_older_projection,
+)
+from consumers.database.operations import mend_operations
+from consumers.database.readiness import refuse_newer_rows
+from consumers.database.revision import Age
+from consumers.errors import SchemaBusyError
+from consumers.tables import PREVIOUS_SCHEMA
+
+logger = logging.getLogger(__name__)
+
+
+@contextmanager
+def schema_lock(url: str) -> Iterator[None]:
+    """Holds the schema lock; migrations and rebuilds are mutually exclusive."""
+    with connected(url, "rebuild lock") as connection:
+        connection.autocommit = True
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_try_advisory_lock(%s)", (SCHEMA_LOCK,))
+            row = cursor.fetchone()
+            if row is None or not row[0]:
+                message = "another migration or rebuild is running; retry when it finishes"
+                raise SchemaBusyError(message)
+            yield
+
+
+def prepare_database(url: str) -> None:
+    """Mend `cua_ops`; refuse, before anything long, what would make the swap fail.
+
+    MismatchError when the database is newer than this code; CuaProjectError when it is not migrated
+    yet, while an older projector works, or when other people's objects use `cua_previous`.
+    """
+    with schema_engine(url).begin() as connection:
+        driver_connection: Connection = connection.connection.driver_connection
+        with driver_connection.cursor() as cursor:
+            revision = inspect_revision(cursor)
+            if revision.age is not Age.DAMAGED:
+                revision.require_current()
+            refuse_newer_rows(cursor)
+            refuse_during_older_projection(cursor, "rebuild")
+            if keeping := what_keeps(cursor, PREVIOUS_SCHEMA):
+                raise kept_by(PREVIOUS_SCHEMA, keeping)
+        for text in mend_operations(connection, newest_revision()):
+            logger.warning("mended: %s", text)

@@ -1,0 +1,87 @@
+"""A database that is as it should be is read without a lock, so that nobody waits for a rebuild."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from consumers.database.connection import connected
+from consumers.database.migrate import SCHEMA_LOCK, migrate, newest_revision, schema_differences
+from consumers.database.readiness import make_ready
+from consumers.queries.session import get_session, init_database
+from consumers.queries.trainings import get_training_by_run_name
+from tests.support.paths import ROOT
+
+pytestmark = pytest.mark.services
+
+
+@pytest.fixture
+def rebuilding(migrated_url: str) -> Iterator[str]:
+    """A database in which a rebuild is at work."""
+    with connected(migrated_url, "rebuild lock") as other, other.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(%s)", (SCHEMA_LOCK,))
+        yield migrated_url
+
+
+def test_readiness_queries_and_migrations_that_have_nothing_to_do_wait_for_no_rebuild(
+    rebuilding: str,
+) -> None:
+    began = time.monotonic()
+
+    for embedded in (True, False):
+        make_ready(rebuilding, embedded=embedded)
+        make_ready(rebuilding, embedded=embedded, migrate=True)
+    init_database(rebuilding)
+    with get_session() as session:
+        assert get_training_by_run_name(session, "none") is None
+    assert migrate(rebuilding) == (newest_revision(), newest_revision())
+    assert schema_differences(rebuilding) == []
+
+    assert time.monotonic() - began < 10
+
+
+def test_commands_work_while_a_rebuild_of_the_embedded_database_runs() -> None:
+    def call(*arguments: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, "-m", "consumers", *arguments],
+            cwd=ROOT,
+            env=os.environ,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    try:
+        assert call("run", "--once").returncode == 0
+        url = call("database").stdout.strip()
+        with connected(url, "rebuild lock") as other, other.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_lock(%s)", (SCHEMA_LOCK,))
+            for command in (("status",), ("parked", "list"), ("run", "--once"), ("verify",)):
+                done = call(*command)
+                assert done.returncode == 0, (command, done.stderr)
+    finally:
+        call("database", "stop")
+
+
+def test_processes_that_migrate_an_empty_database_at_once_all_end_well(database_url: str) -> None:
+    failed: list[BaseException] = []
+
+    def ready() -> None:
+        try:
+            make_ready(database_url, embedded=True)
+        except BaseException as error:  # noqa: BLE001  # shown by the test
+            failed.append(error)
+
+    threads = [threading.Thread(target=ready) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+
+    assert failed == []
+    assert schema_differences(database_url) == []

@@ -1,0 +1,194 @@
+"""A database newer or older than the code says so and what to do, and nothing is changed."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from consumers.database.connection import connected
+from consumers.database.lease import acquire
+from consumers.database.migrate import migrate, newest_revision
+from consumers.database.readiness import make_ready
+from consumers.database.revision import Age, read_revision
+from consumers.errors import CuaProjectError, MismatchError
+from consumers.projection.loop import OutdatedTablesError, ProjectionLoop
+from consumers.rebuild.rebuild import rebuild
+from consumers.rebuild.verify import verify
+from consumers.tables import PROJECTION_VERSION
+from tests.reference_fold.histories import Shape
+from tests.support.logs import logged_events, memory_log
+from tests.support.memory_log import MemoryReader
+from tests.support.paths import ROOT
+
+pytestmark = pytest.mark.services
+RELEASE_2 = ROOT / "tests" / "data" / "release_2" / "tables.sql"
+NEWER = {
+    "a revision that this code does not have": (
+        "UPDATE cua_ops.alembic_version SET version_num = '9999'",
+        "the database is at revision 9999, which this version of cua-train does not have",
+    ),
+    "a known and an unknown revision": (
+        "INSERT INTO cua_ops.alembic_version VALUES ('9999')",
+        "9999, which this version of cua-train does not have",
+    ),
+    "rows of a newer projection": (
+        f"INSERT INTO cua.projection VALUES (1, gen_random_uuid(), {PROJECTION_VERSION + 1}, 'x')"
+        f" ON CONFLICT (one) DO UPDATE SET version = {PROJECTION_VERSION + 1}",
+        "the tables were filled by a newer version of cua-train",
+    ),
+}
+COMMANDS = (
+    ("run", "--once"),
+    ("up",),
+    ("rebuild",),
+    ("rebuild", "--check"),
+    ("rebuild", "--rollback"),
+    ("verify",),
+    ("status",),
+    ("parked", "list"),
+    ("monitor",),
+)
+
+
+def execute(url: str, statement: str) -> None:
+    with connected(url, "test") as connection, connection, connection.cursor() as cursor:
+        cursor.execute(statement)
+
+
+def content(url: str) -> object:
+    with connected(url, "test") as connection, connection, connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT (SELECT array_agg(oid ORDER BY oid) FROM pg_class WHERE relkind = 'r'), (SELECT"
+            " array_agg(version_num ORDER BY 1) FROM cua_ops.alembic_version), (SELECT"
+            " array_agg(projection::text) FROM cua.projection)"
+        )
+        return cursor.fetchone()
+
+
+@pytest.mark.parametrize("what", NEWER)
+@pytest.mark.parametrize("embedded", [True, False])
+def test_older_code_refuses_a_newer_database_and_changes_nothing(
+    migrated_url: str, what: str, embedded: bool
+) -> None:
+    statement, problem = NEWER[what]
+    execute(migrated_url, statement)
+    before = content(migrated_url)
+
+    for migrates in (None, True, False):
+        for mends in (True, False):
+            with pytest.raises(MismatchError, match=problem) as error:
+                make_ready(migrated_url, embedded=embedded, migrate=migrates, mends=mends)
+            assert "nothing was changed" in str(error.value)
+
+    assert content(migrated_url) == before
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_says_that_the_database_is_newer(
+    migrated_url: str, command: tuple[str, ...]
+) -> None:
+    execute(migrated_url, NEWER["a revision that this code does not have"][0])
+    before = content(migrated_url)
+
+    done = subprocess.run(
+        [sys.executable, "-m", "consumers", *command],
+        cwd=ROOT,
+        env=os.environ | {"DATABASE_URL": migrated_url},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout) == (4, ""), done
+    assert done.stderr.count("\n") == 1
+    assert "the database is at revision 9999" in done.stderr
+    assert "Install the newer cua-train" in done.stderr
+    assert content(migrated_url) == before
+
+
+def test_migrating_a_newer_database_is_refused(migrated_url: str) -> None:
+    execute(migrated_url, NEWER["a revision that this code does not have"][0])
+
+    for target in ("head", "base", "-1", newest_revision()):
+        with pytest.raises(MismatchError, match="Install the newer cua-train"):
+            migrate(migrated_url, target)
+
+
+@pytest.mark.parametrize(
+    ("statement", "age"),
+    [
+        ("SELECT 1", Age.CURRENT),
+        ("UPDATE cua_ops.alembic_version SET version_num = '0000'", Age.OLDER),
+        ("DELETE FROM cua_ops.alembic_version", Age.DAMAGED),
+        ("DROP TABLE cua_ops.alembic_version", Age.DAMAGED),
+        ("ALTER TABLE cua_ops.alembic_version RENAME version_num TO v", Age.DAMAGED),
+        ("INSERT INTO cua_ops.alembic_version VALUES ('0000')", Age.DAMAGED),
+        ("DROP SCHEMA cua CASCADE; DROP SCHEMA cua_ops CASCADE", Age.EMPTY),
+        ("DROP SCHEMA cua CASCADE", Age.CURRENT),
+    ],
+)
+def test_the_age_of_a_database(migrated_url: str, statement: str, age: Age) -> None:
+    newest = newest_revision()
+    with connected(migrated_url, "test") as connection, connection.cursor() as cursor:
+        cursor.execute(statement)
+
+        assert read_revision(cursor, ("0000", newest), newest).age is age
+
+
+def test_no_rebuild_beside_an_older_projector(migrated_url: str) -> None:
+    log = memory_log(logged_events("a", shape=Shape(steps=1, groups=1, group_size=1, turns=1)))
+    with connected(migrated_url, "older projector") as older:
+        with older, older.cursor() as cursor:
+            acquire(cursor, "old")
+            cursor.execute("UPDATE cua_ops.lease SET projection_version = 0")
+
+        with pytest.raises(CuaProjectError, match="an older projector is running"):
+            rebuild(MemoryReader(log), migrated_url)
+
+
+Upgrade = Callable[[str], None]
+
+
+def code_first(url: str) -> None:
+    """The new code meets the stored database before it is migrated."""
+    if newest_revision() != "0001":
+        with pytest.raises(
+            CuaProjectError, match=r"is at revision 0001.*run `cua-project migrate`"
+        ):
+            make_ready(url, embedded=False)
+    migrate(url)
+
+
+def database_first(url: str) -> None:
+    """The database is migrated while the old code still runs, and refuses it from then on."""
+    migrate(url)
+    with connected(url, "old code") as connection, connection.cursor() as cursor:
+        revision = read_revision(cursor, ("0001",), "0001")
+    assert revision.age is (Age.CURRENT if newest_revision() == "0001" else Age.NEWER)
+
+
+@pytest.mark.parametrize("upgrade", [code_first, database_first])
+def test_tables_of_release_2_are_upgraded_in_either_order(
+    database_url: str, upgrade: Upgrade
+) -> None:
+    """`tests/data/release_2/tables.sql`: what release 2 made of release 1's log. Never edit it."""
+    from consumers.log.local import LocalLogReader
+
+    execute(database_url, RELEASE_2.read_text("utf-8"))
+    upgrade(database_url)
+    make_ready(database_url, embedded=False)
+    log = ROOT / "tests" / "data" / "release_1" / "home" / "log" / "log.sqlite3"
+    reader = LocalLogReader(log, topic_prefix="cua.")
+    try:
+        try:
+            ProjectionLoop(reader, database_url).run_once()
+        except OutdatedTablesError:
+            rebuild(reader, database_url)
+            ProjectionLoop(reader, database_url).run_once()
+        assert verify(reader, database_url).equal
+        assert rebuild(reader, database_url).equal
+    finally:
+        reader.close()

@@ -1,0 +1,225 @@
+"""Whatever is missing of the tables is named by every command and made again by a rebuild."""
+
+import pytest
+import sqlalchemy as sa
+
+from consumers.database.connection import connected
+from consumers.database.migrate import migrate, newest_revision, schema_differences
+from consumers.database.readiness import make_ready
+from consumers.database.shape import find_problems
+from consumers.errors import CuaProjectError, MismatchError
+from consumers.projection.loop import ProjectionLoop
+from consumers.rebuild.rebuild import compare, rebuild
+from consumers.rebuild.verify import verify
+from consumers.tables import OPS_SCHEMA, SCHEMA, Base
+from tests.reference_fold.histories import Shape
+from tests.support.logs import logged_events, memory_log
+from tests.support.memory_log import MemoryLog, MemoryReader
+
+pytestmark = pytest.mark.services
+SMALL = Shape(steps=1, groups=1, group_size=1, turns=1)
+TABLES = list(Base.metadata.sorted_tables)
+
+
+def _name(table: sa.Table) -> str:
+    return f'{table.schema}."{table.name}"'
+
+
+def _last(table: sa.Table) -> str:
+    """A column that is no key."""
+    return [column.name for column in table.columns if not column.primary_key][-1]
+
+
+WHOLE = {
+    "the schema cua is missing": "DROP SCHEMA cua CASCADE",
+    "the schema cua_ops is missing": "DROP SCHEMA cua_ops CASCADE",
+    "no revision in cua_ops.alembic_version": "DELETE FROM cua_ops.alembic_version",
+    "but no revision in": "DROP TABLE cua_ops.alembic_version",
+    "cua.rollout.reward has the type text": "ALTER TABLE cua.rollout ALTER COLUMN reward TYPE text",
+    "the column cua.rollout.status is missing": (
+        "ALTER TABLE cua.rollout RENAME COLUMN status TO state"
+    ),
+    "the column cua.turn.reward may be NULL": (
+        "ALTER TABLE cua.turn ALTER COLUMN reward DROP NOT NULL"
+    ),
+    "the column cua.rollout.reward must not be NULL": (
+        "UPDATE cua.rollout SET reward = 0 WHERE reward IS NULL; ALTER TABLE cua.rollout ALTER"
+        " COLUMN reward SET NOT NULL"
+    ),
+}
+PARTS = {
+    **{
+        f"the table {table.schema}.{table.name} is missing": f"DROP TABLE {_name(table)}"
+        for table in TABLES
+    },
+    **{
+        f"the column {table.schema}.{table.name}.{_last(table)} is missing": (
+            f"ALTER TABLE {_name(table)} DROP COLUMN {_last(table)}"
+        )
+        for table in TABLES
+    },
+    **{
+        f"the primary key {table.primary_key.name}": (
+            f"ALTER TABLE {_name(table)} DROP CONSTRAINT {table.primary_key.name}"
+        )
+        for table in TABLES
+    },
+    **{
+        f"the index {index.name} of": f"DROP INDEX {table.schema}.{index.name}"
+        for table in TABLES
+        for index in table.indexes
+    },
+    **{
+        f"the constraint {constraint.name} of": (
+            f"ALTER TABLE {_name(table)} DROP CONSTRAINT {constraint.name}"
+        )
+        for table in TABLES
+        for constraint in table.constraints
+        if isinstance(constraint, sa.UniqueConstraint | sa.CheckConstraint)
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def log() -> MemoryLog:
+    return memory_log(logged_events("a", shape=SMALL))
+
+
+def problems(url: str) -> list[str]:
+    with connected(url, "test") as connection, connection, connection.cursor() as cursor:
+        return [problem.text for problem in find_problems(cursor, (SCHEMA, OPS_SCHEMA))]
+
+
+def test_each_thing_that_is_missing_is_named(migrated_url: str) -> None:
+    with connected(migrated_url, "test") as connection, connection.cursor() as cursor:
+        for text, statement in (WHOLE | PARTS).items():
+            if "no revision in" in text:
+                continue
+            cursor.execute(statement)
+            found = [problem.text for problem in find_problems(cursor)]
+            assert any(text in one for one in found), (text, found)
+            connection.rollback()
+        assert find_problems(cursor) == []
+
+
+def damage(url: str, *statements: str) -> None:
+    with connected(url, "test") as connection, connection, connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+
+
+def rebuild_whole(url: str, log: MemoryLog) -> None:
+    make_ready(url, embedded=False, mends=True)
+    assert rebuild(MemoryReader(log), url).swapped
+    assert problems(url) == []
+    make_ready(url, embedded=False)
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.fullname)
+def test_a_table_or_its_columns_keys_and_indexes_are_built_again(
+    migrated_url: str, log: MemoryLog, table: sa.Table
+) -> None:
+    ProjectionLoop(MemoryReader(log), migrated_url).run_once()
+    damage(migrated_url, f"DROP TABLE {_name(table)}")
+    rebuild_whole(migrated_url, log)
+
+    indexes = [f"DROP INDEX {table.schema}.{index.name}" for index in table.indexes]
+    parts = [one for one in PARTS.values() if one.startswith(f"ALTER TABLE {_name(table)} DROP")]
+    # Constraints first: a column takes its own with it.
+    parts.sort(key=lambda one: "DROP COLUMN" in one)
+    assert len(parts) > 1
+    damage(migrated_url, *indexes, *parts)
+    rebuild_whole(migrated_url, log)
+    assert verify(MemoryReader(log), migrated_url).equal
+
+
+@pytest.mark.parametrize("text", WHOLE)
+def test_schemas_and_altered_columns_are_named_by_verify_and_built_again(
+    migrated_url: str, log: MemoryLog, text: str
+) -> None:
+    ProjectionLoop(MemoryReader(log), migrated_url).run_once()
+    damage(migrated_url, (WHOLE | PARTS)[text])
+
+    found = verify(MemoryReader(log), migrated_url)
+    assert not found.equal
+    assert any(text in missing for missing in found.missing), found.missing
+    rebuild_whole(migrated_url, log)
+
+    assert schema_differences(migrated_url) == []
+    assert migrate(migrated_url) == (newest_revision(), newest_revision())
+    assert verify(MemoryReader(log), migrated_url).equal
+    assert compare(MemoryReader(log), migrated_url).equal
+
+
+FATAL = [
+    "the schema cua is missing",
+    "the schema cua_ops is missing",
+    "no revision in cua_ops.alembic_version",
+    "the table cua.turn is missing",
+    "the table cua_ops.operator_drop is missing",
+    "the table cua.reader_position is missing",
+    "the column cua.rollout.status is missing",
+    "the primary key pk_rollout",
+    "cua.rollout.reward has the type text",
+]
+
+
+@pytest.mark.parametrize("text", FATAL)
+def test_commands_that_cannot_work_without_it_name_it_and_say_rebuild(
+    migrated_url: str, text: str
+) -> None:
+    with connected(migrated_url, "test") as connection, connection, connection.cursor() as cursor:
+        cursor.execute((WHOLE | PARTS)[text])
+
+    for embedded in (False, True):
+        with pytest.raises(
+            MismatchError, match="`cua-project rebuild` makes the tables again"
+        ) as e:
+            make_ready(migrated_url, embedded=embedded)
+        assert text.replace("the schema cua_ops is missing", "cua_ops") in str(e.value)
+
+
+def test_a_missing_index_stops_nothing(migrated_url: str) -> None:
+    with connected(migrated_url, "test") as connection, connection, connection.cursor() as cursor:
+        cursor.execute("DROP INDEX cua.ix_rollout_task_id")
+
+    make_ready(migrated_url, embedded=False)
+
+    assert problems(migrated_url) == ["the index ix_rollout_task_id of cua.rollout is missing"]
+
+
+def test_what_operators_gave_up_outlives_a_lost_column(migrated_url: str, log: MemoryLog) -> None:
+    with connected(migrated_url, "test") as connection, connection, connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO cua_ops.operator_drop (scope, value_sha256, made_at, made_by) VALUES"
+            " ('record', 'x', now(), 'me'); ALTER TABLE cua_ops.operator_drop DROP COLUMN made_by"
+        )
+
+    rebuild(MemoryReader(log), migrated_url)
+
+    with connected(migrated_url, "test") as connection, connection, connection.cursor() as cursor:
+        cursor.execute("SELECT id, value_sha256, made_by FROM cua_ops.operator_drop")
+        assert cursor.fetchall() == [(1, "x", "unknown")]
+        cursor.execute(
+            "INSERT INTO cua_ops.operator_drop (scope, value_sha256, made_at, made_by) VALUES"
+            " ('record', 'x', now(), 'me') RETURNING id"
+        )
+        assert cursor.fetchone() == (2,)
+        cursor.execute("ALTER TABLE cua_ops.operator_drop DROP COLUMN value_sha256")
+
+    rebuild(MemoryReader(log), migrated_url)
+
+    with connected(migrated_url, "test") as connection, connection, connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT (SELECT count(*) FROM cua_ops.operator_drop), count(*) FROM"
+            " cua_ops_damaged.operator_drop"
+        )
+        assert cursor.fetchone() == (0, 2)
+
+
+def test_a_column_of_a_stranger_that_needs_a_value_is_named(migrated_url: str) -> None:
+    with connected(migrated_url, "test") as connection, connection, connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE cua.turn ADD COLUMN mine text NOT NULL")
+
+    with pytest.raises(CuaProjectError, match=r"cua\.turn\.mine, which is not ours, needs a def"):
+        make_ready(migrated_url, embedded=False)

@@ -1,0 +1,135 @@
+"""Carrying what users made costs readers nothing that they notice, and needs no superuser."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg2
+import pytest
+from sqlalchemy import make_url
+
+from consumers.database.connection import connected
+from consumers.database.location import libpq_url
+from consumers.database.migrate import migrate
+from consumers.errors import CuaProjectError
+from consumers.projection.loop import ProjectionLoop
+from consumers.rebuild.rebuild import rebuild, roll_back
+from tests.reference_fold.histories import LoggedEvent, Shape
+from tests.support.logs import logged_events, memory_log
+from tests.support.memory_log import MemoryLog, MemoryReader
+from tests.support.postgres import PostgresServer
+
+pytestmark = pytest.mark.services
+SMALL = Shape(steps=1, groups=1, group_size=2, turns=1)
+
+
+@pytest.fixture(scope="module")
+def events() -> list[LoggedEvent]:
+    return logged_events("a", shape=SMALL)
+
+
+@pytest.fixture
+def log(migrated_url: str, events: list[LoggedEvent]) -> MemoryLog:
+    """A log of which the tables have all but the last events."""
+    log = memory_log(events[:-20])
+    project(log, migrated_url)
+    return log
+
+
+def project(log: MemoryLog, url: str) -> None:
+    ProjectionLoop(MemoryReader(log), url).run_once()
+
+
+def execute(url: str, statement: str) -> None:
+    with connected(url, "test") as connection, connection, connection.cursor() as cursor:
+        cursor.execute(statement)
+
+
+def one(url: str, query: str) -> object:
+    with connected(url, "test") as connection, connection, connection.cursor() as cursor:
+        cursor.execute(query)
+        row = cursor.fetchone()
+        return None if row is None else row[0] if len(row) == 1 else row
+
+
+def run(log: MemoryLog, url: str) -> None:
+    assert rebuild(MemoryReader(log), url).swapped
+
+
+@contextmanager
+def counting(url: str, seconds: list[float]) -> Iterator[None]:
+    """Readers of a view in a thread; how long each read took."""
+    stop = threading.Event()
+
+    def read() -> None:
+        connection = psycopg2.connect(libpq_url(url))
+        connection.autocommit = True
+        with connection.cursor() as cursor:
+            while not stop.is_set():
+                began = time.monotonic()
+                cursor.execute("SELECT count(*) FROM public.v6, cua.rollout, public.v7")
+                seconds.append(time.monotonic() - began)
+        connection.close()
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(20)
+
+
+def test_twenty_views_are_carried_within_the_time_that_readers_do_not_notice(
+    migrated_url: str, log: MemoryLog
+) -> None:
+    for number in range(20):
+        source = "cua.turn" if number % 2 == 0 else f"public.v{number - 1}"
+        execute(migrated_url, f"CREATE VIEW public.v{number} AS SELECT id, reward FROM {source}")
+    seconds: list[float] = []
+
+    with counting(migrated_url, seconds):
+        for _ in range(3):
+            run(log, migrated_url)
+
+    assert sorted(seconds)[int(len(seconds) * 0.99)] <= 0.1
+    assert max(seconds) < 1.0
+
+
+def test_a_plain_role_that_owns_the_database_may_rebuild_and_says_what_it_may_not_define_again(
+    postgres: PostgresServer, events: list[LoggedEvent]
+) -> None:
+    name = postgres.create()
+    role = f"plain_{name}"
+    execute(
+        postgres.url(name),
+        f"CREATE ROLE {role} LOGIN PASSWORD 'x'; ALTER DATABASE {name} OWNER TO {role}",
+    )
+    url = (
+        make_url(postgres.url(name))
+        .set(username=role, password="x")  # noqa: S106  # a server of this test
+        .render_as_string(hide_password=False)
+    )
+    try:
+        migrate(url)
+        log = memory_log(events)
+        project(log, url)
+        execute(
+            url,
+            "CREATE VIEW cua.mine AS TABLE cua.turn; CREATE TABLE cua.notes (r uuid REFERENCES"
+            " cua.rollout); CREATE INDEX mine_too ON cua.rollout (status)",
+        )
+        run(log, url)
+        run(log, url)
+        roll_back(url)
+        assert one(url, "SELECT count(*) FROM cua.mine") == one(
+            url, "SELECT count(*) FROM cua.turn"
+        )
+
+        execute(postgres.url(name), "CREATE VIEW public.theirs AS SELECT id FROM cua.turn")
+        with pytest.raises(CuaProjectError, match=r"view (public\.)?theirs: it belongs to cua"):
+            rebuild(MemoryReader(log), url)
+    finally:
+        postgres.drop(name)
+        execute(postgres.url(), f"DROP ROLE {role}")
