@@ -8,6 +8,8 @@ import re
 from alembic import op
 from sqlalchemy import text
 
+from consumers.database.dependants import drop_views
+
 revision = "0001"
 down_revision = None
 branch_labels = None
@@ -230,6 +232,8 @@ def upgrade() -> None:
 def downgrade() -> None:
     """Drop the rows (the log has them) and what operators said; never what is not ours."""
     connection = op.get_bind()
+    # Views belong to no revision; the code that made them drops them.
+    drop_views(connection.connection.driver_connection.cursor(), "cua")
     names = re.findall(r'CREATE TABLE cua\."?(\w+)', TABLES)
     listed = "SELECT format('cua.%I', tablename) FROM pg_tables WHERE schemaname = 'cua' AND tablename = ANY(:names)"
     tables = connection.execute(text(listed), {"names": names}).scalars().all()

@@ -118,8 +118,7 @@ def drop_schema(cursor: Cursor, schema: str) -> None:
     if keeping := what_keeps(cursor, schema):
         raise kept_by(schema, keeping)
     try:
-        for statement in _drops_of_views(cursor, schema):
-            cursor.execute(statement)
+        drop_views(cursor, schema)
         if tables:
             cursor.execute(f"DROP TABLE {tables} RESTRICT")
         cursor.execute(f"DROP SCHEMA IF EXISTS {quoted(schema)} RESTRICT")
@@ -127,8 +126,9 @@ def drop_schema(cursor: Cursor, schema: str) -> None:
         raise kept_by(schema, [str(error.diag.message_detail or error)]) from None
 
 
-def _drops_of_views(cursor: Cursor, schema: str) -> list[str]:
-    """Views first: they read the functions."""
+def drop_views(cursor: Cursor, schema: str) -> None:
+    """Drop our views and their functions. DependentObjectsStillExist when users' read them."""
+    # Views first: they read the functions.
     cursor.execute(
         "SELECT format('DROP VIEW %%I.%%I RESTRICT', nspname, relname) FROM pg_class JOIN"
         " pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = %(schema)s AND relkind ="
@@ -137,7 +137,8 @@ def _drops_of_views(cursor: Cursor, schema: str) -> list[str]:
         " pronamespace WHERE nspname = %(schema)s AND proname = ANY(%(functions)s)",
         {"schema": schema, "views": list(VIEW_NAMES), "functions": list(FUNCTION_NAMES)},
     )
-    return [row[0] for row in cursor.fetchall()]
+    for (statement,) in cursor.fetchall():
+        cursor.execute(statement)
 
 
 def kept_by(schema: str, keeping: list[str]) -> CuaProjectError:

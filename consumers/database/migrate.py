@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psycopg2
 import sqlalchemy as sa
 from alembic import command
 from alembic.autogenerate import compare_metadata
@@ -148,8 +149,9 @@ def migrate(
         try:
             down = to == "base" or to.startswith("-") or _is_below(script, to, before)
             (command.downgrade if down else command.upgrade)(config, to)
-        except sa.exc.DBAPIError as error:
-            message = f"the migration to {to} failed and was rolled back: {error.orig}"
+        except (sa.exc.DBAPIError, psycopg2.Error) as error:
+            reason = str(getattr(error, "orig", error)).strip()
+            message = f"the migration to {to} failed and was rolled back: {reason}"
             raise CuaProjectError(message) from error
         except CommandError as error:
             raise _unknown_revision(script, to, error) from None

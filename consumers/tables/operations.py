@@ -40,6 +40,7 @@ class Lease(Base):
     last_error: Mapped[OptString]
     """What it waited out last: an outage, another session's lock."""
     last_error_at: Mapped[OptTime]
+    """When that was; NULL: never."""
 
 
 class OperatorDrop(Base):
