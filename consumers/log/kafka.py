@@ -9,7 +9,7 @@ import math
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 import kafka
@@ -25,6 +25,7 @@ from kafka.net.compat import KafkaNetClient
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from consumers.errors import MismatchError, UnreachableError, UsageError
+from consumers.log.kafka_records import log_records
 from consumers.log.reader import LogRecord, TopicPartition
 from schemas.catalogue import TOPIC_NAMES
 from schemas.ids import EPOCH_START
@@ -41,7 +42,6 @@ METADATA_AGE_MS = 2_000
 SLICE_S = 0.5
 """A poll looks this often whether positions moved without a record."""
 MILLISECOND = timedelta(milliseconds=1)
-LATEST = datetime(9999, 12, 31, tzinfo=UTC)
 
 CONNECT_TIMEOUT_S = 3.0
 
@@ -270,19 +270,8 @@ class KafkaLogReader:
         self._problem = None
         records: list[LogRecord] = []
         for at, batch in batches.items():
-            topic, partition = at.topic, at.partition
             self._wanted[at] = batch[-1].offset + 1
-            records += [
-                LogRecord(
-                    topic,
-                    partition,
-                    record.offset,
-                    None if record.key is None else record.key.decode(errors="backslashreplace"),
-                    record.value or b"",
-                    append_time(record.timestamp),
-                )
-                for record in batch
-            ]
+            records += log_records(at.topic, at.partition, batch)
         if len(records) < max_records:
             self._skip()
         return records
@@ -406,14 +395,3 @@ class KafkaLogReader:
         """Release sockets and threads. Idempotent."""
         self._wanted = {}
         self._drop()
-
-
-def append_time(milliseconds: int | None) -> datetime:
-    """A record's timestamp as UTC, at most the years that datetime has.
-
-    A topic that is not ours may take the writer's time: any number, and -1 or None for no time.
-    """
-    try:
-        return EPOCH_START + timedelta(milliseconds=max(milliseconds or 0, 0))
-    except OverflowError:
-        return LATEST

@@ -7,7 +7,7 @@ import pytest
 from kafka import KafkaProducer
 
 from consumers.fold.parse import parse_record
-from consumers.log.kafka import LATEST, append_time
+from consumers.log.kafka_records import LATEST, append_time
 from consumers.log.local import LocalLogReader
 from consumers.log.open import open_reader
 from consumers.log.reader import LogRecord, TopicPartition

@@ -133,7 +133,7 @@ def test_a_standby_is_healthy_and_says_for_whom_it_waits(
                 lease.renew()
                 time.sleep(0.1)
             assert answer[0] == 200
-            assert "somewhere/1/x" in answer[1]
+            assert "process 1 on somewhere" in answer[1]
 
 
 @pytest.mark.services

@@ -192,7 +192,8 @@ def test_the_projector_is_named_with_the_time_since_when(call: Call) -> None:
     url = os.environ["DATABASE_URL"]
     with connected(url, "test") as connection:
         connection.autocommit = True
-        with ProjectorLease(connection, "somewhere/1/x", lambda: 0.0):
+        with ProjectorLease(connection, "somewhere/1/x", lambda: 0.0) as lease:
+            lease.acquire()
             projector = call("status", "--json").json["projector"]
             assert projector["holder"] == "somewhere/1/x"
             age = datetime.now(UTC) - datetime.fromisoformat(projector["since"])
