@@ -135,9 +135,6 @@ def _add_logging_options(command: click.Command) -> None:
     "Look at trainings", commands=["up", "status", "tail", "monitor", "database", "psql", "schema"]
 )
 @click.command_panel(
-    "Look at trainings", commands=["up", "status", "tail", "monitor", "database", "psql"]
-)
-@click.command_panel(
     "Maintain the tables",
     commands=["run", "parked", "rebuild", "verify", "migrate", "gc", "doctor"],
 )
@@ -176,6 +173,8 @@ def main() -> None:
         # The process's boundary. What users can cause is a CuaProjectError; this is a bug.
         if os.environ.get("CUA_TRACEBACK"):
             raise
+        if isinstance(error, UnicodeEncodeError) and _is_argument(error.object):
+            _fail("an argument is not valid UTF-8; nothing here has such a name", 2)
         _fail(_unexpected(error), 1)
     sys.exit(result if isinstance(result, int) else 0)
 
@@ -203,6 +202,15 @@ def open_missing_streams() -> None:
 def _fail(message: str, exit_code: int) -> NoReturn:
     logger.error("%s", message)
     sys.exit(exit_code)
+
+
+def _is_argument(text: str) -> bool:
+    """Whether the user gave the bytes in this text that have no encoding."""
+    return any(
+        argument.encode(errors="replace").decode() != argument
+        and (argument in text or text in argument)
+        for argument in sys.argv[1:]
+    )
 
 
 def _unexpected(error: Exception) -> str:

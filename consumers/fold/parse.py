@@ -41,7 +41,7 @@ def parse_record(record: LogRecord) -> ParsedRecord:
 
 def unreadable(record: LogRecord, problem: str) -> ParsedRecord:
     """A record without an envelope; its key may still name its stream."""
-    return ParsedRecord(record, _stream_of_key(record.key), None, problem[:MAX_PROBLEM_CHARS])
+    return ParsedRecord(record, stream_of_key(record.key), None, problem[:MAX_PROBLEM_CHARS])
 
 
 @lru_cache(maxsize=50_000)
@@ -50,7 +50,8 @@ def _check_subject(subject: str) -> None:
     new_stream(subject)
 
 
-def _stream_of_key(key: str | None) -> str | None:
+def stream_of_key(key: str | None) -> str | None:
+    """The stream that a key names; None when it is the name of none."""
     if key is None:
         return None
     try:

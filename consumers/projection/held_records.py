@@ -1,5 +1,6 @@
 """Reads held records for operators: as a list, one by its id, and the next few to try again."""
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
@@ -11,6 +12,10 @@ from consumers.projection.stored import HELD_COLUMNS, held_records
 
 MAX_BYTES = 32 << 20
 """Values in memory at once, when more than one record is taken."""
+MAX_DIGITS = 20
+"""Of a partition or an offset; a bigint has 19."""
+_RECORD_ID = re.compile(r"([A-Za-z0-9._-]+)/([0-9]+)@([0-9]+)")
+"""Kafka's names of topics; other digits than these, which Python knows, PostgreSQL does not."""
 
 
 class HeldSummary(NamedTuple):
@@ -50,22 +55,25 @@ def list_held(cursor: Cursor, schema: str, held_as: str | None) -> list[HeldSumm
 
 def find_held(cursor: Cursor, schema: str, record_id: str) -> Held:
     """One held record by its id. NotFoundError, UsageError."""
-    partition_name, _, offset = record_id.rpartition("@")
-    topic, _, partition = partition_name.rpartition("/")
-    if not (topic and partition.isdecimal() and offset.isdecimal()):
+    named = _RECORD_ID.fullmatch(record_id)
+    if named is None:
         message = (
-            f"{record_id!r} is not a record id; give topic/partition@offset, as `cua-project"
+            f"{record_id[:200]!r} is not a record id; give topic/partition@offset, as `cua-project"
             " parked list` prints it"
         )
         raise UsageError(message)
-    cursor.execute(
-        f'SELECT {HELD_COLUMNS} FROM "{schema}".held_record WHERE topic = %s AND partition ='
-        " %s::numeric AND log_offset = %s::numeric",
-        (topic, partition, offset),
+    topic, partition, offset = named.groups()
+    if len(partition) <= MAX_DIGITS and len(offset) <= MAX_DIGITS:
+        cursor.execute(
+            f'SELECT {HELD_COLUMNS} FROM "{schema}".held_record WHERE topic = %s AND partition ='
+            " %s::numeric AND log_offset = %s::numeric",
+            (topic, partition, offset),
+        )
+        for held in held_records(cursor):
+            return held
+    message = (
+        f"no record is held at {record_id[:200]}; `cua-project parked list` shows those that are"
     )
-    for held in held_records(cursor):
-        return held
-    message = f"no record is held at {record_id}; `cua-project parked list` shows those that are"
     raise NotFoundError(message)
 
 

@@ -21,7 +21,7 @@ from consumers.fold.apply import Write
 from consumers.fold.fold import Fold
 from consumers.fold.held import Coordinates, Held, waiting_envelope
 from consumers.fold.operator_drops import Drop, load_drops, store_drop, value_hash
-from consumers.fold.parse import parse_record
+from consumers.fold.parse import parse_record, stream_of_key
 from consumers.fold.projectors.registry import catalogue_hash
 from consumers.fold.stream import Stream
 from consumers.projection.held_records import (
@@ -204,7 +204,8 @@ class Operator:
         """Give up the records that a stream waits for. NotFoundError, UsageError."""
 
         def decide(cursor: Cursor, write: Write | None) -> _Batch:
-            stream = load_streams(cursor, self._schema, [stream_name]).get(stream_name)
+            names = [] if stream_of_key(stream_name) is None else [stream_name]
+            stream = load_streams(cursor, self._schema, names).get(stream_name)
             if stream is None or not stream.waiting:
                 message = (
                     f"{stream_name} waits for no gap; `cua-project parked list --as waiting` shows"

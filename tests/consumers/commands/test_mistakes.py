@@ -319,3 +319,11 @@ def test_a_bug_of_ours_asks_for_a_report_and_shows_its_traceback_on_request() ->
         " traceback\n"
     )
     assert "Traceback" in run(CUA_TRACEBACK="1").stderr
+
+
+def test_an_argument_that_is_no_utf_8_is_a_usage_error(call: Call, tmp_path: Path) -> None:
+    write_local_log(
+        read_installation({"CUA_HOME": str(tmp_path)}).local_log_path, logged_events("a")
+    )
+    text = sentence(call("tail", "--training", "a\udcff", CUA_HOME=str(tmp_path)), 2)
+    assert text == "an argument is not valid UTF-8; nothing here has such a name"

@@ -271,8 +271,14 @@ def test_what_is_not_held_cannot_be_dropped(operator: Operator) -> None:
         operator.drop_record("cua.training/0@7", rest=False, **BY)
     with pytest.raises(UsageError, match="topic/partition@offset"):
         operator.drop_record("7", rest=False, **BY)
-    with pytest.raises(NotFoundError, match="waits for no gap"):
-        operator.drop_gap("training/x", **BY)
+    for garbled in ("cua.training/\u0663@1", "\udcff/0@1", "a\nb/0@1"):
+        with pytest.raises(UsageError, match="topic/partition@offset"):
+            operator.drop_record(garbled, rest=False, **BY)
+    with pytest.raises(NotFoundError, match="no record is held"):
+        operator.show("cua.training/0@" + "9" * 200_000)
+    for name in ("training/x", "training/\udcff"):
+        with pytest.raises(NotFoundError, match="waits for no gap"):
+            operator.drop_gap(name, **BY)
 
 
 def test_a_long_stream_is_redriven_in_batches_and_goes_on_where_it_was_interrupted(
