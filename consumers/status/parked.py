@@ -13,6 +13,7 @@ import pydantic_core
 
 from consumers.database.connection import Cursor
 from consumers.tables import SCHEMA
+from schemas.ids import training_id as training_id_of
 
 OWNERS = ("rollout", "environment", "eval", "baseline")
 """Tables of streams other than a training's own; each has a training_id."""
@@ -51,8 +52,11 @@ def load_parked(cursor: Cursor) -> list[ParkedStream]:
     for stream, parked_since in since.items():
         by_record, run_name = said.get(stream, (None, None))
         training_id = trainings.get(owners.get(stream, "")) or by_record
-        if training_id is None and stream.startswith("training/"):
+        if stream.startswith("training/"):
+            # Its name says whose it is; a record in it may name somebody else's training.
             training_id = owners.get(stream)
+        if run_name is not None and str(training_id_of(run_name)) != training_id:
+            run_name = None
         found.append(ParkedStream(stream, parked_since, training_id, run_name))
     return found
 

@@ -146,6 +146,25 @@ def test_a_training_whose_first_event_is_parked_is_shown_by_its_name(
     assert training["run_name"] in call("status").out
 
 
+@pytest.mark.parametrize("names", ["run_name", "trainingid"])
+def test_a_strangers_parked_stream_that_names_a_training_does_not_mark_it_as_parked(
+    call: Call, names: str
+) -> None:
+    events = logged_events("a", shape=SMALL)
+    created = json.loads(next(one.value for one in events if is_of(one, "cua.training.created")))
+    stranger = f"training/{training_id('b')}"
+    created["subject"] = stranger
+    if names == "run_name":
+        created["trainingid"] = str(training_id("b"))
+    else:
+        created["data"]["run_name"] = "b"
+    write([*events, LoggedEvent(stranger, json.dumps(created).encode())])
+    call("run", "--once")
+    trainings = {one["run_name"]: one for one in call("status", "--json").json["trainings"]}
+    own = "b" if names == "trainingid" else stranger
+    assert {name: one["parked"] for name, one in trainings.items()} == {"a": False, own: True}
+
+
 def test_a_training_is_parked_too_when_the_first_event_of_one_of_its_rollouts_is(
     call: Call,
 ) -> None:
