@@ -54,6 +54,8 @@ def command(*, revision: str, check: bool, as_json: bool) -> None:
         at = look(url)
         at.refuse()
         differences = schema_differences(url)
+        if at.age is Age.OLDER:
+            differences.insert(0, f"revision: {', '.join(at.found)} instead of {at.newest}")
         if as_json:
             click.echo(json.dumps({"equal": not differences, "differences": differences}))
         else:

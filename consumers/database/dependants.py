@@ -11,7 +11,7 @@ from psycopg2.errors import DependentObjectsStillExist
 from consumers.database.connection import Cursor
 from consumers.errors import CuaProjectError
 from consumers.tables import ROW_TABLES, STATE_TABLES
-from consumers.tables.views import FUNCTION_NAMES, VIEW_NAMES
+from consumers.tables.views import FUNCTION_SIGNATURES, VIEW_NAMES
 
 TABLE_NAMES = tuple(str(table.__tablename__) for table in (*ROW_TABLES, *STATE_TABLES))
 """The tables of a projected schema."""
@@ -22,6 +22,8 @@ TABLES = (
     " AND relname = ANY(%(names)s))"
 )
 """SQL: our tables of a schema, as a common table expression."""
+SIGNATURE = "proname || '(' || oidvectortypes(proargtypes) || ')'"
+"""SQL: a function's name and the types of its arguments."""
 
 _PARTS = (
     f"WITH {TABLES}, parts AS (SELECT 'pg_class'::regclass::oid AS classid, oid AS objid FROM"
@@ -78,12 +80,12 @@ def find_strangers(cursor: Cursor, schema: str) -> list[str]:
         " %(schema)s) AND deptype = 'n' AND NOT (classid = 'pg_class'::regclass AND objid IN"
         " (SELECT oid FROM pg_class WHERE (relkind = 'r' AND relname = ANY(%(names)s)) OR (relkind"
         " = 'v' AND relname = ANY(%(views)s)))) AND NOT (classid = 'pg_proc'::regclass AND objid IN"
-        " (SELECT oid FROM pg_proc WHERE proname = ANY(%(functions)s))) ORDER BY 1",
+        f" (SELECT oid FROM pg_proc WHERE {SIGNATURE} = ANY(%(functions)s))) ORDER BY 1",
         {
             "schema": schema,
             "names": list(TABLE_NAMES),
             "views": list(VIEW_NAMES),
-            "functions": list(FUNCTION_NAMES),
+            "functions": list(FUNCTION_SIGNATURES),
         },
     )
     return [row[0] for row in cursor.fetchall()]
@@ -134,8 +136,8 @@ def drop_views(cursor: Cursor, schema: str) -> None:
         " pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = %(schema)s AND relkind ="
         " 'v' AND relname = ANY(%(views)s) UNION ALL SELECT format('DROP FUNCTION %%s RESTRICT',"
         " pg_proc.oid::regprocedure) FROM pg_proc JOIN pg_namespace ON pg_namespace.oid ="
-        " pronamespace WHERE nspname = %(schema)s AND proname = ANY(%(functions)s)",
-        {"schema": schema, "views": list(VIEW_NAMES), "functions": list(FUNCTION_NAMES)},
+        f" pronamespace WHERE nspname = %(schema)s AND {SIGNATURE} = ANY(%(functions)s)",
+        {"schema": schema, "views": list(VIEW_NAMES), "functions": list(FUNCTION_SIGNATURES)},
     )
     for (statement,) in cursor.fetchall():
         cursor.execute(statement)

@@ -4,10 +4,12 @@ Written after the migrations and into every rebuilt schema, where they differ; s
 comment or a view's column needs no migration of its own.
 """
 
+import psycopg2
 import sqlalchemy as sa
 from psycopg2.errors import DependentObjectsStillExist
 
 from consumers.database.connection import Connection
+from consumers.database.dependants import SIGNATURE
 from consumers.errors import CuaProjectError
 from consumers.tables import OPS_SCHEMA, OPS_TABLES, ROW_TABLES, SCHEMA, STATE_TABLES
 from consumers.tables.comments import commented_metadata
@@ -20,23 +22,38 @@ Comments = dict[tuple[str, str | None], str]
 def write_repeatable(connection: sa.Connection, schema: str = SCHEMA) -> None:
     """Write the comments and views of a schema of ours that differ; of the live one also cua_ops'.
 
-    CuaProjectError when users' views keep one of ours from being replaced.
+    Nothing in a schema that is missing. CuaProjectError when users' views keep one of ours from
+    being replaced, or something that is not ours has its name.
     """
-    if missing_views(connection, schema):
-        # The tables that a function names may come later.
-        _run(connection, "SET LOCAL check_function_bodies = off")
-        for view in VIEWS:
-            if not _has_columns(connection, schema, view):
-                _drop(connection, schema, view)
-        for function in functions(schema):
-            _run(connection, _definition(schema, function))
-        for view in VIEWS:
-            rows = f'"{schema}".{view.name}_rows()'
-            _run(
-                connection,
-                f'CREATE OR REPLACE VIEW "{schema}".{view.name} AS SELECT * FROM {rows}',
+    if not connection.scalar(sa.text("SELECT to_regnamespace(:name)"), {"name": f'"{schema}"'}):
+        return
+    if stale := missing_views(connection, schema):
+        try:
+            _write_views(connection, schema)
+        except psycopg2.ProgrammingError as error:
+            reason = str(error).strip().splitlines()[0]
+            message = (
+                f"cannot make the views of the schema {schema} again ({', '.join(stale)}):"
+                f" {reason}; drop or rename what has the name, then run `cua-project migrate`"
             )
+            raise CuaProjectError(message) from None
     write_comments(connection, schema)
+
+
+def _write_views(connection: sa.Connection, schema: str) -> None:
+    # The tables that a function names may come later.
+    _run(connection, "SET LOCAL check_function_bodies = off")
+    for view in VIEWS:
+        if not _has_columns(connection, schema, view):
+            _drop(connection, schema, view)
+    for function in functions(schema):
+        _run(connection, _definition(schema, function))
+    for view in VIEWS:
+        rows = f'"{schema}".{view.name}_rows()'
+        _run(
+            connection,
+            f'CREATE OR REPLACE VIEW "{schema}".{view.name} AS SELECT * FROM {rows}',
+        )
 
 
 def write_comments(connection: sa.Connection, schema: str) -> None:
@@ -59,17 +76,18 @@ def missing_views(connection: sa.Connection, schema: str = SCHEMA) -> list[str]:
     """Our views and functions that the schema lacks, or has in another version."""
     rows = connection.execute(
         sa.text(
-            "SELECT proname, prosrc FROM pg_proc WHERE pronamespace = to_regnamespace(:schema)"
+            f"SELECT {SIGNATURE} AS signature, prosrc FROM pg_proc WHERE pronamespace ="
+            " to_regnamespace(:schema)"
         ),
         {"schema": f'"{schema}"'},
     )
-    found = {row.proname: row.prosrc for row in rows}
+    found = {row.signature: row.prosrc for row in rows}
     return [
         *(f"add_view: {view.name}" for view in VIEWS if not _has_columns(connection, schema, view)),
         *(
-            f"{'modify' if each.name in found else 'add'}_function: {each.name}"
+            f"{'modify' if each.signature in found else 'add'}_function: {each.name}"
             for each in functions(schema)
-            if found.get(each.name) != each.body
+            if found.get(each.signature) != each.body
         ),
     ]
 

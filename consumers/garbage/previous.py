@@ -11,7 +11,7 @@ from psycopg2.errors import DependentObjectsStillExist, LockNotAvailable
 from sqlalchemy.exc import DBAPIError
 
 from consumers.database.connection import connected
-from consumers.database.migrate import schema_connection
+from consumers.database.migrate import database_revision, inspect_revision, schema_connection
 from consumers.errors import CuaProjectError
 from consumers.tables import PREVIOUS_SCHEMA, Base
 
@@ -26,8 +26,12 @@ class PreviousTables(NamedTuple):
 
 
 def find_previous(url: str) -> PreviousTables:
-    """The tables before the last rebuild; none: 0. UnreachableError."""
+    """The tables before the last rebuild; none: 0.
+
+    MismatchError of a database that is newer than this code; UnreachableError.
+    """
     with connected(url, "gc") as connection, connection.cursor() as cursor:
+        inspect_revision(cursor).refuse(mends=True)
         cursor.execute(
             "SELECT count(*), coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class"
             " WHERE relnamespace = to_regnamespace(%s) AND relkind IN ('r', 'p')",
@@ -41,9 +45,11 @@ def drop_previous(url: str) -> None:
     """Drop them in one transaction.
 
     CuaProjectError, naming it, when something of the users' depends on them or lies in their
-    schema, when a query still reads them, or while a rebuild runs; then nothing is dropped.
+    schema, when a query still reads them, or while a rebuild runs; MismatchError as `find_previous`
+    raises. Then nothing is dropped.
     """
     with schema_connection(url) as connection:
+        database_revision(connection).refuse(mends=True)
         names = connection.scalars(
             sa.text(
                 "SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace(:schema) AND"

@@ -209,5 +209,5 @@ def functions(schema: str) -> tuple[Function, ...]:
     )
 
 
-FUNCTION_NAMES: tuple[str, ...] = tuple(each.name for each in functions(""))
-"""As VIEW_NAMES."""
+FUNCTION_SIGNATURES: tuple[str, ...] = tuple(each.signature for each in functions(""))
+"""As VIEW_NAMES; users may have functions of the same names that take other arguments."""

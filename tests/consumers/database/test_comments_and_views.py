@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from psycopg2.extensions import cursor as Cursor  # noqa: N812
 
 from consumers.database.connection import connect, schema_engine
-from consumers.database.migrate import migrate, newest_revision, schema_differences
+from consumers.database.migrate import migrate, missing, newest_revision, schema_differences
 from consumers.database.repeatable import write_repeatable
 from consumers.errors import CuaProjectError
 from consumers.rebuild.side_schema import finish_tables, make_tables
@@ -183,3 +183,40 @@ def test_sql_decodes_what_python_encodes(cursor: Cursor, ids: list[int], bits: l
 def test_text_that_is_no_base64_is_an_error_of_the_query_alone(cursor: Cursor) -> None:
     with pytest.raises(psycopg2.DataError):
         cursor.execute("SELECT cua.decode_int32('%%%')")
+
+
+@pytest.mark.services
+def test_users_functions_of_our_names_are_theirs(migrated_url: str, cursor: Cursor) -> None:
+    cursor.execute(
+        "CREATE FUNCTION cua.decode_int32(bytea) RETURNS integer LANGUAGE sql AS 'SELECT 1'"
+    )
+    assert schema_differences(migrated_url) == []
+    with pytest.raises(CuaProjectError, match=r"decode_int32\(bytea\)"):
+        migrate(migrated_url, "base")
+    cursor.execute("SELECT cua.decode_int32(''::bytea)")
+    assert cursor.fetchall() == [(1,)]
+
+
+@pytest.mark.services
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        "DROP VIEW cua.turn_tokens; CREATE TABLE cua.turn_tokens (mine int)",
+        "DROP VIEW cua.turn_tokens; CREATE MATERIALIZED VIEW cua.turn_tokens AS SELECT 1 AS mine",
+        "DROP FUNCTION cua.decode_int32(text); CREATE FUNCTION cua.decode_int32(mine text) RETURNS"
+        " integer[] LANGUAGE sql AS 'SELECT NULL::integer[]'",
+    ],
+)
+def test_what_has_the_name_of_one_of_our_views_is_named_and_stays(
+    migrated_url: str, cursor: Cursor, theirs: str
+) -> None:
+    cursor.execute(theirs)
+    with pytest.raises(CuaProjectError, match=r"(turn_tokens|decode_int32).*drop or rename"):
+        migrate(migrated_url)
+
+
+@pytest.mark.services
+def test_migrate_leaves_a_missing_schema_to_rebuild(migrated_url: str, cursor: Cursor) -> None:
+    cursor.execute("DROP SCHEMA cua CASCADE")
+    assert migrate(migrated_url) == (newest_revision(), newest_revision())
+    assert "the schema cua is missing" in missing(migrated_url)

@@ -49,6 +49,8 @@ COMMANDS = (
     ("status",),
     ("parked", "list"),
     ("monitor",),
+    ("gc", "--yes", "--only", "previous"),
+    ("gc", "--dry-run"),
 )
 
 
@@ -192,3 +194,21 @@ def test_tables_of_release_2_are_upgraded_in_either_order(
         assert rebuild(reader, database_url).equal
     finally:
         reader.close()
+
+
+def test_migrate_check_names_an_older_revision_of_equal_tables(migrated_url: str) -> None:
+    execute(migrated_url, "UPDATE cua_ops.alembic_version SET version_num = '0002'")
+
+    done = subprocess.run(
+        [sys.executable, "-m", "consumers", "migrate", "--check"],
+        cwd=ROOT,
+        env=os.environ | {"DATABASE_URL": migrated_url},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert done.returncode == 4, done
+    assert done.stdout == f"revision: 0002 instead of {newest_revision()}\n"
+    assert "run `cua-project migrate`" in done.stderr
