@@ -5,6 +5,7 @@ Knows no partition, no socket and no file; those belong to the log.
 
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -75,13 +76,15 @@ class Emitter:
         *,
         clock: Callable[[], datetime] = now_utc,
         buffer_bytes: int = BUFFER_BYTES,
+        stop: threading.Event | None = None,
     ) -> Self:
         """An emitter into an installation's log; None: the one the environment describes.
 
-        Raises LogBrokenError, and UnreachableError for a blob store that cannot be used.
+        Raises LogBrokenError, UnreachableError for a blob store that cannot be used, and
+        StopRequestedError once `stop` is set while it waits for the local log's write lock.
         """
         installation = installation or read_installation(os.environ)
-        log = EventLog.open(installation)
+        log = EventLog.open(installation, stop)
         return cls(log, staging_blobs(installation), clock=clock, buffer_bytes=buffer_bytes)
 
     @property

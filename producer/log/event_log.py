@@ -72,15 +72,17 @@ class EventLog:
             self._shipper = self._start_shipper(has_remote_blobs=has_remote_blobs)
 
     @classmethod
-    def open(cls, installation: Installation) -> Self:
+    def open(cls, installation: Installation, stop: threading.Event | None = None) -> Self:
         """Open or create the local log and start shipping.
 
-        Raises LogBrokenError, and UnreachableError for a blob store that cannot be used.
+        Raises LogBrokenError, UnreachableError for a blob store that cannot be used, and
+        StopRequestedError once `stop` is set while it waits for the local log's write lock.
         """
         topics = [installation.topic_prefix + name for name in TOPIC_NAMES]
         # With Kafka streams are read back from there.
         is_indexed = installation.kafka_bootstrap_servers is None
-        local = LocalLog(installation.local_log_path, topics=topics, is_indexed=is_indexed)
+        path = installation.local_log_path
+        local = LocalLog(path, topics=topics, is_indexed=is_indexed, stop=stop)
         try:
             return cls(local, installation)
         except BaseException:

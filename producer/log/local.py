@@ -56,17 +56,21 @@ class LocalLog:
         topics: Collection[str] = (),
         is_indexed: bool = True,
         clock_us: Callable[[], int] = _wall_clock_us,
+        stop: threading.Event | None = None,
     ) -> None:
         """Open or create the file, with all partitions of `topics`. Raises LogBrokenError.
 
         `is_indexed`: keep the index of streams, and bring it up to date first; a spool needs none.
+        StopRequestedError once `stop` is set while opening waits for the write lock; appending
+        does not heed it.
         """
         self._path = path
         self._clock_us = clock_us
+        self._stop_opening = stop
         self._lock = threading.Lock()
         self._failure: LogBrokenError | None = None
         self._closed = False
-        self._connection = open_for_writing(path)
+        self._connection = open_for_writing(path, stop)
         self._inode = path.stat().st_ino
         self._places: dict[TopicPartition, int] = {}
         self._index = LocalIndex(self._connection) if is_indexed else None
@@ -77,6 +81,7 @@ class LocalLog:
             self._make_topics(topics)
             if self._index is not None:
                 self._index.open(path, self._begin)
+            self._stop_opening = None
         except BaseException as error:
             self._connection.close()
             if isinstance(error, sqlite3.Error):
@@ -166,7 +171,8 @@ class LocalLog:
         }
 
     def _begin(self) -> None:
-        when_free(self._path, partial(self._connection.execute, "BEGIN IMMEDIATE"))
+        begin = partial(self._connection.execute, "BEGIN IMMEDIATE")
+        when_free(self._path, begin, self._stop_opening)
 
     def _check_file(self) -> None:
         """OSError when the file was removed or replaced: SQLite would go on writing to it."""

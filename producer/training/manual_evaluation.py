@@ -64,7 +64,7 @@ def evaluate(
         if training_name is None
         else _policy_of_training(training_name, given, installation)
     )
-    with Emitter.open(installation, clock=clock) as emitter:
+    with Emitter.open(installation, clock=clock, stop=stop) as emitter:
         return _evaluate(policy, installation, emitter, clock, stop or threading.Event())
 
 

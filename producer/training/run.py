@@ -96,7 +96,7 @@ def run(
     loaded: list[_Loaded] = []
     with (
         training_lock(folder, name, takeover=takeover) as lock,
-        Emitter.open(installation, clock=clock) as emitter,
+        Emitter.open(installation, clock=clock, stop=stop) as emitter,
     ):
         opened = open_training(
             emitter,

@@ -13,14 +13,17 @@ from uuid import uuid4
 import pytest
 
 from producer.emit import Emitter
+from producer.errors import StopRequestedError
 from producer.log.event_log import EventLog
 from producer.log.local import LocalLog
 from producer.log.shipper_lease import ShipperLease
 from producer.log.spool import Spool
 from producer.log.writer import Record
+from producer.training.run import run as run_training
 from schemas.environment import EnvironmentRequested
 from tests.support.kafka import free_port
 from tests.support.reading import installation_at, read_all
+from tests.support.small_run import small
 from tests.support.stopped_process import stopped_process
 
 RECORD = Record("cua.rollouts", "rollout/a", b"1")
@@ -77,6 +80,31 @@ def test_a_process_that_starts_beside_a_stopped_writer_waits_for_it_too(
     assert len(opened) == 1
     opened[0].local.append([RECORD])
     opened[0].close(1)
+
+
+@pytest.mark.parametrize("is_made", [True, False], ids=["whole log", "index to be made"])
+def test_whoever_is_told_to_stop_while_it_starts_beside_a_stopped_writer_stops(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, *, is_made: bool
+) -> None:
+    """Else `systemctl stop` and Ctrl-C wait for the neighbour."""
+    installation = installation_at(tmp_path)
+    LocalLog(installation.local_log_path, is_indexed=is_made).close()
+    stop = threading.Event()
+    ended: list[Exception] = []
+
+    def run() -> None:
+        try:
+            run_training(small(), installation=installation, stop=stop)
+        except StopRequestedError as error:
+            ended.append(error)
+
+    with stopped_process("write", {"CUA_HOME": str(tmp_path)}):
+        starting = threading.Thread(target=run, daemon=True)
+        starting.start()
+        until(lambda: "which is stopped" in caplog.text)
+        stop.set()
+        starting.join(5)
+        assert ended
 
 
 def test_a_wait_for_the_write_lock_has_no_limit(
