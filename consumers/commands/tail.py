@@ -169,7 +169,7 @@ def _say_that_nothing_matched(unknown: str | None, names: _Names, cursor: Path |
 @click.option(
     "--num",
     "-n",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, sys.maxsize),
     metavar="COUNT",
     help="The last COUNT records; with --offset, --cursor or --follow, the first COUNT.",
 )

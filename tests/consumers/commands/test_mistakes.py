@@ -79,6 +79,10 @@ def test_a_cursor_file_in_no_folder_is_a_usage_error(call: Call, tmp_path: Path)
     assert text == f"the folder of --cursor {cursor} does not exist; create it first"
 
 
+def test_a_number_of_records_that_no_log_has_is_a_usage_error(call: Call) -> None:
+    assert "--num" in sentence(call("tail", "-n", "9" * 30), 2)
+
+
 def test_a_cursor_beyond_the_end_of_the_log_is_a_mismatch(call: Call, tmp_path: Path) -> None:
     cursor = tmp_path / "cursor.json"
     write_local_log(read_installation(os.environ).local_log_path, logged_events("demo")[:30])
