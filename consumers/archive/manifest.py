@@ -6,7 +6,7 @@ parquet`. The manifest is replaced atomically after every file, so it never name
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 
@@ -69,6 +69,18 @@ class Manifest(BaseModel):
     def extended(self, files: Iterable[ArchivedFile]) -> "Manifest":
         """With more files at the partitions' ends."""
         return self.model_copy(update={"files": (*self.files, *files)})
+
+    def extended_to(self, positions: Mapping[TopicPartition, int]) -> "Manifest":
+        """With each partition's last file ending at this offset: no record is between."""
+        last = {TopicPartition(file.topic, file.partition): file for file in self.files}
+        files = tuple(
+            file.model_copy(update={"next_offset": positions[at]})
+            if last[at] is file and positions.get(at, 0) > file.next_offset
+            else file
+            for file in self.files
+            for at in [TopicPartition(file.topic, file.partition)]
+        )
+        return self.model_copy(update={"files": files})
 
 
 def read_manifest(folder: Path) -> Manifest:

@@ -117,6 +117,9 @@ class _ArchiveWriter:
         self._folder = folder
         self._files: dict[TopicPartition, FileWriter] = {}
         self._positions: dict[TopicPartition, int] = {}
+        """Up to where the log was read."""
+        self._archived: dict[TopicPartition, int] = {}
+        """Up to where finished files have it; the next file begins there, holes included."""
         self._num_files = 0
 
     def __enter__(self) -> "_ArchiveWriter":
@@ -132,6 +135,7 @@ class _ArchiveWriter:
         partitions = self._reader.partitions()
         until = self._reader.end_offsets(partitions)
         self._positions = self._start(partitions)
+        self._archived = dict(self._positions)
         behind = {at: self._positions[at] for at in partitions if self._positions[at] < until[at]}
         num_records = 0
         if behind:
@@ -154,7 +158,7 @@ class _ArchiveWriter:
                     continue
                 file = self._files.get(at)
                 if file is None:
-                    file = self._files[at] = FileWriter(self._folder, at, self._positions[at])
+                    file = self._files[at] = FileWriter(self._folder, at, self._archived[at])
                 file.add(record)
                 num_records += 1
                 self._positions[at] = record.offset + 1
@@ -165,7 +169,15 @@ class _ArchiveWriter:
                 self._positions[at] = max(self._positions[at], min(offset, until[at]))
             self._write_buffered()
         self._finish(list(self._files))
+        self._extend_over_holes()
         return num_records, self._num_files
+
+    def _extend_over_holes(self) -> None:
+        """Offsets at a partition's end that hold no record belong to its last file."""
+        extended = self.manifest.extended_to(self._positions)
+        if extended != self.manifest:
+            self.manifest = extended
+            write_manifest(self._folder, self.manifest)
 
     def _start(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
         """Where each partition's next file begins."""
@@ -195,6 +207,7 @@ class _ArchiveWriter:
         finished: list[ArchivedFile] = []
         for at in partitions:
             finished.append(self._files[at].finish(self._positions[at]))
+            self._archived[at] = self._positions[at]
             del self._files[at]
         if finished:
             self._num_files += len(finished)
