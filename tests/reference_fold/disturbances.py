@@ -111,10 +111,11 @@ def contradict(events: list[LoggedEvent], random: Random) -> None:
 
 def speak_for_others(events: list[LoggedEvent], random: Random) -> None:
     """A writer says in its own stream what is another stream's to say, sooner or later than it."""
-    subjects = sorted({one.subject for one in events})
+    readable = _readable(events)
+    subjects = sorted({events[at].subject for at in readable})
     said = [
         one
-        for one in events
+        for one in (events[at] for at in readable)
         if one.subject.partition("/")[0] in {"training", "evaluation"}
         and json.loads(one.value)["type"] in FACTS_ABOUT_ENTITIES
     ]
@@ -128,7 +129,7 @@ def speak_for_others(events: list[LoggedEvent], random: Random) -> None:
     if not others:
         return
     stranger = random.choice(others)
-    index = random.choice([at for at, one in enumerate(events) if one.subject == stranger])
+    index = random.choice([at for at in readable if events[at].subject == stranger])
     said_there = {name: fact[name] for name in ("type", "dataschema", "data")}
     events[index] = _edited(events[index], **said_there)
 
@@ -153,7 +154,7 @@ FACTS_ABOUT_ENTITIES |= {
 
 def restate(events: list[LoggedEvent], random: Random) -> None:
     """Another content under the id of a task or a validator."""
-    stated = [index for index, one in enumerate(events) if b".stated" in one.value]
+    stated = [index for index in _readable(events) if b".stated" in events[index].value]
     if not stated:
         return
     index = random.choice(stated)
@@ -173,7 +174,7 @@ def restate(events: list[LoggedEvent], random: Random) -> None:
 
 def claim_another_training(events: list[LoggedEvent], random: Random) -> None:
     """An event says that it belongs to another training."""
-    index = random.randrange(len(events))
+    index = random.choice(_readable(events))
     if events[index].subject.startswith("training/"):
         other = "00000000-0000-0000-0000-000000000001"
         events[index] = _edited(events[index], trainingid=other)
