@@ -16,7 +16,7 @@ from tests.support.logs import logged_events, write_local_log
 
 TAIL = (sys.executable, "-m", "consumers", "tail", "--format", "%t/%p@%o\\n", "--cursor")
 DEADLINE_S = 60
-NUM_READERS, READ_BYTES, PIPE_BYTES = 10, 9000, 1 << 16
+NUM_READERS, READ_BYTES, PIPE_BYTES = 10, 9000, 1 << 12
 
 
 @pytest.fixture
@@ -33,8 +33,12 @@ def expected() -> list[str]:
 
 
 def tail(cursor: Path, *arguments: str) -> "subprocess.Popen[bytes]":
+    # A small pipe: a run that can write everything ends well before its reader goes away.
     return subprocess.Popen(
-        [*TAIL, str(cursor), *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        [*TAIL, str(cursor), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        pipesize=PIPE_BYTES,
     )
 
 

@@ -6,6 +6,7 @@ import sys
 import threading
 from pathlib import Path
 from queue import Queue
+from typing import IO
 from uuid import uuid4
 
 import pytest
@@ -18,7 +19,6 @@ from tests.support.kafka import KafkaService
 pytestmark = [
     pytest.mark.services,
     pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
 DEADLINE_S = 60
@@ -31,6 +31,13 @@ def emit_one() -> None:
         stream.emit(EnvironmentRequested(env_type="a", box_type="b", config={}))
         emitter.flush(30)
         emitter.close(30)
+
+
+def put_lines(stream: IO[str], lines: "Queue[str]") -> None:
+    """Every line until the stream ends; then it is closed."""
+    with stream:
+        for line in stream:
+            lines.put(line)
 
 
 def test_an_outage_of_kafka_is_said_once_and_its_end_too(
@@ -47,12 +54,11 @@ def test_an_outage_of_kafka_is_said_once_and_its_end_too(
         )
         said: Queue[str] = Queue()
         printed: Queue[str] = Queue()
+        threads = []
         for stream, lines in ((process.stderr, said), (process.stdout, printed)):
             assert stream is not None
-            threading.Thread(
-                target=lambda stream=stream, lines=lines: [lines.put(line) for line in stream],
-                daemon=True,
-            ).start()
+            threads.append(threading.Thread(target=put_lines, args=(stream, lines)))
+            threads[-1].start()
         try:
             assert "environment.requested" in printed.get(timeout=DEADLINE_S)
             service.kill()
@@ -65,3 +71,5 @@ def test_an_outage_of_kafka_is_said_once_and_its_end_too(
         finally:
             process.kill()
             process.wait()
+            for thread in threads:
+                thread.join()
