@@ -17,15 +17,13 @@ from consumers.archive.manifest import (
     read_manifest,
     write_manifest,
 )
-from consumers.errors import CuaProjectError, MismatchError, UnreachableError, UsageError
+from consumers.errors import CuaProjectError, MismatchError, UsageError
 from consumers.log.reader import LogReader, TopicPartition
+from consumers.log.until import read_until
 
 logger = logging.getLogger(__name__)
 
 POLL_RECORDS = 2_000
-POLL_S = 1.0
-SILENCE_LIMIT_S = 60.0
-"""A log that returns nothing for so long, although it has more, counts as unreachable."""
 ROW_GROUP_BYTES = 4 << 20
 FILE_BYTES = 256 << 20
 """Of values, before compression; then the partition's next file begins."""
@@ -136,26 +134,10 @@ class _ArchiveWriter:
         until = self._reader.end_offsets(partitions)
         self._positions = self._start(partitions)
         self._archived = dict(self._positions)
-        behind = {at: self._positions[at] for at in partitions if self._positions[at] < until[at]}
         num_records = 0
-        if behind:
-            self._reader.seek(behind)
-        silence_s = 0.0
-        while any(self._positions[at] < until[at] for at in behind):
-            before = self._reader.positions()
-            records = self._reader.poll(POLL_RECORDS, POLL_S)
-            read_to = self._reader.positions()
-            silence_s = 0.0 if read_to != before else silence_s + POLL_S
-            if silence_s > SILENCE_LIMIT_S:
-                message = (
-                    f"the log returned nothing for {SILENCE_LIMIT_S:.0f} s although it has more; is"
-                    " it reachable?"
-                )
-                raise UnreachableError(message)
+        for records in read_until(self._reader, self._positions, until, POLL_RECORDS):
             for record in records:
                 at = TopicPartition(record.topic, record.partition)
-                if record.offset >= until[at]:
-                    continue
                 file = self._files.get(at)
                 if file is None:
                     file = self._files[at] = FileWriter(self._folder, at, self._archived[at])
@@ -164,7 +146,7 @@ class _ArchiveWriter:
                 self._positions[at] = record.offset + 1
                 if file.num_bytes >= FILE_BYTES:
                     self._finish([at])
-            for at, offset in read_to.items():
+            for at, offset in self._reader.positions().items():
                 # The last offsets may hold no record (transaction markers).
                 self._positions[at] = max(self._positions[at], min(offset, until[at]))
             self._write_buffered()

@@ -3,10 +3,25 @@
 import json
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import rich_click as click
 
 from consumers.console import Column, print_table
+
+if TYPE_CHECKING:
+    from schemas.operator_drops import Drops
+
+
+def _read_drops(path: Path) -> "Drops":
+    """What operators gave up, which the tables leave out as well. CuaProjectError."""
+    from consumers.errors import CuaProjectError
+    from schemas.operator_drops import read_operator_drops
+
+    try:
+        return read_operator_drops(path)
+    except (OSError, ValueError) as error:
+        raise CuaProjectError(str(error)) from None
 
 
 @click.command()
@@ -59,7 +74,12 @@ def command(
         for name in normalized:
             require_training(reader, installation.topic_prefix + TOPICS["training"], name)
         trainings = [training_id(name) for name in normalized]
-        report = export(reader, installation, folder, trainings=trainings, with_images=images)
+        report = export(
+            *(reader, installation, folder),
+            trainings=trainings,
+            with_images=images,
+            drops=_read_drops(installation.operator_drops_path),
+        )
     finally:
         reader.close()
     if as_json:

@@ -100,7 +100,19 @@ def what_keeps(cursor: Cursor, schema: str) -> list[str]:
             for dependant in find_dependants(cursor, schema)
             if not dependant.is_attached
         ),
+        *_publications(cursor, schema),
     ]
+
+
+def _publications(cursor: Cursor, schema: str) -> list[str]:
+    """Those that list our tables by name: dropping a table takes it out without a word."""
+    cursor.execute(
+        f"WITH {TABLES} SELECT DISTINCT format('publication %%I', pubname) FROM tables JOIN"
+        " pg_publication_rel ON prrelid = tables.oid JOIN pg_publication ON pg_publication.oid ="
+        " prpubid ORDER BY 1",
+        {"schema": schema, "names": list(TABLE_NAMES)},
+    )
+    return [row[0] for row in cursor.fetchall()]
 
 
 def drop_schema(cursor: Cursor, schema: str) -> None:

@@ -20,6 +20,7 @@ from alembic.util import CommandError
 from psycopg2.errors import LockNotAvailable
 from sqlalchemy.exc import OperationalError
 
+from consumers.database.blockers import advisory_lock_holders
 from consumers.database.connection import Connection, Cursor, connected, schema_engine
 from consumers.database.dependants import drop_schema, what_keeps
 from consumers.database.lease import current_holder
@@ -81,8 +82,17 @@ def _lock(connection: sa.Connection, wait_s: int) -> None:
     except OperationalError as error:
         if not isinstance(error.orig, LockNotAvailable):
             raise
-        message = "another migration or rebuild is running; retry when it finishes"
-        raise SchemaBusyError(message) from None
+        connection.rollback()
+        raise schema_busy(connection.connection.driver_connection) from None
+
+
+def schema_busy(connection: Connection) -> SchemaBusyError:
+    """The error of the schema lock being taken: says by which session."""
+    with connection.cursor() as cursor:
+        holders = advisory_lock_holders(cursor, SCHEMA_LOCK)
+    listed = f": {', '.join(map(str, holders))}" if holders else ""
+    message = f"another migration or rebuild is running; retry when it finishes{listed}"
+    return SchemaBusyError(message)
 
 
 def database_revision(connection: sa.Connection) -> Revision:
@@ -297,11 +307,6 @@ def look(url: str) -> Revision:
     """The database's revision, read without a lock. UnreachableError."""
     with connected(url, "check") as connection, connection, connection.cursor() as cursor:
         return inspect_revision(cursor)
-
-
-def ensure_current(url: str) -> None:
-    """CuaProjectError unless the database is at this code's revision."""
-    look(url).require_current()
 
 
 def missing(url: str) -> list[str]:

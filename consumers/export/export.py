@@ -16,11 +16,11 @@ from consumers.export.events import StreamReader, of_kinds
 from consumers.export.rollouts import RolloutCollector
 from consumers.export.rows import rollout_row, turn_rows
 from consumers.export.trainings import Trainings
-from consumers.fold.operator_drops import Drops
 from consumers.log.reader import LogReader, TopicPartition
 from consumers.rebuild.replay import check_beginning
 from schemas.catalogue import TOPICS
 from schemas.installation import Installation
+from schemas.operator_drops import Drops
 
 logger = logging.getLogger(__name__)
 
@@ -48,9 +48,11 @@ def export(
     *,
     trainings: Collection[UUID] = (),
     with_images: bool = True,
-    drops: Drops | None = None,
+    drops: Drops,
 ) -> ExportReport:
     """Write every ended rollout of these trainings, or of all, to a new folder.
+
+    `drops`: what operators gave up, which the dataset leaves out as the tables do.
 
     UsageError when the folder exists and is not empty, or cannot be made; CuaProjectError when the
     log lacks its beginning; UnreachableError.
@@ -59,7 +61,7 @@ def export(
     check_beginning(reader)
     partial = _make_folder(folder)
     until = reader.end_offsets(reader.partitions())
-    streams = StreamReader(reader.log_id, drops or Drops())
+    streams = StreamReader(reader.log_id, drops)
 
     def of_topic(name: str) -> list[TopicPartition]:
         return [at for at in until if at.topic == installation.topic_prefix + TOPICS[name]]

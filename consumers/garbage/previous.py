@@ -5,17 +5,13 @@ What users put beside or onto them is theirs: nothing is dropped while it depend
 
 from typing import NamedTuple
 
-import psycopg2
-import sqlalchemy as sa
-from psycopg2.errors import DependentObjectsStillExist, LockNotAvailable
-from sqlalchemy.exc import DBAPIError
+from psycopg2.errors import LockNotAvailable
 
-from consumers.database.connection import connected
+from consumers.database.connection import Connection, connected
+from consumers.database.dependants import drop_schema
 from consumers.database.migrate import database_revision, inspect_revision, schema_connection
 from consumers.errors import CuaProjectError
-from consumers.tables import PREVIOUS_SCHEMA, Base
-
-OURS = frozenset(table.name for table in Base.metadata.tables.values())
+from consumers.tables import PREVIOUS_SCHEMA
 
 
 class PreviousTables(NamedTuple):
@@ -50,55 +46,10 @@ def drop_previous(url: str) -> None:
     """
     with schema_connection(url) as connection:
         database_revision(connection).refuse(mends=True)
-        names = connection.scalars(
-            sa.text(
-                "SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace(:schema) AND"
-                " relkind IN ('r', 'p') ORDER BY 1"
-            ),
-            {"schema": PREVIOUS_SCHEMA},
-        ).all()
-        theirs = [f"table {PREVIOUS_SCHEMA}.{name}" for name in names if name not in OURS]
-        theirs += _publications(connection)
-        if theirs:
-            raise _depends("; ".join(theirs))
-        tables = ", ".join(f'{PREVIOUS_SCHEMA}."{name}"' for name in names)
+        driver_connection: Connection = connection.connection.driver_connection
         try:
-            if tables:
-                # One statement and RESTRICT: what references them and is not among them refuses it.
-                connection.execute(sa.text(f"DROP TABLE {tables} RESTRICT"))
-            connection.execute(sa.text(f"DROP SCHEMA IF EXISTS {PREVIOUS_SCHEMA} RESTRICT"))
-        except DBAPIError as error:
-            _raise(error.orig)
-            raise
-
-
-def _publications(connection: sa.Connection) -> list[str]:
-    """Publications of users that name the tables: dropping a table takes it out without a word."""
-    return [
-        f"publication {name}"
-        for name in connection.scalars(
-            sa.text(
-                "SELECT DISTINCT pubname FROM pg_publication_tables WHERE schemaname = :schema AND"
-                " pubname IN (SELECT pubname FROM pg_publication WHERE NOT puballtables)"
-            ),
-            {"schema": PREVIOUS_SCHEMA},
-        )
-    ]
-
-
-def _raise(error: object) -> None:
-    if isinstance(error, DependentObjectsStillExist):
-        raise _depends((error.diag.message_detail or str(error)).replace("\n", "; ")) from None
-    if isinstance(error, LockNotAvailable):
-        message = f"a query still reads {PREVIOUS_SCHEMA}; try again when it has finished"
-        raise CuaProjectError(message) from None
-    if isinstance(error, psycopg2.ProgrammingError):
-        message = f"{PREVIOUS_SCHEMA} cannot be dropped: {str(error).splitlines()[0]}"
-        raise CuaProjectError(message) from None
-
-
-def _depends(what: str) -> CuaProjectError:
-    return CuaProjectError(
-        f"{PREVIOUS_SCHEMA} is not dropped, because something that is not ours depends on it:"
-        f" {what}; drop or move that first, or collect the rest with --only blobs --only spool"
-    )
+            with driver_connection.cursor() as cursor:
+                drop_schema(cursor, PREVIOUS_SCHEMA)
+        except LockNotAvailable:
+            message = f"a query still reads {PREVIOUS_SCHEMA}; try again when it has finished"
+            raise CuaProjectError(message) from None

@@ -11,12 +11,11 @@ from pathlib import Path
 
 from consumers.errors import CuaProjectError, UnreachableError
 from consumers.log.reader import LogReader, TopicPartition
+from consumers.log.until import read_until
 from schemas.installation import Installation
 
 REF = re.compile(rb"blob:sha256:([0-9a-f]{64})")
 BATCH = 2000
-SILENCE_S = 30.0
-"""A log that returns none of its records for this long counts as unreachable."""
 BUSY_TIMEOUT_S = 30.0
 
 Named = Callable[[bytes], None]
@@ -41,25 +40,9 @@ def read_log(
         )
         raise CuaProjectError(message)
     starts = {at: (since or {}).get(at, 0) for at in partitions}
-    unread = {at for at in partitions if starts[at] < ends[at]}
-    if unread:
-        reader.seek({at: starts[at] for at in unread})
-    while unread:
-        records = reader.poll(BATCH, SILENCE_S)
-        # Transaction markers at a partition's end hold no record.
-        passed = {at for at, offset in reader.positions().items() if offset >= ends.get(at, 0)}
-        if not records and not unread & passed:
-            message = (
-                f"the log returned no record for {SILENCE_S:.0f} s although it has more; nothing"
-                " was deleted"
-            )
-            raise UnreachableError(message)
-        unread -= passed
+    for records in read_until(reader, starts, ends, BATCH):
         for record in records:
             _tell(record.value, named)
-            at = TopicPartition(record.topic, record.partition)
-            if record.offset + 1 >= ends[at]:
-                unread.discard(at)
     return ends
 
 

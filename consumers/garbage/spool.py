@@ -11,8 +11,6 @@ from typing import NamedTuple
 from consumers.errors import UnreachableError
 from schemas.local_log import to_microseconds
 
-KEPT_DAYS = 7
-"""As the shipper keeps them."""
 ROWS = 2000
 """Deleted in one transaction, a few milliseconds: an emitter's commits hardly wait."""
 PAUSE_S = 0.01

@@ -9,10 +9,11 @@ from datetime import datetime
 from typing import NamedTuple
 
 from consumers.database.connection import Cursor
-from consumers.errors import NotFoundError, UnreachableError
+from consumers.errors import NotFoundError
 from consumers.fold.held import Held
 from consumers.fold.parse import ParsedRecord, parse_record
 from consumers.log.reader import LogReader, TopicPartition
+from consumers.log.until import read_until
 from consumers.projection.positions import check_log, load_positions, read_state
 from consumers.projection.redrive import Operator, Redriven
 from consumers.projection.write import copy_commands, execute
@@ -20,8 +21,6 @@ from consumers.tables import OPS_SCHEMA, SCHEMA
 from schemas.catalogue import topic_of
 
 BATCH_RECORDS = 2_000
-POLL_S = 1.0
-SILENCE_LIMIT_S = 60.0
 
 
 class AbandonedStream(NamedTuple):
@@ -131,25 +130,11 @@ def _records(
 ) -> Iterator[list[ParsedRecord]]:
     """The stream's records, in whatever partitions of its topic they are."""
     start = {at: since.get(at, 0) for at in until}
-    left = {at for at, end in until.items() if start[at] < end}
-    if not left:
-        return
-    beginnings = reader.beginning_offsets(sorted(left))
-    reader.seek({at: max(start[at], beginnings[at]) for at in sorted(left)})
-    silence_s = 0.0
-    while left:
-        keep_going()
-        before = reader.positions()
-        records = reader.poll(BATCH_RECORDS, POLL_S)
-        silence_s = 0.0 if reader.positions() != before else silence_s + POLL_S
-        if silence_s > SILENCE_LIMIT_S:
-            message = f"the log returned nothing for {SILENCE_LIMIT_S:.0f} s; is it reachable?"
-            raise UnreachableError(message)
+    behind = sorted(at for at, end in until.items() if start[at] < end)
+    beginnings = reader.beginning_offsets(behind)
+    starts = {at: max(start[at], beginnings[at]) for at in behind}
+    for records in read_until(reader, starts, until, BATCH_RECORDS, keep_going):
         parsed_records = [
-            parse_record(record)
-            for record in records
-            if record.key in {None, stream}
-            and record.offset < until[TopicPartition(record.topic, record.partition)]
+            parse_record(record) for record in records if record.key in {None, stream}
         ]
         yield [parsed for parsed in parsed_records if parsed.stream == stream]
-        left = {at for at in left if reader.positions()[at] < until[at]}

@@ -11,19 +11,18 @@ from typing import NamedTuple
 from uuid import uuid4
 
 from consumers.database.connection import Connection, Cursor
-from consumers.errors import MismatchError, UnreachableError
+from consumers.errors import MismatchError
 from consumers.fold.fold import Fold
 from consumers.fold.operator_drops import Drops, load_drops, value_hash
 from consumers.fold.parse import ParsedRecord, parse_record
 from consumers.fold.stream import Stream
 from consumers.log.reader import LogReader
+from consumers.log.until import read_until
 from schemas.streams import StreamPosition
 
 logger = logging.getLogger(__name__)
 
 BATCH_RECORDS = 5_000
-POLL_S = 1.0
-SILENCE_LIMIT_S = 60.0
 NAMED = 3
 """Missing streams that the error names; the others are counted."""
 
@@ -99,17 +98,10 @@ def _replayed(
     found = _Replayed({}, set())
     partitions = reader.partitions()
     ends = reader.end_offsets(partitions)
-    reader.seek(reader.beginning_offsets(partitions))
+    starts = reader.beginning_offsets(partitions)
     names = set(tables.held.values())
-    silence_s = 0.0
-    while any(reader.positions()[at] < end for at, end in ends.items()):
-        keep_going()
-        before = reader.positions()
-        parsed_records = [parse_record(record) for record in reader.poll(BATCH_RECORDS, POLL_S)]
-        silence_s = 0.0 if reader.positions() != before else silence_s + POLL_S
-        if silence_s > SILENCE_LIMIT_S:
-            message = f"the log returned nothing for {SILENCE_LIMIT_S:.0f} s; is it reachable?"
-            raise UnreachableError(message)
+    for records in read_until(reader, starts, ends, BATCH_RECORDS, keep_going):
+        parsed_records = [parse_record(record) for record in records]
         Fold(found.streams, log_id=reader.log_id, drops=drops).take_all(parsed_records)
         found.held.update(_hashes(parsed_records, names) & tables.held.keys())
     return found

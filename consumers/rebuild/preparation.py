@@ -11,11 +11,11 @@ from consumers.database.migrate import (
     inspect_revision,
     newest_revision,
     refuse_during_older_projection,
+    schema_busy,
 )
 from consumers.database.operations import mend_operations
 from consumers.database.readiness import refuse_newer_rows
 from consumers.database.revision import Age
-from consumers.errors import SchemaBusyError
 from consumers.tables import PREVIOUS_SCHEMA
 
 logger = logging.getLogger(__name__)
@@ -30,8 +30,7 @@ def schema_lock(url: str) -> Iterator[None]:
             cursor.execute("SELECT pg_try_advisory_lock(%s)", (SCHEMA_LOCK,))
             row = cursor.fetchone()
             if row is None or not row[0]:
-                message = "another migration or rebuild is running; retry when it finishes"
-                raise SchemaBusyError(message)
+                raise schema_busy(connection)
             yield
 
 

@@ -8,7 +8,7 @@ from consumers.database.lease import acquire
 from consumers.database.location import libpq_url
 from consumers.database.migrate import (
     SCHEMA_LOCK,
-    ensure_current,
+    look,
     migrate,
     newest_revision,
     schema_differences,
@@ -46,7 +46,7 @@ def test_down_and_up_again_ends_where_it_began(migrated_url: str) -> None:
         )
         assert cursor.fetchone() == (0,)
     with pytest.raises(CuaProjectError, match=r"has no tables of ours.*run `cua-project migrate`"):
-        ensure_current(migrated_url)
+        look(migrated_url).require_current()
     assert migrate(migrated_url) == (None, newest_revision())
     assert schema_differences(migrated_url) == []
 

@@ -25,6 +25,7 @@ from producer.emit import Emitter
 from schemas.actions import Click
 from schemas.blobs import blob_path
 from schemas.ids import task_row_id
+from schemas.operator_drops import Decision, Drop, encode_decision, value_hash
 from schemas.rollout import (
     RolloutAgentInitialized,
     RolloutEnvironmentRequested,
@@ -296,6 +297,26 @@ def test_a_screenshot_that_is_gone_is_counted_and_null(shots: list[str], tmp_pat
     rows = pq.read_table(tmp_path / "dataset" / "turns").to_pylist()
     assert report["missing_images"] == 1
     assert [row["screenshot"] is None for row in rows] == [False, True, False]
+
+
+def test_what_an_operator_gave_up_is_left_out_as_in_the_tables(
+    shots: list[str], tmp_path: Path
+) -> None:
+    assert shots
+    installation = open_installation(os.environ)
+    with contextlib.closing(sqlite3.connect(installation.local_log_path)) as connection:
+        key = f"rollout/{ROLLOUT}"
+        query = "SELECT value FROM records WHERE key = ? ORDER BY position LIMIT 1"
+        (value,) = connection.execute(query, (key,)).fetchone()
+    given_up = Drop("rest", key, value_hash(value), None)
+    decision = Decision(given_up, False, at("13:00:00"), "me", None)
+    installation.operator_drops_path.write_bytes(encode_decision(decision))
+
+    assert (run(str(tmp_path / "dataset"))["rollouts"]) == 1
+
+    installation.operator_drops_path.write_bytes(b"not a decision\n")
+    with pytest.raises(CuaProjectError, match="is no decision"):
+        run(str(tmp_path / "other"))
 
 
 def test_half_a_log_is_an_error_and_an_archive_completes_it(

@@ -4,15 +4,14 @@ from collections.abc import Mapping
 
 import pytest
 
-from consumers.database.connection import connected
 from consumers.database.migrate import migrate
 from consumers.errors import CuaProjectError
 from consumers.log.reader import TopicPartition
-from consumers.projection.loop import ProjectionLoop
 from consumers.rebuild.rebuild import rebuild, roll_back
 from tests.reference_fold.histories import LoggedEvent, Shape
 from tests.support.logs import logged_events, memory_log
 from tests.support.memory_log import MemoryLog, MemoryReader
+from tests.support.rebuilding import execute, one, project, run
 
 pytestmark = pytest.mark.services
 SMALL = Shape(steps=1, groups=1, group_size=2, turns=1)
@@ -29,26 +28,6 @@ def log(migrated_url: str, events: list[LoggedEvent]) -> MemoryLog:
     log = memory_log(events[:-20])
     project(log, migrated_url)
     return log
-
-
-def project(log: MemoryLog, url: str) -> None:
-    ProjectionLoop(MemoryReader(log), url).run_once()
-
-
-def execute(url: str, statement: str) -> None:
-    with connected(url, "test") as connection, connection, connection.cursor() as cursor:
-        cursor.execute(statement)
-
-
-def one(url: str, query: str) -> object:
-    with connected(url, "test") as connection, connection, connection.cursor() as cursor:
-        cursor.execute(query)
-        row = cursor.fetchone()
-        return None if row is None else row[0] if len(row) == 1 else row
-
-
-def run(log: MemoryLog, url: str) -> None:
-    assert rebuild(MemoryReader(log), url).swapped
 
 
 def test_views_give_fresh_rows_after_three_rebuilds_and_keep_what_was_given_to_them(
@@ -298,6 +277,19 @@ def test_a_view_of_somebody_on_the_replaced_tables_is_named_and_never_dropped(
     assert one(migrated_url, "SELECT count(*) FROM public.old") == one(
         migrated_url, "SELECT count(*) FROM cua_previous.turn"
     )
+
+
+def test_a_publication_of_somebody_that_lists_the_replaced_tables_is_named_and_never_emptied(
+    migrated_url: str, log: MemoryLog
+) -> None:
+    run(log, migrated_url)
+    execute(migrated_url, "CREATE PUBLICATION mine FOR TABLE cua_previous.turn")
+
+    with pytest.raises(CuaProjectError, match="publication mine"):
+        rebuild(MemoryReader(log), migrated_url)
+
+    listed = "SELECT schemaname || '.' || tablename FROM pg_publication_tables"
+    assert one(migrated_url, listed) == "cua_previous.turn"
 
 
 def test_rows_of_a_user_that_the_log_does_not_back_keep_the_swap_from_breaking_the_constraint(

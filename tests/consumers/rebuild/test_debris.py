@@ -23,6 +23,7 @@ from tests.reference_fold.histories import LoggedEvent, Shape
 from tests.support.logs import logged_events, memory_log, write_local_log
 from tests.support.memory_log import BEGAN, MemoryLog, MemoryReader
 from tests.support.paths import ROOT
+from tests.support.rebuilding import execute
 
 pytestmark = pytest.mark.services
 SMALL = Shape(steps=1, groups=1, group_size=2, turns=1)
@@ -36,11 +37,6 @@ def events() -> list[LoggedEvent]:
 @pytest.fixture
 def log(events: list[LoggedEvent]) -> MemoryLog:
     return memory_log(events)
-
-
-def execute(url: str, statement: str) -> None:
-    with connected(url, "test") as connection, connection, connection.cursor() as cursor:
-        cursor.execute(statement)
 
 
 def schemas(url: str) -> list[str]:

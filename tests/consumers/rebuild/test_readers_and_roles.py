@@ -9,16 +9,15 @@ import psycopg2
 import pytest
 from sqlalchemy import make_url
 
-from consumers.database.connection import connected
 from consumers.database.location import libpq_url
 from consumers.database.migrate import migrate
 from consumers.errors import CuaProjectError
-from consumers.projection.loop import ProjectionLoop
 from consumers.rebuild.rebuild import rebuild, roll_back
 from tests.reference_fold.histories import LoggedEvent, Shape
 from tests.support.logs import logged_events, memory_log
 from tests.support.memory_log import MemoryLog, MemoryReader
 from tests.support.postgres import PostgresServer
+from tests.support.rebuilding import execute, one, project, run
 
 pytestmark = pytest.mark.services
 SMALL = Shape(steps=1, groups=1, group_size=2, turns=1)
@@ -35,26 +34,6 @@ def log(migrated_url: str, events: list[LoggedEvent]) -> MemoryLog:
     log = memory_log(events[:-20])
     project(log, migrated_url)
     return log
-
-
-def project(log: MemoryLog, url: str) -> None:
-    ProjectionLoop(MemoryReader(log), url).run_once()
-
-
-def execute(url: str, statement: str) -> None:
-    with connected(url, "test") as connection, connection, connection.cursor() as cursor:
-        cursor.execute(statement)
-
-
-def one(url: str, query: str) -> object:
-    with connected(url, "test") as connection, connection, connection.cursor() as cursor:
-        cursor.execute(query)
-        row = cursor.fetchone()
-        return None if row is None else row[0] if len(row) == 1 else row
-
-
-def run(log: MemoryLog, url: str) -> None:
-    assert rebuild(MemoryReader(log), url).swapped
 
 
 @contextmanager

@@ -27,18 +27,10 @@ from tests.reference_fold.histories import LoggedEvent, Shape
 from tests.reference_fold.reference import fold
 from tests.support.logs import logged_events, memory_log
 from tests.support.memory_log import BEGAN, MemoryLog, MemoryReader
+from tests.support.rebuilding import execute, project
 
 pytestmark = pytest.mark.services
 SMALL = Shape(steps=1, groups=2, group_size=2, turns=2)
-
-
-def project(log: MemoryLog, url: str) -> None:
-    ProjectionLoop(MemoryReader(log), url).run_once()
-
-
-def execute(url: str, statement: str) -> None:
-    with connected(url, "test") as connection, connection, connection.cursor() as cursor:
-        cursor.execute(statement)
 
 
 def rows(url: str, statement: str) -> list[tuple[object, ...]]:

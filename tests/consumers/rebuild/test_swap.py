@@ -9,7 +9,6 @@ import pytest
 from consumers.database.connection import Connection, connect, connected
 from consumers.errors import CuaProjectError, LimitExceededError, UnreachableError
 from consumers.log.reader import LogRecord, TopicPartition
-from consumers.projection.loop import ProjectionLoop
 from consumers.projection.positions import Positions
 from consumers.rebuild.rebuild import rebuild, roll_back
 from consumers.rebuild.side_schema import finish_tables, side_schema
@@ -19,6 +18,7 @@ from consumers.rebuild.waiting import Patience
 from tests.reference_fold.histories import LoggedEvent, Shape
 from tests.support.logs import logged_events, memory_log
 from tests.support.memory_log import MemoryLog, MemoryReader
+from tests.support.rebuilding import one, project
 
 pytestmark = pytest.mark.services
 SMALL = Shape(steps=1, groups=1, group_size=2, turns=1)
@@ -43,17 +43,6 @@ def reader(migrated_url: str) -> Iterator[Connection]:
     connection.cursor().execute("SELECT count(*) FROM cua.turn")
     yield connection
     connection.close()
-
-
-def project(log: MemoryLog, url: str) -> None:
-    ProjectionLoop(MemoryReader(log), url).run_once()
-
-
-def one(url: str, query: str) -> object:
-    with connected(url, "test") as connection, connection, connection.cursor() as cursor:
-        cursor.execute(query)
-        row = cursor.fetchone()
-        return None if row is None else row[0]
 
 
 class _Counting(MemoryReader):
