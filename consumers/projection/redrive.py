@@ -14,6 +14,7 @@ from uuid import uuid4
 import psycopg2
 from psycopg2.errors import LockNotAvailable
 
+from consumers.database.blockers import lock_holders
 from consumers.database.connection import Connection, Cursor
 from consumers.database.lease import end_sessions_of_dead_holder
 from consumers.errors import LimitExceededError, NotFoundError, UsageError
@@ -313,12 +314,19 @@ class Operator:
         """LimitExceededError when that was long enough."""
         if end_sessions_of_dead_holder(self.connection) or waited_s < self._limit_s:
             return
-        reason = watch.reason or "another session holds a lock on the tables"
+        reason = watch.reason or self._held_by()
         message = (
             f"gave up after {waited_s:.0f} s, {reason}; end its transaction, then run the same"
             " command again"
         )
         raise LimitExceededError(message) from None
+
+    def _held_by(self) -> str:
+        """Who has locked our tables now, for a message; the watch names those it saw for long."""
+        with self.connection, self.connection.cursor() as cursor:
+            holders = [one for one in lock_holders(cursor, self._schema) if one.locked]
+        named = ", ".join(map(str, holders))
+        return f"waiting for {named}" if named else "another session holds a lock on the tables"
 
     def _locked(self, decision: Decision, *, singly: bool) -> _Batch:
         with self.connection, self.connection.cursor() as cursor:
