@@ -1,5 +1,6 @@
 """Records as Parquet files: one file has a run of one partition's records."""
 
+import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -95,8 +96,14 @@ class FileWriter:
         )
 
     def discard(self) -> None:
-        """Close and remove the unfinished file. Idempotent."""
-        self._file.close()
+        """Close and remove the unfinished file, also on a full disk. Idempotent."""
+        try:
+            self._parquet.close()
+        except (OSError, ValueError):
+            # Or its finaliser would try again, and print a traceback.
+            self._parquet.is_open = False
+        with contextlib.suppress(OSError):
+            self._file.close()
         self._temporary.unlink(missing_ok=True)
 
 

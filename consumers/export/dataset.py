@@ -46,11 +46,24 @@ class Shards:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Finish the last shard; an empty table gets one without rows."""
-        if kind is None:
-            self._write(is_last=True)
-        if self._writer is not None:
-            self._writer.close()
+        """Finish the last shard; an empty table gets one without rows. OSError."""
+        try:
+            if kind is None:
+                self._write(is_last=True)
+        finally:
+            self._close(is_wanted=kind is None)
+
+    def _close(self, *, is_wanted: bool) -> None:
+        writer, self._writer = self._writer, None
+        if writer is None:
+            return
+        try:
+            writer.close()
+        except (OSError, ValueError):
+            # Or its finaliser would try again, and print a traceback.
+            writer.is_open = False
+            if is_wanted:
+                raise
 
     def add(self, row: Row) -> None:
         """The next row."""
@@ -73,8 +86,8 @@ class Shards:
         self._shard_bytes += self._row_bytes
         self._rows, self._row_bytes = [], 0
         if self._shard_bytes >= SHARD_BYTES:
-            self._writer.close()
-            self._writer, self._shard_bytes = None, 0
+            self._close(is_wanted=True)
+            self._shard_bytes = 0
 
 
 def write_readme(folder: Path, title: str) -> None:

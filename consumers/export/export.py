@@ -3,7 +3,8 @@
 import logging
 import shutil
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -59,7 +60,6 @@ def export(
     """
     began = time.monotonic()
     check_beginning(reader)
-    partial = _make_folder(folder)
     until = reader.end_offsets(reader.partitions())
     streams = StreamReader(reader.log_id, drops)
 
@@ -71,15 +71,15 @@ def export(
     facts.read(streams.read(reader, of_topic("training"), until, about))
     images = _Images(installation) if with_images else None
     collector = RolloutCollector(streams.forget)
-    with Shards(partial, "rollouts") as rollouts, Shards(partial, "turns") as turns:
-        attempts = of_kinds({"rollout"}, trainings)
-        events = streams.read(reader, of_topic("rollout"), until, attempts)
-        for rollout in collector.collect(events):
-            rollouts.add(rollout_row(rollout, facts))
-            for row in turn_rows(rollout, _no_image if images is None else images.read):
-                turns.add(row)
-    write_readme(partial, "Rollouts of computer-use agents")
-    partial.rename(folder)
+    with _new_folder(folder) as partial:
+        with Shards(partial, "rollouts") as rollouts, Shards(partial, "turns") as turns:
+            attempts = of_kinds({"rollout"}, trainings)
+            events = streams.read(reader, of_topic("rollout"), until, attempts)
+            for rollout in collector.collect(events):
+                rollouts.add(rollout_row(rollout, facts))
+                for row in turn_rows(rollout, _no_image if images is None else images.read):
+                    turns.add(row)
+        write_readme(partial, "Rollouts of computer-use agents")
     num_missing = 0 if images is None else len(images.missing)
     if num_missing:
         logger.warning(
@@ -95,21 +95,27 @@ def export(
     )
 
 
-def _make_folder(folder: Path) -> Path:
-    """The folder to write into; `folder` itself is made by renaming it."""
+@contextmanager
+def _new_folder(folder: Path) -> Iterator[Path]:
+    """A folder to write into; it gets its name at the end, or is removed after a failure."""
+    partial = folder.with_name(folder.name + ".partial")
     try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             message = f"{folder} exists and is not an empty folder; name a new one"
             raise UsageError(message)
         folder.parent.mkdir(parents=True, exist_ok=True)
-        partial = folder.with_name(folder.name + ".partial")
         # Left by an export that was killed.
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
     except OSError as error:
         message = f"the folder {folder} cannot be made: {error.strerror}; name another one"
         raise UsageError(message) from None
-    return partial
+    try:
+        yield partial
+        partial.rename(folder)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
 
 
 def _no_image(ref: str) -> bytes | None:  # noqa: ARG001  # turn_rows calls it
