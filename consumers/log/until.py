@@ -36,13 +36,16 @@ def read_until(
         meanwhile()
         before = reader.positions()
         records = reader.poll(max_records, POLL_S)
-        silence_s = 0.0 if reader.positions() != before else silence_s + POLL_S
-        if silence_s > SILENCE_LIMIT_S:
-            message = (
-                f"the log returned nothing for {SILENCE_LIMIT_S:.0f} s although it has more; is it"
-                " reachable?"
-            )
-            raise UnreachableError(message)
+        if reader.positions() == before:
+            silence_s += POLL_S
+            if silence_s > SILENCE_LIMIT_S:
+                message = (
+                    f"the log returned nothing for {SILENCE_LIMIT_S:.0f} s although it has more; is"
+                    " it reachable?"
+                )
+                raise UnreachableError(message)
+            continue
+        silence_s = 0.0
         yield [
             record
             for record in records
