@@ -6,8 +6,6 @@ import json
 import os
 import sqlite3
 import struct
-import subprocess
-import sys
 from collections.abc import Sequence
 from datetime import timedelta
 from io import BytesIO
@@ -347,51 +345,6 @@ def test_a_folder_that_has_something_is_never_overwritten(shots: list[str], tmp_
         with pytest.raises(UsageError):
             run(str(tmp_path / name))
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "mine"
-
-
-NO_ROOM = """
-import os, resource, sys
-from pathlib import Path
-from consumers.archive.write import archive
-from consumers.export.export import export
-from consumers.home import open_installation
-from consumers.log.open import open_reader
-from schemas.operator_drops import Drops
-
-installation = open_installation(os.environ)
-reader = open_reader(installation)
-reader.partitions()
-resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-try:
-    if sys.argv[1] == "archive":
-        archive(reader, Path(sys.argv[2]))
-    else:
-        export(reader, installation, Path(sys.argv[2]), with_images=False, drops=Drops())
-except OSError:
-    sys.exit(1)
-"""
-
-
-@pytest.mark.parametrize("command", ["export", "archive"])
-def test_a_disk_without_room_is_an_error_without_a_traceback_and_leaves_no_half_file(
-    command: str, tmp_path: Path
-) -> None:
-    events = logged_events("a", "b", shape=Shape(steps=2, groups=4, group_size=4, turns=4))
-    path = open_installation(os.environ).local_log_path
-    path.parent.mkdir(parents=True)
-    write_local_log(path, events)
-
-    done = subprocess.run(
-        [sys.executable, "-c", NO_ROOM, command, str(tmp_path / "out")],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert done.returncode == 1, done.stderr
-    assert "Traceback" not in done.stderr
-    assert "Exception ignored" not in done.stderr
-    assert not list(tmp_path.rglob("*.partial"))
 
 
 def test_what_a_killed_export_left_is_replaced(shots: list[str], tmp_path: Path) -> None:
