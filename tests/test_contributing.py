@@ -48,7 +48,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     ),
     "environment": (
         "producer/environments",
-        "producer/config.py",
+        "producer/config/tasks.py",
         "tests/producer/environments/test_environment_contract.py",
     ),
     "command": ("producer/cli.py", "consumers/cli.py", "README.md"),

@@ -9,32 +9,9 @@ import rich_click as click
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from producer.config import DEMO_PRESET, RunConfig
+from producer.config import DEMO_PRESET, TOPICS, RunConfig
 from producer.tasks.preset import PRESET_TASK_IDS
 
-GROUPS: dict[str, tuple[str, ...]] = {
-    "Policy": (
-        *("model_name", "lora_rank", "load_checkpoint_path", "renderer_name"),
-        *("max_tokens", "temperature", "oracle_noise", "ablate"),
-    ),
-    "Tasks and devices": ("tasks", "eval_tasks", "box_type", "seed"),
-    "Episodes": (
-        *("max_turns", "max_concurrent_rollouts", "max_task_time_seconds"),
-        *("max_turn_time_seconds", "turn_cost", "parse_error_cost"),
-    ),
-    "Optimisation": (
-        *("num_steps", "groups_per_batch", "group_size", "num_substeps", "learning_rate"),
-        *("loss_fn", "kl_penalty_coef", "advantage_by_std"),
-    ),
-    "Evaluation": (
-        *("eval_every", "eval_episodes", "eval_temperature", "skip_baseline", "baseline_only"),
-    ),
-    "Checkpoints and resume": (
-        *("training_name", "log_path", "save_every", "behavior_if_log_dir_exists"),
-    ),
-    "Failures": ("failure_policy", "max_attempts", "min_group_size"),
-}
-"""Panel of the help -> its fields, in the order shown."""
 DEFAULTS = {
     "model_name": "demo",
     "tasks": f"with demo and oracle {len(PRESET_TASK_IDS)} built-in tasks, otherwise required",
@@ -49,8 +26,8 @@ JSON_FIELDS = frozenset({"tasks", "eval_tasks"})
 
 def config_flags(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add every flag; the command gets them as keyword arguments, None where one was not given."""
-    for panel, names in reversed(GROUPS.items()):
-        for name in reversed(names):
+    for panel, topic in reversed(TOPICS.items()):
+        for name in reversed(topic.model_fields):
             command = field_flag(name, panel=panel)(command)
     return command
 

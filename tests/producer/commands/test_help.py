@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from rich_click import RichOption
 
 from producer.cli import COMMANDS, cli
-from producer.commands.flags import GROUPS, shown_default
-from producer.config import RunConfig
+from producer.commands.flags import shown_default
+from producer.config import TOPICS, RunConfig
 
 SLOW_TO_IMPORT = {
     *("torch", "transformers", "numpy", "PIL", "kafka", "fsspec", "sqlite3", "asyncio", "http"),
@@ -35,11 +35,11 @@ def options(name: str) -> list[RichOption]:
 
 
 def test_every_field_is_in_one_group_and_every_option_of_run_too() -> None:
-    grouped = [name for names in GROUPS.values() for name in names]
+    grouped = [name for topic in TOPICS.values() for name in topic.model_fields]
     assert sorted(grouped) == sorted(RunConfig.model_fields)
     assert [option.name for option in options("run") if not option.panel] == []
     shown = help_of("run")
-    for title in (*GROUPS, "Output"):
+    for title in (*TOPICS, "Output"):
         assert f"{title}:" in shown
 
 

@@ -1,0 +1,17 @@
+"""The configuration of a run: one frozen model, a file for each topic of its fields."""
+
+from producer.config.continuing import CHANGEABLE, differences, recipe
+from producer.config.preset import DEMO_POLICY, DEMO_PRESET, ORACLE_POLICY
+from producer.config.run_config import TOPICS, RunConfig, read_config
+
+__all__ = [
+    "CHANGEABLE",
+    "DEMO_POLICY",
+    "DEMO_PRESET",
+    "ORACLE_POLICY",
+    "TOPICS",
+    "RunConfig",
+    "differences",
+    "read_config",
+    "recipe",
+]

@@ -1,0 +1,28 @@
+"""Fields of the configuration: the training's name, its folder and what continues it."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, Field
+
+from producer.config.numbers import NonNegativeInt
+from producer.training_name import check_training_name
+
+
+class CheckpointFields(BaseModel):
+    """The training's name, its folder and what continues it."""
+
+    training_name: Annotated[str, AfterValidator(check_training_name)] | None = Field(
+        None, description="Name of the training. The same name continues the same training."
+    )
+    log_path: Path | None = Field(None, description="Folder of resume states and checkpoints.")
+    save_every: NonNegativeInt = Field(
+        10, description="Steps between checkpoints; 0: only after the last step."
+    )
+    behavior_if_log_dir_exists: Literal["ask", "resume", "overwrite", "skip", "raise"] = Field(
+        "ask",
+        description=(
+            "When the training exists. ask: ask on a terminal, otherwise resume; overwrite: start"
+            " again as a new generation, keeping the old one."
+        ),
+    )

@@ -1,0 +1,51 @@
+"""What a training records of its configuration, and which fields may change when it goes on."""
+
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from producer.config.run_config import RunConfig
+from schemas.training import Recipe
+
+CHANGEABLE = frozenset(
+    {
+        "num_steps",
+        "log_path",
+        "max_concurrent_rollouts",
+        "save_every",
+        "eval_every",
+        "behavior_if_log_dir_exists",
+    }
+)
+"""Fields that may differ when a training is continued: its length and how it is observed."""
+
+
+def differences(recorded: dict[str, JsonValue], requested: dict[str, JsonValue]) -> list[str]:
+    """Fields that keep `requested` from continuing `recorded`: `field: old -> new`."""
+    names = sorted((recorded.keys() | requested.keys()) - CHANGEABLE)
+    return [
+        f"{name}: {recorded.get(name)!r} -> {requested.get(name)!r}"
+        for name in names
+        if recorded.get(name) != requested.get(name)
+    ]
+
+
+def recipe(config: RunConfig, log_path: Path) -> Recipe:
+    """The settings that have columns of their own."""
+    return Recipe(
+        log_path=str(log_path),
+        model_name=config.model_name,
+        lora_rank=config.lora_rank,
+        learning_rate=config.learning_rate,
+        batch_size=config.batch_size,
+        group_size=config.group_size,
+        groups_per_batch=config.groups_per_batch,
+        max_tokens=config.max_tokens,
+        temperature=config.temperature,
+        kl_penalty_coef=config.kl_penalty_coef,
+        num_substeps=config.num_substeps,
+        max_turns=config.max_turns,
+        seed=config.seed,
+        box_type=config.box_type,
+        renderer_name=config.renderer_name,
+    )

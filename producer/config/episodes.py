@@ -1,0 +1,26 @@
+"""Fields of the configuration: how long episodes last, how many run, what they cost."""
+
+from pydantic import BaseModel, Field
+
+from producer.config.numbers import NonNegativeFloat, PositiveFloat, PositiveInt
+
+
+class EpisodeFields(BaseModel):
+    """How long episodes last, how many run, what they cost."""
+
+    max_turns: PositiveInt = Field(
+        20, description="Turns per episode; a task may set a lower limit."
+    )
+    max_concurrent_rollouts: PositiveInt = Field(
+        8, description="Episodes that run at the same time, over all groups."
+    )
+    max_task_time_seconds: PositiveFloat = Field(
+        1800.0, description="Time limit of an episode; reaching it ends the episode unsolved."
+    )
+    max_turn_time_seconds: PositiveFloat = Field(
+        300.0, description="Time limit of one call to the device; reaching it fails the attempt."
+    )
+    turn_cost: NonNegativeFloat = Field(0.0, description="Reward subtracted for each turn.")
+    parse_error_cost: NonNegativeFloat = Field(
+        0.0, description="Reward subtracted for each action that cannot be parsed."
+    )
