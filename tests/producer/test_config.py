@@ -97,7 +97,7 @@ def test_an_unknown_field_brings_the_nearest_and_all_others() -> None:
     first, *lines = str(wrong.value).splitlines()
     assert first == "the configuration is not valid:"
     assert lines[0] == "  grup_size: there is no such field. Did you mean 'group_size'?"
-    assert lines[1].startswith("  the fields are: training_name, model_name, ")
+    assert lines[1].startswith("  the fields are: training_name, ")
     named = " ".join(lines[1:]).partition(": ")[2].split(", ")
     assert sorted(name.strip() for name in named) == sorted(RunConfig.model_fields)
     assert max(map(len, lines)) <= 80
