@@ -35,6 +35,7 @@ COMMANDS: dict[str, str] = {
     "migrate": "consumers.commands.migrate",
     "archive": "consumers.commands.archive",
     "export": "consumers.commands.export",
+    "track": "consumers.commands.track",
     "gc": "consumers.commands.gc",
     "doctor": "consumers.commands.doctor",
 }

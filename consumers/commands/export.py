@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from schemas.operator_drops import Drops
 
 
-def _read_drops(path: Path) -> "Drops":
+def read_drops(path: Path) -> "Drops":
     """What operators gave up, which the tables leave out as well. CuaProjectError."""
     from consumers.errors import CuaProjectError
     from schemas.operator_drops import read_operator_drops
@@ -78,7 +78,7 @@ def command(
             *(reader, installation, folder),
             trainings=trainings,
             with_images=images,
-            drops=_read_drops(installation.operator_drops_path),
+            drops=read_drops(installation.operator_drops_path),
         )
     finally:
         reader.close()

@@ -13,10 +13,11 @@ from uuid import UUID
 from consumers.blobs import read_blob
 from consumers.errors import NotFoundError, UsageError
 from consumers.export.dataset import Shards, write_readme
-from consumers.export.events import StreamReader, of_kinds
+from consumers.export.events import of_kinds, read_events
 from consumers.export.rollouts import RolloutCollector
 from consumers.export.rows import rollout_row, turn_rows
 from consumers.export.trainings import Trainings
+from consumers.fold.ordered_events import OrderedEvents
 from consumers.log.reader import LogReader, TopicPartition
 from consumers.rebuild.replay import check_beginning
 from schemas.catalogue import TOPICS
@@ -61,20 +62,20 @@ def export(
     began = time.monotonic()
     check_beginning(reader)
     until = reader.end_offsets(reader.partitions())
-    streams = StreamReader(reader.log_id, drops)
+    ordered = OrderedEvents(reader.log_id, drops)
 
     def of_topic(name: str) -> list[TopicPartition]:
         return [at for at in until if at.topic == installation.topic_prefix + TOPICS[name]]
 
     facts = Trainings()
     about = of_kinds({"training", "evaluation"}, trainings)
-    facts.read(streams.read(reader, of_topic("training"), until, about))
+    facts.read(read_events(ordered, reader, of_topic("training"), until, about))
     images = _Images(installation) if with_images else None
-    collector = RolloutCollector(streams.forget)
+    collector = RolloutCollector(ordered.forget)
     with _new_folder(folder) as partial:
         with Shards(partial, "rollouts") as rollouts, Shards(partial, "turns") as turns:
             attempts = of_kinds({"rollout"}, trainings)
-            events = streams.read(reader, of_topic("rollout"), until, attempts)
+            events = read_events(ordered, reader, of_topic("rollout"), until, attempts)
             for rollout in collector.collect(events):
                 rollouts.add(rollout_row(rollout, facts))
                 for row in turn_rows(rollout, _no_image if images is None else images.read):

@@ -20,7 +20,12 @@ DEFAULTS = {
     "log_path": "CUA_HOME/runs/NAME",
 }
 """Defaults that are not a value of the field."""
-METAVARS = {"model_name": "NAME|FOLDER", "training_name": "NAME"}
+METAVARS = {
+    "model_name": "NAME|FOLDER",
+    "training_name": "NAME",
+    "wandb_project": "NAME",
+    "wandb_name": "NAME",
+}
 JSON_FIELDS = frozenset({"tasks", "eval_tasks"})
 
 

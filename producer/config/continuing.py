@@ -14,6 +14,9 @@ CHANGEABLE = frozenset(
         "max_concurrent_rollouts",
         "save_every",
         "eval_every",
+        "num_groups_to_log",
+        "wandb_project",
+        "wandb_name",
         "behavior_if_log_dir_exists",
     }
 )
@@ -48,4 +51,6 @@ def recipe(config: RunConfig, log_path: Path) -> Recipe:
         seed=config.seed,
         box_type=config.box_type,
         renderer_name=config.renderer_name,
+        wandb_project=config.wandb_project,
+        wandb_name=config.wandb_name,
     )

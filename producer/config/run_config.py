@@ -23,6 +23,7 @@ from producer.config.failures import FailureFields
 from producer.config.optimisation import OptimisationFields
 from producer.config.policy import PolicyFields
 from producer.config.preset import DEMO_POLICY, DEMO_PRESET, ORACLE_POLICY
+from producer.config.reporting import ReportingFields
 from producer.config.tasks import TaskFields
 from producer.errors import UsageError, did_you_mean
 from producer.field_errors import field_problems
@@ -35,12 +36,14 @@ TOPICS: dict[str, type[BaseModel]] = {
     "Evaluation": EvaluationFields,
     "Checkpoints and resume": CheckpointFields,
     "Failures": FailureFields,
+    "Reports": ReportingFields,
 }
 """Panel of the help -> its fields, in the order shown."""
 
 
 class RunConfig(
-    FailureFields,  # pydantic orders fields from the last base to the first
+    ReportingFields,  # pydantic orders fields from the last base to the first
+    FailureFields,
     EvaluationFields,
     OptimisationFields,
     EpisodeFields,
@@ -78,6 +81,8 @@ class RunConfig(
             )
         if self.model_name == ORACLE_POLICY and self.load_checkpoint_path is not None:
             problems.append("load_checkpoint_path: the policy `oracle` has no adapter; omit it")
+        if self.wandb_name is not None and self.wandb_project is None:
+            problems.append("wandb_name: needs a wandb_project to have a run in")
         if self.box_type == "linux":
             problems.append("box_type: linux is not supported yet; use android")
         if self.min_group_size > self.group_size:

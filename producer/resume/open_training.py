@@ -167,7 +167,7 @@ def plan_training(
     if not recorded.stream.exists:
         return _plan_new(recorded, asked, run_folder)
     last = recorded.history.last_configuration(recorded.stream)
-    config = _continued(asked, last.config)
+    config = _continued(asked, last.config, overwrite=overwrite)
     generation = last.generation if isinstance(last, TrainingResumed) else 0
     manifest, folder = _state_to_load(recorded, generation)
     steps_done = recorded.history.steps_done(recorded.stream, generation)
@@ -238,11 +238,14 @@ def _state_to_load(recorded: RecordedTraining, generation: int) -> tuple[Manifes
     return _empty_manifest(recorded, generation, log_start={}), None
 
 
-def _continued(asked: RunConfig, recorded: dict[str, JsonValue]) -> RunConfig:
-    """The recorded configuration with the explicit settings that may change."""
+def _continued(asked: RunConfig, recorded: dict[str, JsonValue], *, overwrite: bool) -> RunConfig:
+    """The recorded configuration with the explicit settings; `overwrite`: with any of them.
+
+    UsageError for a setting that a training which goes on cannot change.
+    """
     explicit = {name: value for name, value in asked.recorded().items() if name in asked.explicit}
     conflicts = differences({name: recorded.get(name) for name in explicit}, explicit)
-    if conflicts:
+    if conflicts and not overwrite:
         message = (
             "this training was begun with other settings: "
             + "; ".join(conflicts)

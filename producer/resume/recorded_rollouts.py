@@ -66,6 +66,7 @@ def recorded_result(
         policy_version=taken[0].policy_version if taken else 0,
         turns=turns,
         turn_seconds=sum((turn.ended_at - turn.started_at).total_seconds() for turn in taken),
+        responses=tuple(turn.model_response for turn in taken),
     )
 
 

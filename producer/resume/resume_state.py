@@ -39,6 +39,8 @@ class EvaluationSummary:
     standard_error: float
     episodes: int
     by_task: dict[str, float] = field(default_factory=dict)
+    metrics: dict[str, float] = field(default_factory=dict)
+    """Its other numbers, under tinker-cookbook's names."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -221,6 +221,7 @@ class Episode:
                 TrainedTurn(turn.screenshot, turn.tokens) for turn in self._turns if turn.tokens
             ),
             turn_seconds=self._turn_seconds,
+            responses=tuple(turn.completion_text for turn in self._turns),
         )
 
     def _fail(self, failure: EpisodeFailedError) -> RolloutResult:

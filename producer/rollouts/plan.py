@@ -69,6 +69,8 @@ class RolloutResult:
     num_parse_errors: int
     turn_seconds: float
     """Sum of the turns' durations."""
+    responses: tuple[str, ...] = ()
+    """The policy's text of every turn."""
     error_type: str | None = None
     error_message: str | None = None
 
@@ -85,6 +87,7 @@ def completed_result(
     policy_version: int,
     turns: tuple[TrainedTurn, ...],
     turn_seconds: float,
+    responses: tuple[str, ...],
 ) -> RolloutResult:
     """The result of an attempt that ended with this event."""
     return RolloutResult(
@@ -100,6 +103,7 @@ def completed_result(
         + finished.tool_name_errors
         + finished.tool_arg_errors,
         turn_seconds=turn_seconds,
+        responses=responses,
     )
 
 

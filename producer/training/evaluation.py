@@ -220,4 +220,9 @@ def _summary(plan: EvaluationPlan, finished: EvaluationFinished) -> EvaluationSu
         standard_error=standard_error(finished.success_rate, finished.completed_tasks),
         episodes=finished.completed_tasks,
         by_task={str(task): float(str(value)) for task, value in known.items()},
+        metrics={
+            name: float(value)
+            for name, value in finished.metrics.items()
+            if name.startswith("test/") and isinstance(value, int | float)
+        },
     )

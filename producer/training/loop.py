@@ -13,11 +13,13 @@ from uuid import UUID
 from producer.policy.learner import Learner
 from producer.resume import resume_state
 from producer.resume.resume_state import EvaluationSummary, Manifest
-from producer.rollouts.plan import StatedTask
+from producer.rollouts.plan import GroupOutcome, StatedTask
 from producer.training.evaluation import EvaluationPlan, run_evaluation
 from producer.training.progress import Unit
+from producer.training.run_files import RunFiles
 from producer.training.session import Session
 from producer.training.step import run_step
+from producer.training.transcripts import write_transcripts
 from schemas import ids
 from schemas.base import Payload
 from schemas.checkpoint import CheckpointSaved
@@ -38,6 +40,7 @@ class TrainingLoop:
     """The state after the last step; replaced by every step and evaluation."""
     check_owner: Callable[[], None]
     """Raises TakenOverError once another process continues the training."""
+    files: RunFiles
 
     def run(self) -> tuple[EvaluationSummary, ...]:
         """Bring the training to its end; this generation's evaluations, oldest first."""
@@ -54,7 +57,9 @@ class TrainingLoop:
         for step in range(self.manifest.step + 1, config.num_steps + 1):
             session.check_stop()
             begun_s = monotonic()
-            finished = run_step(session, step, self.tasks, steps[step], self._save)
+            finished = run_step(
+                session, step, self.tasks, steps[step], self._save, self._write_transcripts
+            )
             session.progress.current_step = step
             session.progress.emit()
             _log_step(step, config.num_steps, finished, seconds=monotonic() - begun_s)
@@ -106,6 +111,7 @@ class TrainingLoop:
         self.check_owner()
         # Without it the last evaluation would be missing when a complete training is named again.
         resume_state.update_manifest(self.run_folder, self.manifest)
+        self.files.evaluation(summary)
         logger.info(
             "%s: success %.3f ± %.3f over %d episodes on unseen seeds",
             plan.label,
@@ -113,6 +119,14 @@ class TrainingLoop:
             summary.standard_error,
             summary.episodes,
         )
+
+    def _write_transcripts(
+        self, step: int, outcomes: Sequence[GroupOutcome], advantages: dict[str, float]
+    ) -> None:
+        config = self.session.config
+        shown = outcomes[: config.num_groups_to_log]
+        if shown:
+            write_transcripts(self.run_folder, self.session.generation, step, shown, advantages)
 
     def _save(self, finished: StepFinished) -> None:
         """The state on disk, manifest last; then the events that refer to it."""
@@ -143,6 +157,10 @@ class TrainingLoop:
         for payload in pending:
             session.stream.emit(payload)
         session.emitter.flush()
+        self.files.step(step, finished)
+        for payload in pending:
+            if isinstance(payload, CheckpointSaved):
+                self.files.checkpoint(payload)
         resume_state.drop_old_states(self.run_folder, session.generation, step)
 
 

@@ -36,9 +36,11 @@ from producer.training.loop import TrainingLoop, save_checkpoint
 from producer.training.open_policy import open_policy, require_torch
 from producer.training.progress import ProgressTracker
 from producer.training.progress_events import ProgressEvents
+from producer.training.run_files import RunFiles, log_file
 from producer.training.session import Session
 from producer.training.stated_tasks import state_tasks
 from producer.training.summary import Summary, summarise
+from producer.training.tracking import mirrored, require_tracker
 from producer.training_name import new_training_name
 from schemas import ids
 from schemas.checkpoint import CheckpointSaved
@@ -129,7 +131,8 @@ def run(
             stop=stop or threading.Event(),
             lock=lock,
         )
-        manifest = process.run(heartbeat_s)
+        with log_file(folder), mirrored(opened.plan.config, name, installation):
+            manifest = process.run(heartbeat_s)
     return summarise(manifest, status="completed", seconds=monotonic() - begun_s, folder=folder)
 
 
@@ -148,6 +151,7 @@ def _load(config: RunConfig, installation: Installation) -> _Loaded:
     if config.eval_tasks is not None:
         eval_tasks = _judged(load_tasks(config.eval_tasks), "eval_tasks")
     require_torch(config.model_name)
+    require_tracker(config)
     policy = None
     if config.model_name != DEMO_POLICY:
         policy = open_policy(config, installation.policies_dir)
@@ -220,7 +224,8 @@ class _Process:
             learner.load_state(plan.state_folder)
         stated = state_tasks(stream, tasks)
         stated_eval = stated if eval_tasks is tasks else state_tasks(stream, eval_tasks)
-        manifest = self._first_state(learner)
+        files = self._open_files()
+        manifest = self._first_state(learner, files)
         stream.emit(TrainingStarted(current_step=manifest.step))
         session = Session(
             config=config,
@@ -240,7 +245,9 @@ class _Process:
             ),
         )
         return TrainingLoop(
-            session, self.folder, stated, stated_eval, manifest, check_owner=self.lock.check
+            *(session, self.folder, stated, stated_eval, manifest),
+            check_owner=self.lock.check,
+            files=files,
         )
 
     def _open_demo_policy(self, config: RunConfig) -> tuple[Learner, EnvironmentFactory]:
@@ -249,7 +256,16 @@ class _Process:
         ) as warm_up:
             return open_policy(config, self.installation.policies_dir, warm_up.on_progress)
 
-    def _first_state(self, learner: Learner) -> Manifest:
+    def _open_files(self) -> RunFiles:
+        """The files beside the states, with what was recorded until now."""
+        opened, files = self.opened, RunFiles(self.folder)
+        pending = opened.plan.manifest.pending
+        recorded = opened.history.payloads_of(opened.stream.subject)
+        replayed = [resume_state.pending_from_json(one) for one in pending]
+        files.rewrite([*recorded, *replayed, opened.plan.first], opened.plan.manifest.evaluations)
+        return files
+
+    def _first_state(self, learner: Learner, files: RunFiles) -> Manifest:
         """Save the state that the first step begins from, unless it was loaded from there."""
         plan = self.opened.plan
         manifest = replace(plan.manifest, generation=plan.generation)
@@ -271,6 +287,7 @@ class _Process:
         if plan.config.save_every and manifest.step == 0 and not has_checkpoint:
             checkpoint = save_checkpoint(self.folder, learner, plan.generation, 0, None)
             self.opened.stream.emit(checkpoint)
+            files.checkpoint(checkpoint)
         return manifest
 
     def _checkpointed_generations(self) -> set[int]:

@@ -42,6 +42,8 @@ SAMPLES_PER_EVENT = 10_000
 
 SaveState = Callable[[StepFinished], None]
 """Saves the resume state, then emits the events that follow it."""
+WriteTranscripts = Callable[[int, Sequence[GroupOutcome], dict[str, float]], None]
+"""Step, its groups, advantages by rollout name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,12 @@ class SelectedSample:
 
 
 def run_step(
-    session: Session, number: int, tasks: Sequence[StatedTask], unit: Unit, save_state: SaveState
+    session: Session,
+    number: int,
+    tasks: Sequence[StatedTask],
+    unit: Unit,
+    save_state: SaveState,
+    write_transcripts: WriteTranscripts,
 ) -> StepFinished:
     """Run step `number` to its end, keeping what an earlier process finished of it.
 
@@ -77,6 +84,7 @@ def run_step(
     outcomes = _collect(session, plan, unit)
     rollouts_s = monotonic() - begun_s
     samples = _select_samples(session, plan, outcomes)
+    write_transcripts(number, outcomes, {one.result.plan.name: one.advantage for one in samples})
     update = _update(session, plan, samples, unit)
     finished = _finished(session, plan, outcomes, samples, update, rollouts_s)
     save_state(finished)

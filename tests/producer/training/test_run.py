@@ -378,3 +378,14 @@ def test_a_policy_or_task_that_does_not_exist_leaves_no_training(
         run(small(**given), installation=installation)
     assert read_log() == []
     assert list(installation.runs_dir.iterdir()) == []
+
+
+def test_other_settings_begin_a_new_generation_where_overwrite_is_asked_for(
+    installation: Installation, read_log: ReadLog
+) -> None:
+    run(small(num_steps=1), installation=installation)
+    changed = small(num_steps=1, seed=5, behavior_if_log_dir_exists="overwrite")
+    summary = run(changed, installation=installation)
+    assert (summary.status, summary.generation) == ("completed", 1)
+    resumed = [event["data"] for event in read_log() if event["type"] == "cua.training.resumed"]
+    assert [(one["config"]["seed"], one["recipe"]["seed"]) for one in resumed] == [(5, 5)]

@@ -1,0 +1,49 @@
+"""The log's events as the projection applies them: in stream order, without what it would hold.
+
+For readers that need events and no tables: `export`, experiment trackers.
+"""
+
+from uuid import UUID
+
+from consumers.fold.apply import Rejection, apply_event
+from consumers.fold.operator_drops import Drops
+from consumers.fold.order import Order, OrderRules, PartitionProgress
+from consumers.fold.parse import ParsedRecord
+from consumers.fold.stream import Stream, new_stream
+from schemas.event import Envelope, Event
+from schemas.wire import read_payload
+
+
+class OrderedEvents:
+    """Puts records of many streams in order, each stream from its beginning. Not thread-safe.
+
+    Duplicates, records after a gap, fenced and invalid ones are left out, as in the tables.
+    """
+
+    def __init__(self, log_id: str, drops: Drops) -> None:
+        """`drops`: what operators gave up."""
+        self._streams: dict[str, Stream] = {}
+        self._applied: list[Event] = []
+        self._progress = PartitionProgress()
+        self._order = Order(self._streams, self._apply, OrderRules(log_id, drops))
+        self._ended = new_stream(f"rollout/{UUID(int=0)}")
+        self._ended.abandoned = True
+
+    def take(self, parsed: ParsedRecord) -> list[Event]:
+        """The events that this record brings: its own, and those that waited for it."""
+        self._order.take(parsed, self._progress)
+        applied, self._applied = self._applied, []
+        self._order.changed.clear()
+        self._order.held.clear()
+        self._order.released.clear()
+        return applied
+
+    def forget(self, subject: str) -> None:
+        """Read no more of a stream that has ended; frees its state."""
+        self._streams[subject] = self._ended
+
+    def _apply(self, stream: Stream, envelope: Envelope) -> Rejection | None:
+        rejection = apply_event(stream, envelope, lambda operations: None)  # noqa: ARG005  # Write's signature
+        if rejection is None:
+            self._applied.append(Event(envelope, read_payload(envelope)))
+        return rejection

@@ -1,0 +1,1 @@
+"""Mirrors trainings to wandb, tensorboard and mlflow, from the log alone."""

@@ -1,0 +1,44 @@
+"""TensorBoard: event files in a folder, one folder for each run below it."""
+
+from pathlib import Path
+
+from tensorboard.summary import Writer  # type: ignore[import-untyped]  # it has no stubs
+
+from consumers.trackers.tracker import Measurement, Outcome, TrackedRun
+
+
+class TensorboardTracker:
+    """Writes scalars with TensorBoard's own writer."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._writers: dict[str, Writer] = {}
+
+    def begin(self, run: TrackedRun) -> None:
+        """Open a file of its own: TensorBoard reads all files of a folder as one run."""
+        if run.key not in self._writers:
+            self._writers[run.key] = Writer(str(self._folder / _folder_name(run)))
+
+    def log(self, run: TrackedRun, measurement: Measurement) -> None:
+        """One scalar for each metric, at the measurement's step and time."""
+        writer = self._writers[run.key]
+        for name, value in sorted(measurement.metrics.items()):
+            writer.add_scalar(name, value, measurement.step, wall_time=measurement.time.timestamp())
+        writer.flush()
+
+    def end(self, run: TrackedRun, outcome: Outcome, message: str | None) -> None:
+        """TensorBoard knows no outcomes; only the file is closed."""
+        del outcome, message
+        writer = self._writers.pop(run.key, None)
+        if writer is not None:
+            writer.close()
+
+    def close(self) -> None:
+        """Close every file."""
+        for writer in self._writers.values():
+            writer.close()
+        self._writers.clear()
+
+
+def _folder_name(run: TrackedRun) -> str:
+    return run.training_name if run.generation == 0 else f"{run.training_name}@{run.generation}"

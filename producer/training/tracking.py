@@ -1,0 +1,73 @@
+"""`cua-project track` as a child process of a run: mirrors it to Weights & Biases.
+
+It reads the log. Training never waits for it before the end, and never fails because of it.
+"""
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+
+from producer.config import RunConfig
+from producer.errors import UsageError
+from producer.log_lines import log_flags
+from schemas.installation import Installation
+
+logger = logging.getLogger(__name__)
+
+FINISH_TIMEOUT_S = 60.0
+"""For the last measurements; what is left stays on disk for `cua-project track`."""
+
+
+def require_tracker(config: RunConfig) -> None:
+    """UsageError when the configuration names a tracker whose package is missing."""
+    if config.wandb_project is not None and find_spec("wandb") is None:
+        message = "wandb_project: wandb is not installed; install cua-train[wandb], or omit it"
+        raise UsageError(message)
+
+
+@contextmanager
+def mirrored(config: RunConfig, name: str, installation: Installation) -> Iterator[None]:
+    """Mirror the training inside the block, if its configuration says so."""
+    if config.wandb_project is None:
+        yield
+        return
+    options = ["--project", config.wandb_project]
+    if config.wandb_name is not None:
+        options += ["--name", config.wandb_name]
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-P", "-m", "consumers", *log_flags()),
+            *("track", "wandb", "--training", name, "--follow", *options),
+            *("--while-pid", str(os.getpid())),
+        ],
+        env=os.environ | {"CUA_HOME": str(installation.home)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        # A session of its own: Ctrl-C reaches the trainer alone, which stops this one last.
+        start_new_session=True,
+    )
+    logger.info("measurements go to the wandb project %s", config.wandb_project)
+    try:
+        yield
+    finally:
+        _stop(process, config.wandb_project)
+
+
+def _stop(process: "subprocess.Popen[bytes]", project: str) -> None:
+    """Let it read to the end of the log, then end it."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(FINISH_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    if process.returncode:
+        logger.warning(
+            "the wandb project %s lacks measurements; `cua-project track wandb` sends them", project
+        )

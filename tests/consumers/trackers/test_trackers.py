@@ -1,0 +1,248 @@
+"""Every tracker gets every measurement of the log once, under its step, and each run's end."""
+
+import json
+import shutil
+import struct
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from consumers.cli import cli
+from producer.training.run import run
+from schemas.ids import training_id
+from schemas.installation import Installation
+from tests.support.small_run import small
+
+# The trackers' own libraries warn of what they will change.
+pytestmark = pytest.mark.filterwarnings("default")
+
+Points = dict[str, dict[int, float]]
+"""Metric -> step -> value."""
+ReadLog = Callable[[], list[dict[str, Any]]]
+
+
+def track(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["track", *arguments], catch_exceptions=False)
+
+
+def tensorboard_points(folder: Path) -> Points:
+    from tensorboard.backend.event_processing.event_accumulator import (  # type: ignore[import-untyped]
+        EventAccumulator,
+    )
+
+    accumulator = EventAccumulator(str(folder))
+    accumulator.Reload()
+    return {
+        tag: {one.step: one.value for one in accumulator.Scalars(tag)}
+        if accumulator.Tags()["scalars"]
+        else {one.step: float(one.tensor_proto.float_val[0]) for one in accumulator.Tensors(tag)}
+        for tag in (*accumulator.Tags()["scalars"], *accumulator.Tags()["tensors"])
+    }
+
+
+def mlflow_points(uri: str, project: str) -> tuple[dict[str, Points], dict[str, str]]:
+    from mlflow.tracking import MlflowClient
+
+    client = MlflowClient(tracking_uri=uri)
+    experiment = client.get_experiment_by_name(project)
+    assert experiment is not None
+    points: dict[str, Points] = {}
+    statuses = {}
+    for found in client.search_runs([experiment.experiment_id]):
+        name = str(found.info.run_name)
+        statuses[name] = str(found.info.status)
+        points[name] = {
+            metric: {
+                one.step: one.value for one in client.get_metric_history(found.info.run_id, metric)
+            }
+            for metric in found.data.metrics
+        }
+    return points, statuses
+
+
+def wandb_records(path: Path) -> list[Any]:
+    """Records of wandb's transaction log: LevelDB's log format behind a header of 7 bytes."""
+    from wandb.proto.wandb_internal_pb2 import Record  # type: ignore[attr-defined]  # generated
+
+    data, at, parts, records = path.read_bytes(), 7, b"", []
+    while at + 7 <= len(data):
+        left = 32768 - at % 32768
+        if left < 7:
+            at += left
+            continue
+        length, kind = struct.unpack_from("<HB", data, at + 4)
+        parts += data[at + 7 : at + 7 + length]
+        at += 7 + length
+        if kind in {1, 4}:
+            records.append(Record.FromString(parts))
+            parts = b""
+    return records
+
+
+def wandb_points(home: Path) -> tuple[dict[str, Points], dict[str, int]]:
+    points: dict[str, Points] = {}
+    exits = {}
+    for path in sorted((home / "trackers" / "wandb").rglob("*.wandb")):
+        name, own = "", defaultdict[str, dict[int, float]](dict)
+        for record in wandb_records(path):
+            if record.HasField("run"):
+                name = record.run.display_name
+            if record.HasField("exit"):
+                exits[name] = record.exit.exit_code
+            if record.HasField("history"):
+                row = {
+                    item.key or "/".join(item.nested_key): json.loads(item.value_json)
+                    for item in record.history.item
+                }
+                step = int(row.pop("progress/step"))
+                for metric, value in row.items():
+                    if not metric.startswith("_"):
+                        own[metric][step] = value
+        points.setdefault(name, {}).update(own)
+    return points, exits
+
+
+@pytest.fixture
+def recorded(installation: Installation, read_log: ReadLog) -> dict[str, dict[int, float]]:
+    """What a small training says of its rewards and evaluations."""
+    run(small(), installation=installation)
+    rewards: dict[int, float] = {}
+    success: dict[int, float] = {}
+    evaluated: dict[str, int] = {}
+    for event in read_log():
+        data = event["data"]
+        if event["type"] == "cua.step.finished":
+            rewards[len(rewards) + 1] = data["reward_mean"]
+        if event["type"] == "cua.evaluation.created":
+            evaluated[event["subject"]] = data["step"] or 0
+        if event["type"] == "cua.evaluation.finished":
+            success[evaluated[event["subject"]]] = data["success_rate"]
+    return {"env/all/reward/total": rewards, "test/success": success}
+
+
+def assert_holds(points: Points, recorded: dict[str, dict[int, float]]) -> None:
+    assert recorded["env/all/reward/total"].keys() == {1, 2, 3}
+    assert recorded["test/success"].keys() == {0, 2, 3}
+    for metric, values in recorded.items():
+        assert points[metric] == pytest.approx(values, abs=1e-6)
+
+
+def test_tensorboard_has_every_step_and_evaluation(
+    installation: Installation, recorded: dict[str, dict[int, float]], tmp_path: Path
+) -> None:
+    first = track("tensorboard", "--to", str(tmp_path / "tb"), "--json")
+    assert first.exit_code == 0, first.output
+    assert json.loads(first.stdout) == {
+        "runs": 1,
+        "measurements": 6,
+        "target": f"tensorboard: {tmp_path / 'tb'}",
+    }
+    assert_holds(tensorboard_points(tmp_path / "tb" / "small"), recorded)
+    again = track("tensorboard", "--to", str(tmp_path / "tb"), "--json")
+    assert json.loads(again.stdout)["measurements"] == 0
+    assert len(list((tmp_path / "tb" / "small").iterdir())) == 1
+    elsewhere = track("tensorboard", "--to", str(tmp_path / "other"), "--json")
+    assert json.loads(elsewhere.stdout)["measurements"] == 6
+    assert installation.home.is_dir()
+
+
+def test_mlflow_has_every_step_and_evaluation_and_the_runs_status(
+    recorded: dict[str, dict[int, float]], tmp_path: Path
+) -> None:
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    assert track("mlflow", "--to", uri, "--project", "phones").exit_code == 0
+    points, statuses = mlflow_points(uri, "phones")
+    assert_holds(points["small"], recorded)
+    assert statuses == {"small": "FINISHED"}
+
+
+def test_wandb_without_a_key_keeps_everything_on_disk(
+    installation: Installation,
+    recorded: dict[str, dict[int, float]],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.delenv("WANDB_API_KEY", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    result = track("wandb", "--project", "phones")
+    assert result.exit_code == 0, result.output
+    assert "wandb sync" in caplog.text
+    points, exits = wandb_points(installation.home)
+    assert_holds(points["small"], recorded)
+    assert exits == {"small": 0}
+
+
+def test_what_the_tracker_took_before_a_kill_is_at_most_one_measurement_sent_again(
+    installation: Installation, recorded: dict[str, dict[int, float]], tmp_path: Path
+) -> None:
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    track("mlflow", "--to", uri)
+    (state,) = (installation.home / "trackers").glob("mlflow-*.json")
+    found = json.loads(state.read_text())
+    key = f"{training_id('small').hex}-0"
+    found["measured"][key].remove("step-2")
+    state.write_text(json.dumps(found))
+    again = track("mlflow", "--to", uri, "--json")
+    assert json.loads(again.stdout)["measurements"] == 1
+    points, _ = mlflow_points(uri, "cua-train")
+    assert_holds(points["small"], recorded)
+
+
+def test_a_new_generation_is_a_run_of_its_own_that_keeps_the_steps_before_it(
+    installation: Installation, tmp_path: Path
+) -> None:
+    run(small(num_steps=2), installation=installation)
+    # Only the state after step 1 is left: step 2 is trained again.
+    shutil.rmtree(installation.runs_dir / "small" / "state" / "generation-0" / "step-000002")
+    run(small(num_steps=3), installation=installation)
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    track("mlflow", "--to", uri)
+    points, statuses = mlflow_points(uri, "cua-train")
+    first, second = "small", "small (generation 1)"
+    assert points[first]["env/all/reward/total"].keys() == {1, 2}
+    assert points[second]["env/all/reward/total"].keys() == {1, 2, 3}
+    assert points[first]["env/all/reward/total"][1] == points[second]["env/all/reward/total"][1]
+    assert statuses == {first: "FINISHED", second: "FINISHED"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["tensorboard", "--project", "p"], "--project"),
+        (["mlflow", "--name", "n"], "--name"),
+        (["wandb", "--to", "x"], "--to"),
+    ],
+)
+def test_an_option_that_a_tracker_does_not_have_is_refused(arguments: list[str], told: str) -> None:
+    result = CliRunner().invoke(cli, ["track", *arguments])
+    assert (type(result.exception).__name__, getattr(result.exception, "exit_code", 2)) in {
+        ("UsageError", 2),
+        ("SystemExit", 2),
+    }
+    assert told in str(result.exception) + result.output
+
+
+def test_a_mistyped_training_is_not_found(installation: Installation, tmp_path: Path) -> None:
+    run(small(num_steps=0), installation=installation)
+    result = CliRunner().invoke(
+        cli, ["track", "tensorboard", "--to", str(tmp_path), "--training", "smal"]
+    )
+    assert getattr(result.exception, "exit_code", None) == 3
+    assert "'small'" in str(result.exception)
+
+
+def test_two_processes_do_not_mirror_to_the_same_place(
+    installation: Installation, tmp_path: Path
+) -> None:
+    from consumers.trackers.logged import Logged
+
+    run(small(num_steps=0), installation=installation)
+    with Logged(installation.home / "trackers", f"tensorboard: {tmp_path}"):
+        result = CliRunner().invoke(cli, ["track", "tensorboard", "--to", str(tmp_path)])
+    assert getattr(result.exception, "exit_code", None) == 1
+    assert "another process" in str(result.exception)
