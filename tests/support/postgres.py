@@ -8,7 +8,7 @@ template, some 30 ms).
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -63,19 +63,31 @@ class PostgresServer:
                 cursor.execute(statement)
 
 
-@pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
-    """The session's server."""
-    cluster = Cluster(Path(tmp_path_factory.mktemp("postgres")) / "cluster", os.environ)
+@contextlib.contextmanager
+def running_postgres(
+    folder: Path, settings: Mapping[str, str], allowed: str | None = None
+) -> Iterator[PostgresServer]:
+    """A server of its own. `allowed`: a network whose hosts may connect, with the password."""
+    cluster = Cluster(folder / "cluster", os.environ)
     cluster.initialise()
+    if allowed is not None:
+        with (cluster.data / "pg_hba.conf").open("a") as rules:
+            rules.write(f"\nhost all all {allowed} scram-sha-256\n")
     with cluster.alone(START_TIMEOUT_S) as lock:
         port = free_port()
-        server = cluster.start(port, lock, SETTINGS)
+        server = cluster.start(port, lock, SETTINGS | dict(settings))
     try:
         cluster.wait_ready(server, port, START_TIMEOUT_S)
         yield PostgresServer(cluster, port)
     finally:
         stop(server)
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+    """The session's server."""
+    with running_postgres(Path(tmp_path_factory.mktemp("postgres")), {}) as server:
+        yield server
 
 
 @pytest.fixture

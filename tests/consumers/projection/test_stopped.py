@@ -9,8 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -27,102 +25,24 @@ from tests.reference_fold.reference import fold
 from tests.support.logs import logged_events, memory_log, write_local_log
 from tests.support.memory_log import MemoryReader
 from tests.support.paths import ROOT
+from tests.support.projectors import (
+    DEADLINE_S,
+    SLOW_TRIGGER,
+    eventually,
+    execute,
+    holder,
+    no_longer_sleeping,
+    projector,
+    sleeping,
+)
 
 pytestmark = [pytest.mark.services, pytest.mark.slow]
 REPLACED_WITHIN_S = 20.0
-DEADLINE_S = 60.0
-
-SLOW_TRIGGER = """
-CREATE TABLE public.slow (is_slow boolean);
-INSERT INTO public.slow VALUES (true);
-CREATE FUNCTION public.slowly() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-    IF (SELECT is_slow FROM public.slow) THEN PERFORM pg_sleep(3); END IF; RETURN NULL; END $$;
-CREATE TRIGGER slowly AFTER INSERT OR UPDATE ON {table} FOR EACH STATEMENT
-    EXECUTE FUNCTION public.slowly();
-"""
-
-
-def execute(url: str, statement: str) -> None:
-    with connected(url, "test") as connection, connection, connection.cursor() as cursor:
-        cursor.execute(statement)
-
-
-def scalar(url: str, statement: str) -> object:
-    with connected(url, "test") as connection, connection, connection.cursor() as cursor:
-        cursor.execute(statement)
-        row = cursor.fetchone()
-        return row[0] if row else None
-
-
-def eventually(condition: Callable[[], object], within_s: float = DEADLINE_S) -> float:
-    """How many seconds it took."""
-    began = time.monotonic()
-    while not condition():
-        assert time.monotonic() - began < within_s, f"not within {within_s:.0f} s"
-        time.sleep(0.1)
-    return time.monotonic() - began
-
-
-class Projector:
-    """A projecting process in a process group of its own."""
-
-    def __init__(self, url: str, log: Path, how: str = "single") -> None:
-        self.log = log
-        with log.open("wb") as stderr:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.support.projecting_process", how],
-                env=os.environ | {"DATABASE_URL": url},
-                cwd=ROOT,
-                stdin=subprocess.DEVNULL,
-                stderr=stderr,
-                start_new_session=True,
-            )
-        self.pid = self._process.pid
-
-    def signal(self, number: signal.Signals) -> None:
-        os.killpg(self.pid, number)
-
-    def says(self, text: str) -> bool:
-        return text in self.log.read_text()
-
-    def end(self) -> None:
-        if self._process.poll() is None:
-            self.signal(signal.SIGKILL)
-        self._process.wait(10)
-
-
-@contextmanager
-def projector(url: str, log: Path, how: str = "single") -> Iterator[Projector]:
-    process = Projector(url, log, how)
-    try:
-        yield process
-    finally:
-        process.end()
 
 
 @pytest.fixture
 def events() -> list[LoggedEvent]:
     return logged_events("a", "b", "c")
-
-
-def sleeping(url: str, application: str) -> bool:
-    """Whether such a session sleeps in the trigger."""
-    return bool(
-        scalar(
-            url,
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND"
-            f" application_name = '{application}' AND wait_event = 'PgSleep'",
-        )
-    )
-
-
-def no_longer_sleeping(url: str, application: str) -> None:
-    execute(url, "UPDATE public.slow SET is_slow = false")
-    eventually(lambda: not sleeping(url, application))
-
-
-def holder(url: str) -> str:
-    return str(scalar(url, "SELECT holder FROM cua_ops.lease")).split("/")[-2]
 
 
 @pytest.mark.parametrize("point", ["idle", "commit", "copy", "fill"])
