@@ -7,6 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+DATABASE_VARIABLES = (
+    "DATABASE_URL",
+    "POSTGRES_HOST",
+    "POSTGRES_PORT",
+    "POSTGRES_DB",
+    "POSTGRES_USER",
+    "POSTGRES_PASSWORD",
+)
+"""Any of them names a PostgreSQL server; none: the embedded database of the home."""
+
 
 @dataclass(frozen=True, slots=True)
 class Installation:
@@ -53,6 +63,11 @@ class Installation:
     def runs_dir(self) -> Path:
         """Folders with the state and checkpoints of trainings."""
         return self.home / "runs"
+
+
+def names_database(environ: Mapping[str, str]) -> bool:
+    """Whether a PostgreSQL server is configured, so that the embedded database is not used."""
+    return any(environ.get(name) for name in DATABASE_VARIABLES)
 
 
 def default_home(environ: Mapping[str, str]) -> Path:

@@ -213,6 +213,24 @@ def drop(what: str, *, rest: bool, gap: bool, reason: str | None, as_json: bool)
 
 
 @command.command()
+@click.option("--json", "as_json", is_flag=True, help='Print {"fetched"}.')
+def sync(*, as_json: bool) -> None:
+    """Fetch operators' decisions from the database into CUA_HOME, where trainers read them.
+
+    A training that is continued on Kafka does so itself when DATABASE_URL or POSTGRES_* is set.
+    """
+    from consumers.database.location import resolve_database
+    from consumers.home import open_installation
+    from consumers.projection.drops_file import fetch_drops
+
+    installation = open_installation(os.environ)
+    fetched = fetch_drops(
+        resolve_database(os.environ, installation), installation.operator_drops_path
+    )
+    click.echo(json.dumps({"fetched": fetched}) if as_json else f"new decisions: {fetched}")
+
+
+@command.command()
 @click.argument("stream", metavar="STREAM")
 @click.option(
     "--json", "as_json", is_flag=True, help='Print {"streams", "events", "still_parked"}.'

@@ -15,7 +15,7 @@ from sqlalchemy.exc import ArgumentError
 
 from consumers.embedded_postgres.postgres import ensure_running
 from consumers.errors import UnreachableError, UsageError
-from schemas.installation import Installation, read_installation
+from schemas.installation import Installation, names_database, read_installation
 
 DRIVER = "postgresql+psycopg2"
 POSTGRES_DEFAULTS: Mapping[str, str] = {
@@ -51,7 +51,7 @@ def configured_url(environ: Mapping[str, str]) -> str | None:
     """
     if url := environ.get("DATABASE_URL"):
         return sqlalchemy_url(url)
-    if not any(environ.get(name) for name in POSTGRES_DEFAULTS):
+    if not names_database(environ):
         return None
     values = {name: environ.get(name) or default for name, default in POSTGRES_DEFAULTS.items()}
     if not values["POSTGRES_PORT"].isdecimal():

@@ -69,6 +69,17 @@ def copy_drops(cursor: Cursor, path: Path) -> int:
     return len(lines)
 
 
+def fetch_drops(url: str, path: Path) -> int:
+    """Bring the file up to date; how many lines are new. A database without tables has none.
+
+    Changes nothing in the database. CuaProjectError, UnreachableError.
+    """
+    with connected(url, "drops") as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT to_regclass(%s) IS NOT NULL", (f"{OPS_SCHEMA}.operator_drop",))
+        row = cursor.fetchone()
+        return copy_drops(cursor, path) if row is not None and row[0] else 0
+
+
 def refresh_drops_file(url: str, path: Path) -> None:
     """Bring the file up to date; a failure is logged, as it stops no projection."""
     try:

@@ -16,7 +16,7 @@ from pydantic import JsonValue
 from producer.config import RunConfig, differences, read_config, recipe
 from producer.emit import Emitter, StreamWriter
 from producer.emit.ownership import OwnershipMonitor, claim
-from producer.errors import UsageError
+from producer.errors import MismatchError, UsageError
 from producer.log.stream_history import StreamHistory
 from producer.resume import resume_state
 from producer.resume.counting_states import counting_states
@@ -100,15 +100,17 @@ def open_training(
     takeover: bool = False,
     stop: threading.Event | None = None,
     before_claim: Callable[[RunConfig], None] = lambda _config: None,
+    fetch_drops: Callable[[], bool] = lambda: False,
 ) -> OpenedTraining | AlreadyComplete:
     """Begin the training or continue it.
 
     The caller holds the lock of `run_folder`. UsageError for settings other than the recorded ones,
     CuaTrainError when another process may train it (not with `takeover`), UnreachableError when the
     log is away for `LOG_TIMEOUT_S`, StopRequestedError when `stop` is set meanwhile. What
-    `before_claim` raises for the configuration leaves nothing in the log.
+    `before_claim` raises for the configuration leaves nothing in the log. `fetch_drops`: as
+    `read_recorded_training`.
     """
-    recorded = read_recorded_training(emitter, run_name, run_folder, stop)
+    recorded = read_recorded_training(emitter, run_name, run_folder, stop, fetch_drops)
     if recorded.stream.exists and not takeover:
         refuse_living_writer(run_name, recorded.stream, recorded.status, run_folder, clock())
     plan = plan_training(recorded, asked, run_folder, overwrite=overwrite)
@@ -125,9 +127,17 @@ def open_training(
 
 
 def read_recorded_training(
-    emitter: Emitter, run_name: str, run_folder: Path, stop: threading.Event | None = None
+    emitter: Emitter,
+    run_name: str,
+    run_folder: Path,
+    stop: threading.Event | None = None,
+    fetch_drops: Callable[[], bool] = lambda: False,
 ) -> RecordedTraining:
-    """The training as recorded: its own stream whole, other streams since the newest state."""
+    """The training as recorded: its own stream whole, other streams since the newest state.
+
+    `fetch_drops` fetches what operators gave up elsewhere, and says whether that is news; it is
+    asked once, of a training that exists.
+    """
     log = emitter.log
     log_id = log.log_id(LOG_TIMEOUT_S, stop)
     # Records that dead processes left in the spool belong to the history that is read now.
@@ -136,15 +146,27 @@ def read_recorded_training(
     log_ends = resume_state.bounds_to_json(log.lower_bounds())
     training_id = ids.training_id(run_name)
     log.check_not_held(stream_of("training", training_id))
+    has_fetched = False
     while True:
         newest = states[0].manifest if states else None
-        history = read_training_history(
-            log,
-            training_id,
-            start=resume_state.bounds_from_json(newest.log_start) if newest else {},
-            since=resume_state.bounds_from_json(newest.since) if newest else {},
-        )
+        try:
+            history = read_training_history(
+                log,
+                training_id,
+                start=resume_state.bounds_from_json(newest.log_start) if newest else {},
+                since=resume_state.bounds_from_json(newest.since) if newest else {},
+            )
+        except MismatchError:
+            # It may be about a record that was given up on another host.
+            if has_fetched or not fetch_drops():
+                raise
+            has_fetched = True
+            continue
         stream = history.training_stream(training_id)
+        if stream.exists and not has_fetched:
+            has_fetched = True
+            if fetch_drops():
+                continue
         counting = counting_states(states, stream, training_id)
         if counting[:1] == states[:1]:
             return RecordedTraining(run_name, history, stream, counting, log_id, log_ends)

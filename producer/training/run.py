@@ -23,6 +23,7 @@ from producer.errors import (
 )
 from producer.policy.learner import Learner
 from producer.resume import resume_state
+from producer.resume.foreign_drops import ForeignDrops
 from producer.resume.open_training import AlreadyComplete, OpenedTraining, open_training
 from producer.resume.orphans import end_abandoned
 from producer.resume.resume_state import Manifest
@@ -110,6 +111,7 @@ def run(
             takeover=takeover,
             stop=stop,
             before_claim=lambda config: loaded.append(_load(config, installation)),
+            fetch_drops=ForeignDrops(installation, os.environ).fetch,
         )
         link_run_folder(installation, name, folder)
         if on_open is not None:
