@@ -20,7 +20,7 @@ _SESSION = (
     " relation WHERE pg_locks.pid = session.pid AND granted AND mode <> 'AccessShareLock' AND"
     " relkind IN ('r', 'p') AND database = (SELECT oid FROM pg_database WHERE datname ="
     f" current_database()) AND relnamespace IN (to_regnamespace('{SCHEMA}'),"
-    f" to_regnamespace('{OPS_SCHEMA}')))"
+    f" to_regnamespace('{OPS_SCHEMA}'))), session.backend_start IS NULL"
 )
 _OF_GROUP = (
     "locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname ="
@@ -43,6 +43,8 @@ class Session(NamedTuple):
     statement_began_at: datetime | None
     locked: list[str] | None
     """Our tables on which it holds more than a reader's lock."""
+    is_hidden: bool
+    """It is another role's: what it does, and since when, is not shown to ours."""
 
     def __str__(self) -> str:
         """`process 4711 (alice, psql, idle in transaction for 35 s), which holds ...`."""
@@ -98,7 +100,7 @@ def group_members(cursor: Cursor, group: int) -> list[int]:
 
 
 def end_session(connection: Connection, pid: int) -> str | None:
-    """End a session, its transaction rolled back; why that failed, or None.
+    """End a session, its transaction rolled back; None, or why that failed and what helps.
 
     A role may end its own sessions and those of roles whose member it is.
     """
@@ -106,6 +108,32 @@ def end_session(connection: Connection, pid: int) -> str | None:
         try:
             cursor.execute("SELECT pg_terminate_backend(%s, %s)", (pid, ENDING_MS))
         except InsufficientPrivilege as error:
-            return str(error.diag.message_primary)
-        row = cursor.fetchone()
-    return None if row is not None and row[0] else "it did not end"
+            problem = str(error.diag.message_primary)
+        else:
+            row = cursor.fetchone()
+            return None if row is not None and row[0] else "it did not end"
+    with connection, connection.cursor() as cursor:
+        return f"{problem}; {may_end(cursor, pid)}"
+
+
+def may_end(cursor: Cursor, pid: int) -> str:
+    """What lets our role see and end a session of another role, in words."""
+    cursor.execute(
+        "SELECT quote_ident(current_user), quote_ident(session.usename), coalesce(rolsuper, false)"
+        " FROM pg_stat_activity AS session LEFT JOIN pg_roles ON rolname = session.usename WHERE"
+        " pid = %s",
+        (pid,),
+    )
+    row = cursor.fetchone()
+    if row is None or row[1] is None or row[1] == row[0]:
+        return f"a superuser ends it with SELECT pg_terminate_backend({pid})"
+    ours, theirs, is_super = row
+    if is_super:
+        return (
+            f"it is of the superuser {theirs}, which {ours} may never end: a superuser runs SELECT"
+            f" pg_terminate_backend({pid}); run all projectors as one role"
+        )
+    return (
+        f"{ours} may not see or end what {theirs} does: a superuser or {theirs}'s administrator"
+        f" runs GRANT {theirs} TO {ours}, or SELECT pg_terminate_backend({pid}) this once"
+    )

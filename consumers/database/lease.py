@@ -173,22 +173,21 @@ def end_sessions_of(connection: Connection, holder: LeaseHolder) -> bool:
     """
     with connection, connection.cursor() as cursor:
         members = group_members(cursor, session_group(holder.holder))
+    num_ended = 0
     for pid in members:
-        if (problem := end_session(connection, pid)) is not None:
-            logger.warning(
-                "cannot end session %s of the stopped projector (%s): %s; let a superuser run"
-                " SELECT pg_terminate_backend(%s), or end that projector",
-                pid,
-                holder,
-                problem,
-                pid,
-            )
-    if members:
+        if (problem := end_session(connection, pid)) is None:
+            num_ended += 1
+            continue
         logger.warning(
-            "the projector %s has not renewed its lease for %.0f s: ended its %s database sessions",
-            holder,
-            holder.silent_s,
-            len(members),
+            "cannot end session %s of the stopped projector (%s): %s. Until then whatever it has"
+            " locked is waited for",
+            *(pid, holder, problem),
+        )
+    if num_ended:
+        logger.warning(
+            "the projector %s has not renewed its lease for %.0f s: ended %s of its %s database"
+            " sessions",
+            *(holder, holder.silent_s, num_ended, len(members)),
         )
     return bool(members)
 
