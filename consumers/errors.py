@@ -45,6 +45,11 @@ class UnreachableError(CuaProjectError):
 
     exit_code: ClassVar[int] = 5
 
+    def __init__(self, message: str, *, is_refusal: bool = False) -> None:
+        """`is_refusal`: a server has answered that it does not let us in, and will not later."""
+        super().__init__(message)
+        self.is_refusal = is_refusal
+
 
 class LimitExceededError(CuaProjectError):
     """A time limit was exceeded, or a check for alerts found a reason: exit 6."""

@@ -3,11 +3,20 @@
 import json
 import logging
 import os
+from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import rich_click as click
 
+from consumers.commands.duration import Duration
 from consumers.commands.metrics_options import metrics_options
+from consumers.errors import UnreachableError, UsageError
 from consumers.shutdown import shutdown_on_signals
+
+if TYPE_CHECKING:
+    from consumers.log.reader import LogReader
+    from consumers.projection.loop import Report
+    from schemas.installation import Installation
 
 logger = logging.getLogger(__name__)
 
@@ -27,6 +36,12 @@ logger = logging.getLogger(__name__)
     show_default=True,
     help="Processes that catch up when far behind.",
 )
+@click.option(
+    "--start-timeout",
+    type=Duration(),
+    metavar="DURATION",
+    help="How long to wait at the start for the database and the log. [default: without end]",
+)
 @metrics_options
 @click.option(
     "--json", "as_json", is_flag=True, help='Print {"events", "seconds", "positions"} at the end.'
@@ -36,6 +51,7 @@ def command(
     once: bool,
     adopt_log: bool,
     jobs: int,
+    start_timeout: timedelta | None,
     metrics_port: int | None,
     metrics_host: str,
     as_json: bool,
@@ -45,35 +61,43 @@ def command(
     Of several projectors one works and the others wait for its lease. Ctrl-C (or SIGTERM) stops it
     after the events at hand; a second one aborts.
 
+    A database or Kafka that is not up yet is waited for, and so is every later outage. --once
+    waits for neither at its start: exit 5.
+
     Examples:
         cua-project run
         cua-project run --once --json
         cua-project run --metrics-port 9321
     """
     shutdown = shutdown_on_signals(abort=True)
-    from consumers.database.location import is_embedded, resolve_database
-    from consumers.database.readiness import make_ready, naming_what_is_missing, remove_debris
+    from consumers.database.readiness import naming_what_is_missing
     from consumers.fold.fold import reduce_gc_frequency
     from consumers.home import open_installation
-    from consumers.log.open import open_reader
     from consumers.metrics.pages import MetricsPages
     from consumers.metrics.probe import Probe
     from consumers.metrics.serve import serving
     from consumers.projection.activity import Activity
-    from consumers.projection.drops_file import refresh_drops_file
-    from consumers.projection.loop import ProjectionLoop
+    from consumers.projection.loop import ProjectionLoop, Report
+    from consumers.projection.startup import wait_until_reachable
     from consumers.rebuild.parallel import Parallel
 
+    if once and start_timeout is not None:
+        message = "--once waits for nothing at its start; leave out --start-timeout"
+        raise UsageError(message)
     installation = open_installation(os.environ)
-    url = resolve_database(os.environ, installation)
-    make_ready(url, embedded=is_embedded(os.environ))
-    remove_debris(url)
-    with naming_what_is_missing(url):
-        refresh_drops_file(url, installation.operator_drops_path)
+    limit_s = None if start_timeout is None else start_timeout.total_seconds()
+    opened = (
+        _open(installation)
+        if once
+        else wait_until_reachable(lambda: _open(installation), shutdown.graceful, limit_s=limit_s)
+    )
+    if opened is None:
+        _print(Report(0, 0.0, {}), as_json=as_json)
+        return
+    url, reader = opened
     reduce_gc_frequency()
     activity = Activity()
     pages = MetricsPages(Probe(installation, lambda: url), activity)
-    reader = open_reader(installation)
     try:
         projection = ProjectionLoop(
             reader,
@@ -90,6 +114,30 @@ def command(
             )
     finally:
         reader.close()
+    _print(report, as_json=as_json)
+
+
+def _open(installation: "Installation") -> "tuple[str, LogReader]":
+    """The database's URL, its tables ready, and the log. UnreachableError."""
+    from consumers.database.location import is_embedded, resolve_database
+    from consumers.database.readiness import make_ready, naming_what_is_missing, remove_debris
+    from consumers.log.open import open_reader
+    from consumers.projection.drops_file import refresh_drops_file
+
+    embedded = is_embedded(os.environ)
+    try:
+        url = resolve_database(os.environ, installation)
+    except UnreachableError as error:
+        # The embedded server is ours to start: whatever keeps it from starting stays.
+        raise UnreachableError(str(error), is_refusal=True) from None
+    make_ready(url, embedded=embedded)
+    remove_debris(url)
+    with naming_what_is_missing(url):
+        refresh_drops_file(url, installation.operator_drops_path)
+    return url, open_reader(installation)
+
+
+def _print(report: "Report", *, as_json: bool) -> None:
     if as_json:
         positions = [
             {"topic": at.topic, "partition": at.partition, "position": offset}

@@ -26,6 +26,8 @@ POSTGRES_DEFAULTS: Mapping[str, str] = {
     "POSTGRES_PASSWORD": "training_password",
 }
 CONNECT_TIMEOUT_S = 10
+PASSING = ("starting up", "shutting down", "recovery mode", "not accepting", "too many", "reserved")
+"""In a server's refusal: it will take connections again."""
 
 
 def resolve_database(environ: Mapping[str, str], installation: Installation | None = None) -> str:
@@ -145,4 +147,5 @@ def unreachable(url: str, error: Exception) -> UnreachableError:
         f"cannot connect to PostgreSQL at {without_password(url)}: {reason.strip()}; {advice}"
         " DATABASE_URL or POSTGRES_* (unset all of them to use the embedded database)"
     )
-    return UnreachableError(message)
+    is_refusal = first != reason and not any(words in reason for words in PASSING)
+    return UnreachableError(message, is_refusal=is_refusal)

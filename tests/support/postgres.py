@@ -65,16 +65,22 @@ class PostgresServer:
 
 @contextlib.contextmanager
 def running_postgres(
-    folder: Path, settings: Mapping[str, str], allowed: str | None = None
+    folder: Path,
+    settings: Mapping[str, str],
+    allowed: str | None = None,
+    port: int | None = None,
 ) -> Iterator[PostgresServer]:
-    """A server of its own. `allowed`: a network whose hosts may connect, with the password."""
+    """A server of its own, on this port or a free one.
+
+    `allowed`: a network whose hosts may connect, with the password.
+    """
     cluster = Cluster(folder / "cluster", os.environ)
     cluster.initialise()
     if allowed is not None:
         with (cluster.data / "pg_hba.conf").open("a") as rules:
             rules.write(f"\nhost all all {allowed} scram-sha-256\n")
     with cluster.alone(START_TIMEOUT_S) as lock:
-        port = free_port()
+        port = port or free_port()
         server = cluster.start(port, lock, SETTINGS | dict(settings))
     try:
         cluster.wait_ready(server, port, START_TIMEOUT_S)
