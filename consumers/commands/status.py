@@ -35,7 +35,7 @@ def command(*, show_all: bool, as_json: bool, check: bool, max_lag: timedelta | 
 
     Unfinished trainings come first, then the newest finished ones. --check is for alerts: exit 0
     when all is well; 6 when the tables are behind, a training is stale (no heartbeat for 60 s) or
-    records are parked; 5 when the log or the database is away.
+    records are parked or held in this home's spool; 5 when the log or the database is away.
 
     Examples:
         cua-project status
@@ -70,7 +70,7 @@ def _read(*, with_disk: bool) -> "ProjectionStatus":
         url = resolve_database(os.environ, installation)
         make_ready(url, embedded=is_embedded(os.environ))
         with naming_what_is_missing(url):
-            return read_status(reader, url, installation=installation if with_disk else None)
+            return read_status(reader, url, installation=installation, with_disk=with_disk)
     finally:
         reader.close()
 
@@ -103,6 +103,10 @@ def _report(status: "ProjectionStatus") -> dict[str, object]:
         "projector": status.projector._asdict(),
         "disk": status.disk._asdict(),
         "trainings": [training._asdict() for training in status.trainings],
+        "held_in_spool": [
+            {**stream._asdict(), "since": stream.since.isoformat()}
+            for stream in status.held_in_spool
+        ],
         "parked_streams": [
             {**stream._asdict(), "since": stream.since.isoformat()}
             for stream in status.parked_streams

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import rich_click as click
 
 from consumers.console import Cell, Column, format_age, format_bytes, print_table, sanitize
+from consumers.log.held_streams import HeldStream
 from consumers.status import DiskUse, ProjectionStatus, TrainingStatus
 
 NUM_FINISHED = 10
@@ -34,6 +35,8 @@ def print_status(status: ProjectionStatus, *, show_all: bool) -> None:
     if unowned:
         rest = f" and {len(unowned) - NUM_PARKED} more" if len(unowned) > NUM_PARKED else ""
         click.echo(f"parked     {sanitize(', '.join(unowned[:NUM_PARKED]))}{rest}")
+    if status.held_in_spool:
+        click.echo(f"not sent   {sanitize(_held_in_spool(status.held_in_spool))}")
     click.echo()
     if not status.trainings and status.lag_events:
         click.echo("no training in the tables yet; `cua-project run --once` applies the events")
@@ -76,6 +79,16 @@ def _tables(status: ProjectionStatus) -> str:
     notes += [f"{held.fenced:,} fenced records"] if held.fenced else []
     notes += [f"{held.duplicates:,} duplicates"] if held.duplicates else []
     return f"{lag}; {', '.join(notes)}"
+
+
+def _held_in_spool(held: Sequence[HeldStream]) -> str:
+    texts = [
+        f"{one.stream} ({one.num_records:,} records of this home, since a record of"
+        f" {format_bytes(one.size_bytes)}, larger than topic {one.topic} takes)"
+        for one in held[:NUM_PARKED]
+    ]
+    rest = len(held) - len(texts)
+    return ", ".join(texts) + (f" and {rest} more" if rest else "")
 
 
 def _disk(disk: DiskUse) -> str:

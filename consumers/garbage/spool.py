@@ -1,20 +1,16 @@
 """Shipped records of this machine's spool, as the shipper prunes them."""
 
-import sqlite3
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-from consumers.errors import UnreachableError
+from consumers.log.held_streams import not_held, num_held, open_spool
 from schemas.local_log import to_microseconds
 
 ROWS = 2000
 """Deleted in one transaction, a few milliseconds: an emitter's commits hardly wait."""
 PAUSE_S = 0.01
-BUSY_TIMEOUT_S = 30.0
 SHIPPED = (
     "position < (SELECT coalesce(max(next_position), 1) FROM cursors WHERE target = :target) AND"
     " appended_at < :before"
@@ -35,17 +31,16 @@ class ShippedRecords(NamedTuple):
 
 
 def num_unshipped(path: Path, target: str) -> int:
-    """Records of the file that the target has not acknowledged."""
+    """Records of the file that the target has not acknowledged. UnreachableError."""
     if not path.exists():
         return 0
-    with _open(path) as connection:
-        return int(
-            connection.execute(
-                "SELECT count(*) FROM records WHERE position >= (SELECT"
-                " coalesce(max(next_position), 1) FROM cursors WHERE target = ?)",
-                (target,),
-            ).fetchone()[0]
+    with open_spool(path) as connection:
+        after = connection.execute(
+            "SELECT count(*) FROM records WHERE position >= (SELECT"
+            " coalesce(max(next_position), 1) FROM cursors WHERE target = ?)",
+            (target,),
         )
+        return int(after.fetchone()[0]) + num_held(connection, target)
 
 
 def find_shipped(path: Path, target: str, keep: timedelta) -> ShippedRecords:
@@ -53,9 +48,10 @@ def find_shipped(path: Path, target: str, keep: timedelta) -> ShippedRecords:
     before = to_microseconds(datetime.now(UTC) - keep)
     if not path.exists():
         return ShippedRecords(path, target, before, 0, 0)
-    with _open(path) as connection:
+    with open_spool(path) as connection:
         count, size = connection.execute(
-            f"SELECT count(*), coalesce(sum(length(value)), 0) FROM records WHERE {SHIPPED}",
+            f"SELECT count(*), coalesce(sum(length(value)), 0) FROM records WHERE"
+            f" {SHIPPED}{not_held(connection)}",
             {"target": target, "before": before},
         ).fetchone()
     return ShippedRecords(path, target, before, count, size)
@@ -66,27 +62,15 @@ def delete_shipped(found: ShippedRecords) -> int:
     if not found.num_records:
         return 0
     gone = 0
-    with _open(found.path) as connection:
+    with open_spool(found.path) as connection:
+        kept = not_held(connection)
         while True:
             deleted = connection.execute(
                 "DELETE FROM records WHERE position IN (SELECT position FROM records WHERE"
-                f" {SHIPPED} ORDER BY position LIMIT {ROWS})",
+                f" {SHIPPED}{kept} ORDER BY position LIMIT {ROWS})",
                 {"target": found.target, "before": found.before},
             ).rowcount
             gone += deleted
             if deleted < ROWS:
                 return gone
             time.sleep(PAUSE_S)
-
-
-@contextmanager
-def _open(path: Path) -> Iterator[sqlite3.Connection]:
-    try:
-        uri = f"{path.absolute().as_uri()}?mode=rw"
-        with closing(
-            sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None)
-        ) as connection:
-            yield connection
-    except sqlite3.Error as error:
-        message = f"the spool {path} cannot be used: {error}"
-        raise UnreachableError(message) from error

@@ -31,6 +31,14 @@ def alerts(status: ProjectionStatus, max_lag: timedelta) -> list[str]:
         named = [training.run_name for training in status.trainings if training.parked]
         of = f" of {_names(named)}" if named else ""
         found.append(f"parked: {status.held.parked:,} records{of}; see `cua-project parked list`")
+    if held := status.held_in_spool:
+        streams = _names([one.stream for one in held])
+        topics = ", ".join(sorted({one.topic for one in held}))
+        found.append(
+            f"not sent: {sum(one.num_records for one in held):,} records of {streams} wait in this"
+            f" home's spool, because one is larger than the topic takes ({topics}); raise its"
+            " max.message.bytes"
+        )
     return found
 
 

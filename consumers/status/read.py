@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from consumers.database.connection import connected
+from consumers.log.held_streams import HeldStream, read_held
 from consumers.log.reader import LogReader
 from consumers.projection.positions import check_log, load_positions, read_state
 from consumers.status.disk import DiskUse, measure_disk
@@ -29,6 +30,8 @@ class ProjectionStatus(NamedTuple):
     parked_streams: list[ParkedStream]
     num_events: int
     """Records applied, since the tables were last built."""
+    held_in_spool: list[HeldStream]
+    """Streams of this home that Kafka does not take further."""
     disk: DiskUse | None
     """None: not asked for."""
 
@@ -49,8 +52,9 @@ def read_status(
     now: datetime | None = None,
     *,
     installation: Installation | None = None,
+    with_disk: bool = True,
 ) -> ProjectionStatus:
-    """The current status; with `installation` its disk use too.
+    """The current status; with `installation` what is held in its spool, and its disk use, too.
 
     MismatchError when the tables were made from another log; UnreachableError.
     """
@@ -74,5 +78,12 @@ def read_status(
             load_projector(cursor),
             parked,
             num_events,
-            None if installation is None else measure_disk(installation, cursor),
+            _held_in_spool(installation, reader),
+            measure_disk(installation, cursor) if installation and with_disk else None,
         )
+
+
+def _held_in_spool(installation: Installation | None, reader: LogReader) -> list[HeldStream]:
+    if installation is None or reader.log_id is None or reader.kind == "local":
+        return []
+    return read_held(installation.local_log_path, reader.log_id)

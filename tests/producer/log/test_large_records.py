@@ -12,7 +12,9 @@ from uuid import uuid4
 import pytest
 from kafka.admin import ConfigResource, KafkaAdminClient
 
+import consumers.garbage.spool as garbage
 from consumers.log.open import open_reader
+from consumers.status import alerts, read_status
 from producer.emit import Emitter
 from producer.errors import EventTooLargeError, MismatchError
 from producer.log.event_log import EventLog
@@ -119,7 +121,11 @@ def test_a_topic_that_takes_less_is_named_when_it_is_opened_and_emit_keeps_to_it
 
 @pytest.mark.services
 def test_a_record_that_is_too_large_holds_its_own_stream_and_is_sent_once_the_topic_takes_it(
-    tmp_path: Path, kafka: KafkaService, small_topics: str, caplog: pytest.LogCaptureFixture
+    tmp_path: Path,
+    kafka: KafkaService,
+    small_topics: str,
+    caplog: pytest.LogCaptureFixture,
+    migrated_url: str,
 ) -> None:
     installation = on_kafka(kafka, tmp_path, small_topics)
     topic = f"{small_topics}rollouts"
@@ -152,6 +158,7 @@ def test_a_record_that_is_too_large_holds_its_own_stream_and_is_sent_once_the_to
     assert f"({topic}/" in warning
     assert "offset 1 " in warning or "offset 2 " in warning
     assert any("2 events are not sent" in line for line in caplog.messages)
+    check_status_and_gc(installation, migrated_url, held, len(large))
 
     admin = KafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers)
     setting = {"max.message.bytes": str(MAX_MESSAGE_BYTES)}
@@ -162,6 +169,22 @@ def test_a_record_that_is_too_large_holds_its_own_stream_and_is_sent_once_the_to
     assert [len(value) for value in shipped(held)] == [1, len(large), 1]
     assert shipped(other) == [b"1", b"2"]
     log.close(20)
+
+
+def check_status_and_gc(installation: Installation, url: str, held: str, size: int) -> None:
+    """`cua-project` names what is held, alerts, and deletes nothing of it."""
+    reader = open_reader(installation)
+    status = read_status(reader, url, installation=installation, with_disk=False)
+    (one,) = status.held_in_spool
+    assert one[:4] == (held, f"{installation.topic_prefix}rollouts", 2, size)
+    (reason,) = [text for text in alerts(status, timedelta(hours=1)) if text.startswith("not sent")]
+    assert held in reason
+    path, target = installation.local_log_path, str(reader.log_id)
+    reader.close()
+    assert garbage.num_unshipped(path, target) == 2
+    shipped = garbage.find_shipped(path, target, timedelta(seconds=-1))
+    assert (shipped.num_records, garbage.delete_shipped(shipped)) == (3, 3)
+    assert garbage.num_unshipped(path, target) == 2
 
 
 def test_what_a_held_stream_has_in_the_spool_is_never_pruned(tmp_path: Path) -> None:
