@@ -1,8 +1,8 @@
 """What happens to a record: applied, ignored as a duplicate, held or dropped; nothing else can.
 
 Second stage: puts each stream's records in order. A record after a gap waits and is released when
-the gap fills; a fenced one is refused; one that cannot be applied is parked, and everything after
-it in its stream behind it. What a stream holds never touches another stream.
+the gap fills; a fenced one is refused; one that cannot be applied is parked, and everything else of
+its stream behind it. What a stream holds never touches another stream.
 """
 
 from collections.abc import Callable
@@ -17,6 +17,7 @@ from schemas.event import Envelope
 from schemas.streams import RecordOrder
 from schemas.waiting import WaitingRecords
 
+BEHIND = "behind a parked record of its stream"
 Apply = Callable[[Stream, Envelope], Rejection | None]
 
 
@@ -75,7 +76,7 @@ class Order:
         if stream.abandoned:
             return
         if stream.parked_since is not None:
-            self._hold(parsed, "parked", "behind", "behind a parked record of its stream")
+            self._hold(parsed, "parked", "behind", BEHIND)
             return
         envelope = parsed.envelope
         if envelope is None:
@@ -156,6 +157,12 @@ class Order:
     def _park(self, stream: Stream, parsed: ParsedRecord, rejection: Rejection) -> None:
         held = self._hold(parsed, "parked", rejection.kind, rejection.reason)
         stream.parked_since = held.since
+        # As if they came only now, so that what is held depends on no order of arrival.
+        waiting, stream.waiting = stream.waiting, WaitingRecords()
+        for behind in waiting:
+            self.unhold(behind)
+            later = ParsedRecord(behind.record, stream.subject, behind.envelope, "")
+            self._hold(later, "parked", "behind", BEHIND)
 
     def _hold(self, parsed: ParsedRecord, held_as: HeldAs, kind: Kind, reason: str) -> Held:
         record, subject, envelope, _ = parsed

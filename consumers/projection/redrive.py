@@ -207,18 +207,18 @@ class Operator:
         def decide(cursor: Cursor, write: Write | None) -> _Batch:
             names = [] if stream_of_key(stream_name) is None else [stream_name]
             stream = load_streams(cursor, self._schema, names).get(stream_name)
+            if stream is not None and stream.parked_since is not None:
+                message = (
+                    f"{stream_name} is parked; redrive or drop its parked record first, then the"
+                    " gap"
+                )
+                raise UsageError(message)
             if stream is None or not stream.waiting:
                 message = (
                     f"{stream_name} waits for no gap; `cua-project parked list --as waiting` shows"
                     " the streams that do"
                 )
                 raise NotFoundError(message)
-            if stream.parked_since is not None:
-                message = (
-                    f"{stream_name} is parked; redrive or drop its parked record first, then the"
-                    " gap"
-                )
-                raise UsageError(message)
             first = min(
                 stream.waiting, key=lambda held: (waiting_envelope(held).point, held.record.offset)
             )

@@ -83,7 +83,8 @@ class StreamFold:
 
     def _park(self) -> None:
         self.is_parked = True
-        self.parked += 1
+        self.parked += 1 + len(self.waiting)
+        self.waiting.clear()
 
     def _place(self, event: dict[str, Any]) -> str:  # noqa: PLR0911  # one rule per line
         epoch, sequence, source = event["epoch"], event["sequence"], event["source"]

@@ -226,3 +226,22 @@ def test_a_stream_is_named_by_a_kind_and_a_canonical_uuid() -> None:
             ValueError, match=r"unknown kind of stream|not a lower-case uuid|badly formed"
         ):
             new_stream(name)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 2, 1, 3), (0, 3, 2, 1), (0, 2, 3, 1)])
+def test_what_a_parked_record_holds_back_depends_on_no_order_of_arrival(
+    order: tuple[int, ...],
+) -> None:
+    """The second of four records cannot be applied; the others come in any order."""
+    events = logged_events("a")
+    values = [one.value for one in events if one.subject == events[0].subject][:4]
+    values[1] = json.dumps(json.loads(values[1]) | {"type": "cua.training.dreamt"}).encode()
+    fold = Fold({}, log_id="", drops=Drops())
+    fold.take_all(
+        parse_record(record(values[number], events[0].subject, offset))
+        for offset, number in enumerate(order)
+    )
+    held = [(one.held_as, one.kind) for one in fold.batch.held.values()]
+    assert sorted(held) == [("parked", "behind")] * 2 + [("parked", "unknown_schema")]
+    (stream,) = fold.batch.streams.values()
+    assert (len(stream.waiting), stream.row()["num_waiting"]) == (0, 0)

@@ -1,5 +1,7 @@
 """Tables go on with another log only if it holds all that they hold."""
 
+from collections import Counter
+
 import pytest
 
 from consumers.database.connection import connect
@@ -93,6 +95,34 @@ def test_parked_waiting_and_nameless_records_are_held_once_where_an_adopted_log_
     new.append(late.subject, late.value, "cua.rollouts")
     project(new, migrated_url)
     assert [held.kind for held in operator.list_held()] == ["unreadable"]
+    connection.close()
+    assert verify(MemoryReader(new), migrated_url).equal
+
+
+def test_behind_a_gap_that_was_given_up_the_same_is_parked_live_and_in_an_adopted_log(
+    migrated_url: str,
+) -> None:
+    events = logged_events("a", shape=CALM)
+    own = events[0].subject
+    of_training = [number for number, one in enumerate(events) if one.subject == own]
+    # Its third record is missing; the fourth, which the operator lets follow it, cannot be applied.
+    spoilt = unknown(events, of_training[3])
+    del spoilt[of_training[2]]
+    project(memory_log(spoilt, MemoryLog("old")), migrated_url)
+    connection = connect(migrated_url, "test")
+    operator = Operator(connection, "cua")
+
+    operator.drop_gap(own, **BY)
+
+    live = Counter((held.held_as, held.kind) for held in operator.list_held())
+    num_behind = len(of_training) - 4
+    assert live == {("parked", "unknown_schema"): 1, ("parked", "behind"): num_behind}
+    new = memory_log(spoilt, MemoryLog("new", num_partitions=5))
+    ProjectionLoop(MemoryReader(new), migrated_url, adopt=True).run_once()
+    assert Counter((held.held_as, held.kind) for held in operator.list_held()) == live
+
+    culprit = next(held for held in operator.list_held() if held.kind == "unknown_schema")
+    operator.drop_record(culprit.id, rest=False, **BY)
     connection.close()
     assert verify(MemoryReader(new), migrated_url).equal
 
