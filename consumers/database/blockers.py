@@ -67,15 +67,15 @@ def blockers_of_group(cursor: Cursor, group: int) -> list[Session]:
     return [Session(*row) for row in cursor.fetchall()]
 
 
-def lock_holders(cursor: Cursor, schema: str) -> list[Session]:
-    """Other sessions with a lock, even a reader's, on a table of a schema; by process id."""
+def lock_holders(cursor: Cursor, *schemas: str) -> list[Session]:
+    """Other sessions with a lock, even a reader's, on a table of these schemas; by process id."""
     cursor.execute(
         f"SELECT {_SESSION} FROM pg_stat_activity AS session WHERE pid <> pg_backend_pid() AND"
         " EXISTS (SELECT FROM pg_locks AS held JOIN pg_class ON pg_class.oid = held.relation WHERE"
         " held.pid = session.pid AND held.granted AND held.database = (SELECT oid FROM pg_database"
-        " WHERE datname = current_database()) AND pg_class.relnamespace = to_regnamespace(%s))"
-        " ORDER BY pid",
-        (f'"{schema}"',),
+        " WHERE datname = current_database()) AND pg_class.relnamespace IN (SELECT oid FROM"
+        " pg_namespace WHERE nspname = ANY(%s))) ORDER BY pid",
+        (list(schemas),),
     )
     return [Session(*row) for row in cursor.fetchall()]
 

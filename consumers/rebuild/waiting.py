@@ -8,8 +8,8 @@ import logging
 import random
 import time
 from collections.abc import Callable
-from typing import NamedTuple
 
+from consumers.database.blockers import Session, lock_holders
 from consumers.database.connection import Connection
 from consumers.errors import LimitExceededError
 from consumers.tables import PREVIOUS_SCHEMA, SCHEMA
@@ -24,22 +24,6 @@ HIDDEN_S = 1.0
 """Between attempts while the age of somebody's transaction is hidden from our role."""
 SAY_EVERY_S = 30.0
 CATCH_UP_EVERY_S = 2.0
-
-
-class Blocker(NamedTuple):
-    """A session that holds a lock on a live table."""
-
-    pid: int
-    who: str
-    since: str | None
-    """When its transaction began, UTC."""
-    age_s: float | None
-    """None: hidden, because the session is another role's."""
-
-    def __str__(self) -> str:
-        """For messages."""
-        since = f"in a transaction since {self.since} UTC" if self.since else "of another role"
-        return f"process {self.pid} ({self.who}, {since})"
 
 
 class Patience:
@@ -74,13 +58,13 @@ class Patience:
                 self._meanwhile()
                 did_at = self._clock()
             time.sleep(random.uniform(*PAUSE_S))  # noqa: S311  # no secret
-            if any((blocker.age_s or 0) > LONG_S for blocker in blockers):
+            if any(blocker.transaction_s > LONG_S for blocker in blockers):
                 continue
-            hidden = any(blocker.age_s is None for blocker in blockers)
+            hidden = any(blocker.is_hidden for blocker in blockers)
             if not hidden or self._clock() - attempted_at >= HIDDEN_S:
                 return
 
-    def _say(self, blockers: list[Blocker]) -> None:
+    def _say(self, blockers: list[Session]) -> None:
         pids = frozenset(blocker.pid for blocker in blockers)
         if not pids:
             return
@@ -95,7 +79,7 @@ class Patience:
             else f", for at most {self._timeout_s:,.0f} s (--swap-timeout)",
         )
 
-    def _give_up(self, blockers: list[Blocker]) -> LimitExceededError:
+    def _give_up(self, blockers: list[Session]) -> LimitExceededError:
         message = (
             f"the tables stayed locked for {self._timeout_s:,.0f} s by"
             f" {_listed(blockers) or 'other sessions'}; nothing was changed. End that transaction"
@@ -104,7 +88,7 @@ class Patience:
         return LimitExceededError(message)
 
 
-def _listed(blockers: list[Blocker]) -> str:
+def _listed(blockers: list[Session]) -> str:
     texts = [str(blocker) for blocker in blockers[:3]]
     more = len(blockers) - len(texts)
     return (
@@ -114,21 +98,9 @@ def _listed(blockers: list[Blocker]) -> str:
     )
 
 
-def find_blockers(connection: Connection) -> list[Blocker]:
-    """Sessions with a lock on a table that a swap must lock, longest first."""
+def find_blockers(connection: Connection) -> list[Session]:
+    """Sessions with a lock on a table that a swap must lock, longest first, hidden ones last."""
     connection.rollback()
     with connection, connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT DISTINCT session.pid, concat_ws(', ', nullif(session.application_name, ''),"
-            " session.usename, CASE WHEN session.backend_type <> 'client backend' THEN"
-            " session.backend_type ELSE session.state END), to_char(coalesce(session.xact_start,"
-            " session.backend_start) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS'), extract(epoch"
-            " FROM statement_timestamp() - session.xact_start)::float8 AS age FROM pg_locks AS held"
-            " JOIN pg_class ON pg_class.oid = held.relation JOIN pg_namespace ON pg_namespace.oid ="
-            " relnamespace JOIN pg_stat_activity AS session USING (pid) WHERE"
-            " held.granted AND held.database = (SELECT oid FROM pg_database WHERE datname ="
-            " current_database()) AND nspname = ANY(%s) AND held.pid <> pg_backend_pid() ORDER BY"
-            " age DESC NULLS LAST",
-            ([SCHEMA, PREVIOUS_SCHEMA],),
-        )
-        return [Blocker(*row) for row in cursor.fetchall()]
+        holders = lock_holders(cursor, SCHEMA, PREVIOUS_SCHEMA)
+    return sorted(holders, key=lambda one: (one.is_hidden, -one.transaction_s))

@@ -1,5 +1,6 @@
 """Readers delay a swap, and cost neither the finished replay nor the tables it would replace."""
 
+import re
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -70,9 +71,9 @@ def test_a_reader_in_a_transaction_is_named_and_costs_neither_replay_nor_rollbac
 
     assert error.value.exit_code == 6
     pid = reader.info.backend_pid
-    for named in (f"process {pid} (cua-project slow report, cua, idle in transaction", "since 20"):
-        assert named in str(error.value)
-        assert named in caplog.text
+    named = rf"process {pid} \(cua, cua-project slow report, idle in transaction for \d+ s\)"
+    assert re.search(named, str(error.value))
+    assert re.search(named, caplog.text)
     assert "`cua-project rebuild` continues with it" in str(error.value)
     assert one(migrated_url, "SELECT min(reward) FROM cua_previous.turn") == 9.0
     reader.rollback()
