@@ -25,6 +25,7 @@ from consumers.database.connection import Connection, Cursor, connected, schema_
 from consumers.database.dependants import drop_schema, what_keeps
 from consumers.database.lease import current_holder
 from consumers.database.location import unreachable
+from consumers.database.recorded_revision import is_applied_already, upgrade_from_later
 from consumers.database.repeatable import is_stale, missing_views, write_repeatable
 from consumers.database.revision import Age, Revision, read_revision
 from consumers.database.shape import find_problems
@@ -157,8 +158,10 @@ def migrate(
         config = _config(connection)
         script = ScriptDirectory.from_config(config)
         try:
-            down = to == "base" or to.startswith("-") or _is_below(script, to, before)
-            (command.downgrade if down else command.upgrade)(config, to)
+            if to == "base" or to.startswith("-") or _is_below(script, to, before):
+                command.downgrade(config, to)
+            else:
+                _upgrade(connection, config, script, before, to)
         except (sa.exc.DBAPIError, psycopg2.Error) as error:
             reason = str(getattr(error, "orig", error)).strip()
             message = f"the migration to {to} failed and was rolled back: {reason}"
@@ -169,6 +172,30 @@ def migrate(
         after = next(iter(database_revision(connection).found), None)
         _set_search_path(connection)
         return before, after
+
+
+def _upgrade(
+    connection: sa.Connection, config: Config, script: ScriptDirectory, before: str | None, to: str
+) -> None:
+    """Also of tables that are newer than the recorded revision says, where it is to be the head."""
+    attempt = connection.begin_nested()
+    try:
+        command.upgrade(config, to)
+    except (sa.exc.DBAPIError, psycopg2.Error) as error:
+        attempt.rollback()
+        is_newest = to in {"head", "heads", _head(script)}
+        if before is None or not is_newest or not is_applied_already(error):
+            raise
+        later = [one.revision for one in script.iterate_revisions(_head(script), before)]
+
+        def upgrade() -> None:
+            command.upgrade(config, to)
+            write_repeatable(connection)
+
+        if not upgrade_from_later(connection, before, reversed(later), upgrade):
+            raise
+    else:
+        attempt.commit()
 
 
 def _refresh_repeatable(url: str) -> None:
@@ -255,7 +282,8 @@ def _has_search_path(cursor: Cursor) -> bool:
 def schema_differences(url: str) -> list[str]:
     """What a migration would have to change to match the tables' definition; empty: nothing.
 
-    Reads without a lock. UnreachableError.
+    Tables, indexes and constraints beside the defined ones are users', and no differences. Reads
+    without a lock. UnreachableError.
     """
     try:
         with schema_engine(url).begin() as connection:
@@ -279,11 +307,22 @@ def differences(connection: sa.Connection) -> list[str]:
             and parents.get("schema_name") == OPS_SCHEMA
         )
 
+    def include_object(
+        _object: object,
+        _name: str | None,
+        type_: str,
+        reflected: bool,  # noqa: FBT001  # alembic's signature
+        compare_to: object,
+    ) -> bool:
+        # What is only in the database, but for a column of a table of ours, a user put there.
+        return not reflected or compare_to is not None or type_ == "column"
+
     context = MigrationContext.configure(
         connection,
         opts={
             "include_schemas": True,
             "include_name": include_name,
+            "include_object": include_object,
             "compare_type": True,
             "compare_server_default": True,
             "version_table_schema": OPS_SCHEMA,

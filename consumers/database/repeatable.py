@@ -10,6 +10,7 @@ from psycopg2.errors import DependentObjectsStillExist
 
 from consumers.database.connection import Connection
 from consumers.database.dependants import SIGNATURE
+from consumers.database.own_views import refuse_users_views, users_views
 from consumers.errors import CuaProjectError
 from consumers.tables import OPS_SCHEMA, OPS_TABLES, ROW_TABLES, SCHEMA, STATE_TABLES
 from consumers.tables.comments import commented_metadata
@@ -27,6 +28,9 @@ def write_repeatable(connection: sa.Connection, schema: str = SCHEMA) -> None:
     """
     if not connection.scalar(sa.text("SELECT to_regnamespace(:name)"), {"name": f'"{schema}"'}):
         return
+    driver_connection: Connection = connection.connection.driver_connection
+    with driver_connection.cursor() as cursor:
+        refuse_users_views(cursor, schema)
     if stale := missing_views(connection, schema):
         try:
             _write_views(connection, schema)
@@ -63,7 +67,7 @@ def write_comments(connection: sa.Connection, schema: str) -> None:
 
 
 def is_stale(connection: sa.Connection) -> bool:
-    """Whether `write_repeatable` has anything to do in the live schema."""
+    """Whether `write_repeatable` has anything to do, or to refuse, in the live schema."""
     return bool(missing_views(connection) or _all_stale_comments(connection, SCHEMA))
 
 
@@ -74,6 +78,9 @@ def _all_stale_comments(connection: sa.Connection, schema: str) -> list[str]:
 
 def missing_views(connection: sa.Connection, schema: str = SCHEMA) -> list[str]:
     """Our views and functions that the schema lacks, or has in another version."""
+    driver_connection: Connection = connection.connection.driver_connection
+    with driver_connection.cursor() as cursor:
+        theirs = users_views(cursor, schema)
     rows = connection.execute(
         sa.text(
             f"SELECT {SIGNATURE} AS signature, prosrc FROM pg_proc WHERE pronamespace ="
@@ -83,6 +90,7 @@ def missing_views(connection: sa.Connection, schema: str = SCHEMA) -> list[str]:
     )
     found = {row.signature: row.prosrc for row in rows}
     return [
+        *(f"not ours: {each}" for each in theirs),
         *(f"add_view: {view.name}" for view in VIEWS if not _has_columns(connection, schema, view)),
         *(
             f"{'modify' if each.signature in found else 'add'}_function: {each.name}"
@@ -121,6 +129,9 @@ def _drop(connection: sa.Connection, schema: str, view: View) -> None:
         with connection.begin_nested():
             _run(connection, f"DROP VIEW IF EXISTS {name}; DROP FUNCTION IF EXISTS {name}_rows()")
     except DependentObjectsStillExist as error:
+        if not connection.scalar(sa.text("SELECT to_regclass(:name)"), {"name": name}):
+            # Only the function is there, and somebody's: replacing it may do.
+            return
         detail = str(error.diag.message_detail or "").replace("\n", "; ")
         message = (
             f"the view {name} has other columns in this version, and others depend on it: {detail};"

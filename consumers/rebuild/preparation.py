@@ -14,6 +14,7 @@ from consumers.database.migrate import (
     schema_busy,
 )
 from consumers.database.operations import mend_operations
+from consumers.database.own_views import refuse_users_views
 from consumers.database.readiness import refuse_newer_rows
 from consumers.database.revision import Age
 from consumers.tables import PREVIOUS_SCHEMA
@@ -38,7 +39,8 @@ def prepare_database(url: str) -> None:
     """Mend `cua_ops`; refuse, before anything long, what would make the swap fail.
 
     MismatchError when the database is newer than this code; CuaProjectError when it is not migrated
-    yet, while an older projector works, or when other people's objects use `cua_previous`.
+    yet, while an older projector works, when other people's objects use `cua_previous`, or when one
+    has the name of a view of ours.
     """
     with schema_engine(url).begin() as connection:
         driver_connection: Connection = connection.connection.driver_connection
@@ -47,6 +49,7 @@ def prepare_database(url: str) -> None:
             if revision.age is not Age.DAMAGED:
                 revision.require_current()
             refuse_newer_rows(cursor)
+            refuse_users_views(cursor)
             refuse_during_older_projection(cursor, "rebuild")
             if keeping := what_keeps(cursor, PREVIOUS_SCHEMA):
                 raise kept_by(PREVIOUS_SCHEMA, keeping)

@@ -16,10 +16,13 @@ from consumers.database.connection import connect, schema_engine
 from consumers.database.migrate import migrate, missing, newest_revision, schema_differences
 from consumers.database.repeatable import write_repeatable
 from consumers.errors import CuaProjectError
+from consumers.rebuild.rebuild import rebuild
 from consumers.rebuild.side_schema import finish_tables, make_tables
 from consumers.tables import OPS_TABLES, ROW_TABLES, STATE_TABLES
 from consumers.tables.comments import commented_metadata
 from schemas.arrays import decode_float32, decode_int32, encode_float32, encode_int32
+from tests.support.logs import memory_log
+from tests.support.memory_log import MemoryReader
 
 UNCOMMENTED = (
     "SELECT format('%I.%I.%I', table_schema, table_name, column_name) FROM"
@@ -98,8 +101,10 @@ def test_a_view_with_other_columns_is_replaced_unless_a_users_view_stands_on_it(
     migrated_url: str, cursor: Cursor
 ) -> None:
     cursor.execute(
-        "DROP VIEW cua.rollout_summary;"
-        "CREATE VIEW cua.rollout_summary AS SELECT 1 AS older, 'x' AS rollout_id;"
+        "DROP VIEW cua.rollout_summary; DROP FUNCTION cua.rollout_summary_rows();"
+        "CREATE FUNCTION cua.rollout_summary_rows() RETURNS TABLE (older integer, rollout_id text)"
+        " LANGUAGE sql AS $$SELECT 1, 'x'$$;"
+        "CREATE VIEW cua.rollout_summary AS SELECT * FROM cua.rollout_summary_rows();"
         "CREATE VIEW public.mine AS SELECT older FROM cua.rollout_summary"
     )
     with pytest.raises(CuaProjectError, match=r"rollout_summary.* view mine depends .*drop them"):
@@ -107,6 +112,38 @@ def test_a_view_with_other_columns_is_replaced_unless_a_users_view_stands_on_it(
     cursor.execute("DROP VIEW public.mine")
     migrate(migrated_url)
     assert schema_differences(migrated_url) == []
+
+
+@pytest.mark.services
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        "VIEW cua.rollout_summary AS SELECT run_name FROM cua.training",
+        "VIEW cua.rollout_summary AS SELECT * FROM cua.rollout_summary_rows() WHERE reward > 0",
+        "VIEW cua.rollout_summary AS SELECT lower(rollout_id) AS rollout_id FROM"
+        " cua.rollout_summary_rows()",
+        "TABLE cua.rollout_summary (mine integer)",
+        "MATERIALIZED VIEW cua.rollout_summary AS SELECT * FROM cua.rollout_summary_rows()",
+    ],
+)
+def test_what_a_user_calls_like_a_view_of_ours_is_refused_by_name(
+    migrated_url: str, cursor: Cursor, theirs: str
+) -> None:
+    cursor.execute(f"DROP VIEW cua.rollout_summary; CREATE {theirs}")
+    kind = theirs.partition(" cua.")[0].lower()
+    named = rf"{kind} cua\.rollout_summary is not ours.*ALTER [A-Z ]+ cua\.rollout_summary RENAME"
+    reader = MemoryReader(memory_log([]))
+    for change in (migrate, lambda url: rebuild(reader, url)):
+        with pytest.raises(CuaProjectError, match=named):
+            change(migrated_url)
+    assert f"not ours: {kind} cua.rollout_summary" in schema_differences(migrated_url)
+
+    cursor.execute(f"ALTER {kind} cua.rollout_summary RENAME TO mine")
+    migrate(migrated_url)
+    assert schema_differences(migrated_url) == []
+    rebuild(reader, migrated_url)
+    cursor.execute("SELECT to_regclass('cua.mine') IS NOT NULL")
+    assert cursor.fetchone() == (True,)
 
 
 @pytest.mark.services

@@ -23,18 +23,42 @@ def test_autogenerate_finds_no_difference_after_the_last_migration(database_url:
     assert schema_differences(database_url) == []
 
 
-def test_a_missing_column_and_an_extra_index_are_differences(migrated_url: str) -> None:
-    with connected(migrated_url, "test") as connection, connection, connection.cursor() as cursor:
-        cursor.execute(
-            "ALTER TABLE cua.turn DROP COLUMN reward; CREATE INDEX mine ON cua.obs (created_at)"
-        )
+def test_a_missing_column_and_index_and_an_extra_column_are_differences(migrated_url: str) -> None:
+    execute(
+        migrated_url,
+        "ALTER TABLE cua.turn DROP COLUMN reward; DROP INDEX cua.ix_rollout_training_id;"
+        "ALTER TABLE cua.obs ADD COLUMN mine integer",
+    )
 
     found = schema_differences(migrated_url)
 
     assert sorted(difference.split(":")[0] for difference in found) == [
         "add_column",
-        "remove_index",
+        "add_index",
+        "remove_column",
     ]
+
+
+def test_what_users_put_beside_the_tables_is_no_difference(migrated_url: str) -> None:
+    execute(
+        migrated_url,
+        "CREATE INDEX mine ON cua.obs (created_at);"
+        "CREATE UNIQUE INDEX mine_too ON cua.turn (id, turn);"
+        "ALTER TABLE cua.step ADD CONSTRAINT my_check CHECK (step >= 0);"
+        "ALTER TABLE cua.step ADD CONSTRAINT my_key UNIQUE (id, step);"
+        "CREATE TABLE cua.my_table (id uuid PRIMARY KEY REFERENCES cua.training (id), x integer);"
+        "CREATE INDEX mine_there ON cua.my_table (x);"
+        "CREATE VIEW cua.my_view AS SELECT run_name FROM cua.training;"
+        "CREATE MATERIALIZED VIEW cua.my_copy AS SELECT run_name FROM cua.training;"
+        "CREATE SEQUENCE cua.my_numbers; CREATE TABLE cua_ops.my_notes (note text);"
+        "CREATE FUNCTION cua.my_function() RETURNS integer LANGUAGE sql AS 'SELECT 1'",
+    )
+    assert schema_differences(migrated_url) == []
+
+
+def execute(url: str, statements: str) -> None:
+    with connected(url, "test") as connection, connection, connection.cursor() as cursor:
+        cursor.execute(statements)
 
 
 def test_down_and_up_again_ends_where_it_began(migrated_url: str) -> None:

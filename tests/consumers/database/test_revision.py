@@ -9,7 +9,7 @@ import pytest
 
 from consumers.database.connection import connected
 from consumers.database.lease import acquire
-from consumers.database.migrate import migrate, newest_revision
+from consumers.database.migrate import look, migrate, newest_revision, schema_differences
 from consumers.database.readiness import make_ready
 from consumers.database.revision import Age, read_revision
 from consumers.errors import CuaProjectError, MismatchError
@@ -212,3 +212,43 @@ def test_migrate_check_names_an_older_revision_of_equal_tables(migrated_url: str
     assert done.returncode == 4, done
     assert done.stdout == f"revision: 0002 instead of {newest_revision()}\n"
     assert "run `cua-project migrate`" in done.stderr
+
+
+@pytest.mark.parametrize("recorded", ["0001", "0002"])
+def test_an_older_revision_recorded_by_hand_is_put_right_by_migrate(
+    migrated_url: str, recorded: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    execute(migrated_url, f"UPDATE cua_ops.alembic_version SET version_num = '{recorded}'")
+
+    assert migrate(migrated_url) == (recorded, newest_revision())
+
+    make_ready(migrated_url, embedded=False)
+    assert schema_differences(migrated_url) == []
+    assert any(
+        f"named revision {recorded}, but the tables are those of revision" in message
+        for message in caplog.messages
+    )
+
+
+def test_tables_between_the_recorded_revision_and_the_newest_are_migrated_from_theirs(
+    database_url: str,
+) -> None:
+    migrate(database_url, "0002")
+    execute(database_url, "UPDATE cua_ops.alembic_version SET version_num = '0001'")
+
+    assert migrate(database_url) == ("0001", newest_revision())
+    assert schema_differences(database_url) == []
+
+
+def test_a_recorded_revision_that_fits_nothing_is_refused_and_changes_nothing(
+    migrated_url: str,
+) -> None:
+    # A column of the newest is missing as well: no revision has these tables.
+    execute(
+        migrated_url,
+        "UPDATE cua_ops.alembic_version SET version_num = '0001';"
+        "ALTER TABLE cua.training DROP COLUMN seed",
+    )
+    with pytest.raises(CuaProjectError, match="failed and was rolled back"):
+        migrate(migrated_url)
+    assert look(migrated_url).found == ("0001",)
