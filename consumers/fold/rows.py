@@ -11,6 +11,10 @@ Row = dict[str, object]
 can be dumped to JSON."""
 
 
+UNPROVEN = "unproven_hash"
+"""The column of a content-addressed row whose content its id does not prove."""
+
+
 class Insert(NamedTuple):
     """A new row; `row["id"]` is its key."""
 
@@ -27,16 +31,14 @@ class Update(NamedTuple):
 
 
 class Upsert(NamedTuple):
-    """A content-addressed row.
+    """A content-addressed row, whoever states it in whatever order.
 
     Of an existing one created_at (to the minimum) and updated_at (to the maximum) change; all else
-    only by a proven one.
+    only where `replaces` says so.
     """
 
     table: str
     row: Row
-    is_proven: bool = False
-    """The id was computed from the content: this is what the row says, whoever came first."""
 
 
 Operation = Insert | Update | Upsert
@@ -60,8 +62,6 @@ class Rows:
         """Table -> id -> columns of an older row."""
         self.upserts: dict[str, dict[str, Row]] = {}
         """Table -> id -> content-addressed row."""
-        self.proven: set[tuple[str, str]] = set()
-        """(table, id) of the upserts whose content is proven."""
 
     def add(self, operations: Sequence[Operation]) -> None:
         """Merge one event's operations."""
@@ -97,7 +97,7 @@ class Rows:
         else:
             older[key] = values
 
-    def _upsert(self, table: str, row: Row, is_proven: bool) -> None:  # noqa: FBT001  # an Upsert's fields
+    def _upsert(self, table: str, row: Row) -> None:
         rows = self.upserts.setdefault(table, {})
         key = str(row["id"])
         known = rows.get(key)
@@ -106,10 +106,18 @@ class Rows:
             times: Row = {"created_at": min(str(known["created_at"]), str(row["created_at"]))}
             if "updated_at" in row:
                 times["updated_at"] = max(str(known["updated_at"]), str(row["updated_at"]))
-            row = (row if is_proven else known) | times
+            row = (row if replaces(row, known) else known) | times
         rows[key] = row
-        if is_proven:
-            self.proven.add((table, key))
+
+
+def replaces(new: Row, old: Row) -> bool:
+    """Whether a content-addressed row's content takes the place of another of the same id.
+
+    Proven content (no `unproven_hash`) of any; of unproven ones the smallest hash wins, so that no
+    order of arrival matters. `write.upsert_commands` says the same in SQL.
+    """
+    ours, theirs = new.get(UNPROVEN), old.get(UNPROVEN)
+    return ours is None or (theirs is not None and str(ours) < str(theirs))
 
 
 _PREFIX = NAMESPACE.bytes

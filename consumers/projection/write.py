@@ -13,7 +13,7 @@ from typing import NamedTuple
 from consumers.database.connection import Cursor
 from consumers.fold.fold import FoldedBatch
 from consumers.fold.held import Coordinates
-from consumers.fold.rows import Insert, Operation, Row, Rows, Update, Upsert
+from consumers.fold.rows import UNPROVEN, Insert, Operation, Row, Rows, Update, Upsert
 from consumers.fold.stream import Stream
 from consumers.projection.copying import TABLES, copy_text, json_text
 
@@ -75,13 +75,7 @@ def row_commands(schema: str, rows: Rows) -> list[Command]:
     """Every row, tables and keys in a fixed order so that two writers cannot deadlock."""
     commands: list[Command] = []
     for table, upserts in sorted(rows.upserts.items()):
-        for is_proven in (False, True):
-            chosen = {
-                key: row
-                for key, row in upserts.items()
-                if ((table, key) in rows.proven) is is_proven
-            }
-            commands += upsert_commands(schema, table, chosen, is_proven=is_proven)
+        commands += upsert_commands(schema, table, upserts)
     for table in sorted(rows.inserts):
         commands += copy_commands(schema, table, rows.inserts[table].values())
     for table in sorted(rows.changes):
@@ -128,21 +122,24 @@ def update_commands(
     return commands
 
 
-def upsert_commands(
-    schema: str, table: str, rows: dict[str, Row], *, is_proven: bool
-) -> list[Command]:
+def upsert_commands(schema: str, table: str, rows: dict[str, Row]) -> list[Command]:
     """Content-addressed rows; of an existing one the times change (minimum, maximum).
 
-    Proven content replaces what an older writer, whose events prove nothing, stated of the same id.
+    Its content changes where `fold.rows.replaces` says so.
     """
     if not rows:
         return []
     columns = TABLES[table]
     record = ", ".join(f'"{column.name}" {column.type}' for column in columns.columns)
+    wins = (
+        f'(excluded.{UNPROVEN} IS NULL OR excluded.{UNPROVEN} < old.{UNPROVEN} COLLATE "C")'
+        if UNPROVEN in columns.by_name
+        else "true"
+    )
     merged = {
-        column.name: f'excluded."{column.name}"'
+        column.name: f'CASE WHEN {wins} THEN excluded."{column.name}" ELSE old."{column.name}" END'
         for column in columns.columns
-        if is_proven and column.name != "id"
+        if column.name != "id"
     } | {
         name: f"{merge}(old.{name}, excluded.{name})"
         for name, merge in (("created_at", "LEAST"), ("updated_at", "GREATEST"))
@@ -197,7 +194,6 @@ def operation_commands(schema: str, operations: Sequence[Operation]) -> list[Com
                     commands += copy_commands(schema, table, [row])
                 case Update(table, key, values):
                     commands += update_commands(schema, table, {key: values})
-                case Upsert(table, row, is_proven):
-                    rows = {str(row["id"]): row}
-                    commands += upsert_commands(schema, table, rows, is_proven=is_proven)
+                case Upsert(table, row):
+                    commands += upsert_commands(schema, table, {str(row["id"]): row})
     return commands

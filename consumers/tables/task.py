@@ -2,8 +2,9 @@
 
 The only rows that several streams share.
 
-Every column but the times follows from the id. The times merge so that no order of arrival matters:
-`created_at` is the earliest statement, `updated_at` the latest.
+Every column but the times follows from the id, except in tasks of older writers (`unproven_hash`).
+Statements merge so that no order of arrival matters: `created_at` is the earliest one, `updated_at`
+the latest.
 """
 
 from uuid import UUID
@@ -50,6 +51,9 @@ class Task(Base):
     """The app it is about; NULL: no particular app."""
     source_type: Mapped[String]
     """Where the definition came from: demo_training, demo_eval, file, custom ..."""
+    unproven_hash: Mapped[OptString]
+    """Hex sha256 of what an older writer stated, whose definition_hash cannot be computed again; of
+    several such statements the smallest is here. NULL: definition_hash proves the content."""
     created_at: Mapped[Time]
     """When any training first stated it."""
     updated_at: Mapped[Time]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from consumers.fold.projectors.projector import EventContext, check_id, check_key_text
-from consumers.fold.rows import Operation, Row, UnappliableError, Upsert
+from consumers.fold.rows import UNPROVEN, Operation, Row, UnappliableError, Upsert
 from schemas.base import Payload
 from schemas.ids import content_hash, task_row_id, validator_row_id
 from schemas.task import SHELL, TaskStated, ValidatorStated
@@ -14,8 +14,9 @@ COLUMNS = tuple(name for name in TaskStated.model_fields if name != "definition"
 def _check_definition(payload: TaskStated) -> None:
     """UnappliableError unless the definition that the id hashes says what the columns say.
 
-    Otherwise the content of a task would depend on whose statement of it comes first. Older writers
-    did not state the definition: theirs gives way to one that does.
+    Older writers did not state the definition, and it has fields that the event lacks (set-up
+    commands, split, the query's parameters), so that their hash cannot be computed again: their
+    content gives way to one that is proven, and among themselves the smallest hash wins.
     """
     if payload.definition is None:
         return
@@ -34,6 +35,13 @@ def _check_definition(payload: TaskStated) -> None:
             raise UnappliableError(message)
 
 
+def _unproven_hash(payload: TaskStated) -> str | None:
+    """Of what the event states, where the definition that its id hashes is not stated."""
+    if payload.definition is not None:
+        return None
+    return content_hash(payload.model_dump(mode="json", exclude={"definition"}))
+
+
 class TaskProjector:
     """TaskStated."""
 
@@ -49,8 +57,12 @@ class TaskProjector:
         check_key_text("definition_hash", payload.definition_hash)
         _check_definition(payload)
         row: Row = {name: getattr(payload, name) for name in COLUMNS}
-        row |= {"created_at": context.time, "updated_at": context.time}
-        return [Upsert("task", row, is_proven=payload.definition is not None)]
+        row |= {
+            UNPROVEN: _unproven_hash(payload),
+            "created_at": context.time,
+            "updated_at": context.time,
+        }
+        return [Upsert("task", row)]
 
 
 class ValidatorProjector:
@@ -76,4 +88,4 @@ class ValidatorProjector:
             "config_json": payload.config,
             "created_at": context.time,
         }
-        return [Upsert("validator", row, is_proven=True)]
+        return [Upsert("validator", row)]

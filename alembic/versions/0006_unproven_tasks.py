@@ -1,0 +1,21 @@
+"""Which tasks have a content that their id does not prove.
+
+Revision: 0006, after 0003.
+"""
+
+from alembic import op
+
+revision = "0006"
+down_revision = "0003"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Add the column; the rebuild that the new projection version asks for fills it."""
+    op.execute("ALTER TABLE cua.task ADD unproven_hash TEXT")
+
+
+def downgrade() -> None:
+    """Drop the column."""
+    op.execute("ALTER TABLE cua.task DROP unproven_hash")
