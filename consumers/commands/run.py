@@ -119,7 +119,9 @@ def command(
 
 def _open(installation: "Installation") -> "tuple[str, LogReader]":
     """The database's URL, its tables ready, and the log. UnreachableError."""
-    from consumers.database.location import is_embedded, resolve_database
+    import psycopg2
+
+    from consumers.database.location import is_embedded, resolve_database, unreachable
     from consumers.database.readiness import make_ready, naming_what_is_missing, remove_debris
     from consumers.log.open import open_reader
     from consumers.projection.drops_file import refresh_drops_file
@@ -130,7 +132,11 @@ def _open(installation: "Installation") -> "tuple[str, LogReader]":
     except UnreachableError as error:
         # The embedded server is ours to start: whatever keeps it from starting stays.
         raise UnreachableError(str(error), is_refusal=True) from None
-    make_ready(url, embedded=embedded)
+    try:
+        make_ready(url, embedded=embedded)
+    except psycopg2.OperationalError as error:
+        # A server that starts may end its first sessions again.
+        raise unreachable(url, error) from None
     remove_debris(url)
     with naming_what_is_missing(url):
         refresh_drops_file(url, installation.operator_drops_path)

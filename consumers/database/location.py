@@ -26,7 +26,10 @@ POSTGRES_DEFAULTS: Mapping[str, str] = {
     "POSTGRES_PASSWORD": "training_password",
 }
 CONNECT_TIMEOUT_S = 10
-PASSING = ("starting up", "shutting down", "recovery mode", "not accepting", "too many", "reserved")
+PASSING = (
+    *("starting up", "shutting down", "recovery mode", "not accepting", "terminating"),
+    *("too many", "reserved"),
+)
 """In a server's refusal: it will take connections again."""
 
 

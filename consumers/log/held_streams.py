@@ -68,7 +68,10 @@ def read_held(path: Path, target: str) -> list[HeldStream]:
             " partition_id WHERE target = ? ORDER BY held.key",
             (target,),
         ).fetchall()
-    return [HeldStream(*row[:4], from_microseconds(row[4])) for row in rows]
+    return [
+        HeldStream(stream, topic, num_records, size_bytes, from_microseconds(appended_at))
+        for stream, topic, num_records, size_bytes, appended_at in rows
+    ]
 
 
 def num_held(connection: sqlite3.Connection, target: str) -> int:
