@@ -33,6 +33,7 @@ COMMANDS: dict[str, str] = {
     "rebuild": "consumers.commands.rebuild",
     "verify": "consumers.commands.verify",
     "migrate": "consumers.commands.migrate",
+    "positions": "consumers.commands.positions",
     "archive": "consumers.commands.archive",
     "export": "consumers.commands.export",
     "track": "consumers.commands.track",
@@ -137,7 +138,7 @@ def _add_logging_options(command: click.Command) -> None:
 )
 @click.command_panel(
     "Maintain the tables",
-    commands=["run", "parked", "rebuild", "verify", "migrate", "gc", "doctor"],
+    commands=["run", "parked", "rebuild", "verify", "migrate", "positions", "gc", "doctor"],
 )
 @click.command_panel("Take the data elsewhere", commands=["archive", "export"])
 def cli() -> None:

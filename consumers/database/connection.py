@@ -6,13 +6,16 @@ Session settings are fixed, so that a value's text depends on the value alone.
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 import psycopg2
 from psycopg2.extensions import connection as Connection  # noqa: N812
 from psycopg2.extensions import cursor as Cursor  # noqa: N812
-from sqlalchemy import Engine, create_engine, pool
 
 from consumers.database.location import CONNECT_TIMEOUT_S, libpq_url, sqlalchemy_url, unreachable
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
 
 __all__ = ["Connection", "Cursor", "connect", "connected", "join_group", "schema_engine"]
 
@@ -83,8 +86,10 @@ def join_group(connection: Connection, group: int) -> None:
         cursor.execute("SELECT pg_advisory_lock_shared(%s, %s)", (GROUP_CLASS, group))
 
 
-def schema_engine(url: str) -> Engine:
+def schema_engine(url: str) -> "Engine":
     """An engine without a pool, for migrations and DDL."""
+    from sqlalchemy import create_engine, pool
+
     return create_engine(
         sqlalchemy_url(url),
         poolclass=pool.NullPool,

@@ -7,17 +7,26 @@ password: they print `without_password(url)`.
 
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import psycopg2
 import psycopg2.extensions
-from sqlalchemy import URL, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError
 
 from consumers.embedded_postgres.postgres import ensure_running
 from consumers.errors import UnreachableError, UsageError
 from schemas.installation import Installation, names_database, read_installation
 
+if TYPE_CHECKING:
+    # Imported where it is used: it takes longer than all else that one query needs.
+    from sqlalchemy import URL, Engine
+
 DRIVER = "postgresql+psycopg2"
+_PLAIN = re.compile(
+    r"postgres(?:ql)?(?:\+psycopg2)?://"
+    r"([\w.~-]+(?::[\w.~-]+)?@[\w.-]+(?::[0-9]+)?/[\w.-]+)",
+    re.ASCII,
+)
+"""A URL that everybody reads alike: nothing is quoted, nothing optional."""
 POSTGRES_DEFAULTS: Mapping[str, str] = {
     "POSTGRES_HOST": "localhost",
     "POSTGRES_PORT": "5432",
@@ -62,6 +71,8 @@ def configured_url(environ: Mapping[str, str]) -> str | None:
     if not values["POSTGRES_PORT"].isdecimal():
         message = f"POSTGRES_PORT {values['POSTGRES_PORT']!r} is not a number; set it to a port"
         raise UsageError(message)
+    from sqlalchemy import URL
+
     url_object = URL.create(
         DRIVER,
         username=values["POSTGRES_USER"],
@@ -73,7 +84,10 @@ def configured_url(environ: Mapping[str, str]) -> str | None:
     return url_object.render_as_string(hide_password=False)
 
 
-def _parse(url: str) -> URL:
+def _parse(url: str) -> "URL":
+    from sqlalchemy import make_url
+    from sqlalchemy.exc import ArgumentError
+
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
@@ -94,11 +108,15 @@ def _parse(url: str) -> URL:
 
 def sqlalchemy_url(url: str) -> str:
     """Any PostgreSQL URL, with the driver that this project uses."""
+    if plain := _PLAIN.fullmatch(url):
+        return f"{DRIVER}://{plain[1]}"
     return _parse(url).set(drivername=DRIVER).render_as_string(hide_password=False)
 
 
 def libpq_url(url: str) -> str:
     """Any PostgreSQL URL as psql, pg_dump and psycopg2 take it."""
+    if plain := _PLAIN.fullmatch(url):
+        return f"postgresql://{plain[1]}"
     text = _parse(url).set(drivername="postgresql").render_as_string(hide_password=False)
     # libpq takes a plus for a plus; SQLAlchemy writes one for a space, and %2B for a plus.
     address, question, query = text.partition("?")
@@ -118,12 +136,14 @@ def connect(url: str) -> psycopg2.extensions.connection:
         raise unreachable(url, error) from None
 
 
-def database_engine(url: str) -> Engine:
+def database_engine(url: str) -> "Engine":
     """SQLAlchemy's engine; it connects on first use and replaces connections that broke.
 
     Its sessions are in UTC: a time of the year 1 or 9999, which an event may state, has no datetime
     in every other time zone, and reading it would fail.
     """
+    from sqlalchemy import create_engine, event
+
     engine = create_engine(
         sqlalchemy_url(url), pool_pre_ping=True, connect_args={"connect_timeout": CONNECT_TIMEOUT_S}
     )

@@ -16,6 +16,7 @@ from consumers.fold.operator_drops import Drops, load_drops
 from consumers.fold.order import PartitionProgress
 from consumers.fold.parse import ParsedRecord
 from consumers.fold.stream import Stream
+from consumers.fold.training_blocks import TrainingBlocks
 from consumers.log.reader import TopicPartition
 from consumers.projection.positions import (
     Positions,
@@ -26,7 +27,13 @@ from consumers.projection.positions import (
 )
 from consumers.projection.savepoints import is_refused, write_singly
 from consumers.projection.stored import find_owned, load_streams
-from consumers.projection.write import Command, UnwritableError, batch_commands, execute
+from consumers.projection.write import (
+    Command,
+    UnwritableError,
+    batch_commands,
+    block_commands,
+    execute,
+)
 
 MAX_STREAMS = 20_000
 """Kept in memory between batches; a stream's state is about 1 KiB."""
@@ -79,6 +86,7 @@ class ProjectedSchema:
         self.state = ProjectionState("", 0, "", None)
         self._streams: dict[str, Stream] = {}
         self._folded: Positions = {}
+        self._blocks = TrainingBlocks()
         self._drops = Drops()
         self._replay_filter = replay_filter
 
@@ -107,6 +115,7 @@ class ProjectedSchema:
 
     def _forget(self) -> None:
         self._streams.clear()
+        self._blocks.clear()
         self._folded = dict(self.committed.positions)
 
     def apply(
@@ -167,7 +176,11 @@ class ProjectedSchema:
         base = {
             TopicPartition(*at): self._folded.get(TopicPartition(*at), 0) for at in batch.partitions
         }
-        commands = batch_commands(self.schema, batch)
+        read_to = {
+            TopicPartition(*at): progress.next_offset for at, progress in batch.partitions.items()
+        }
+        blocks = self._blocks.take(parsed_records, base, read_to)
+        commands = [*batch_commands(self.schema, batch), *block_commands(self.schema, blocks)]
         for stream in batch.streams.values():
             stream.is_stored = True
             stream.end_batch()

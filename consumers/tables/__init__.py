@@ -6,7 +6,13 @@ from consumers.tables.evaluation import Baseline, Eval
 from consumers.tables.group import Group
 from consumers.tables.history import StatusHistory
 from consumers.tables.operations import Lease, OperatorDrop
-from consumers.tables.projection import HeldRecord, Projection, ReaderPosition, StreamState
+from consumers.tables.projection import (
+    HeldRecord,
+    Projection,
+    ReaderPosition,
+    StreamState,
+    TrainingBlock,
+)
 from consumers.tables.rollout import Rollout
 from consumers.tables.task import Task, Validator
 from consumers.tables.training import Sample, Step, Training
@@ -32,7 +38,13 @@ ROW_TABLES: tuple[type[Base], ...] = (
 )
 """What users read and verify compares."""
 
-STATE_TABLES: tuple[type[Base], ...] = (Projection, ReaderPosition, StreamState, HeldRecord)
+STATE_TABLES: tuple[type[Base], ...] = (
+    Projection,
+    ReaderPosition,
+    StreamState,
+    HeldRecord,
+    TrainingBlock,
+)
 """The projection's own, in the same schema."""
 
 OPS_TABLES: tuple[type[Base], ...] = (Lease, OperatorDrop)
@@ -64,6 +76,7 @@ __all__ = [
     "StreamState",
     "Task",
     "Training",
+    "TrainingBlock",
     "Turn",
     "Validation",
     "Validator",

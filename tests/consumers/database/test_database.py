@@ -7,9 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
 
 from consumers.commands.database import command
+from consumers.database import location
 from consumers.database.location import (
     connect,
     database_engine,
@@ -65,6 +69,17 @@ def test_a_configured_database_is_used_as_the_recipe_configures_it(
 def test_a_url_is_written_for_sqlalchemy_and_for_libpq() -> None:
     assert sqlalchemy_url("postgresql://u:p%40@h/d") == "postgresql+psycopg2://u:p%40@h/d"
     assert libpq_url("postgresql+psycopg2://u:p%40@h/d") == "postgresql://u:p%40@h/d"
+
+
+@given(st.from_regex(location._PLAIN, fullmatch=True))
+def test_a_url_that_is_not_parsed_is_what_sqlalchemy_makes_of_it(url: str) -> None:
+    parsed = sa.make_url(url)
+    for driver, given_url in (
+        ("postgresql+psycopg2", sqlalchemy_url(url)),
+        ("postgresql", libpq_url(url)),
+    ):
+        expected = parsed.set(drivername=driver).render_as_string(hide_password=False)
+        assert sa.make_url(given_url) == sa.make_url(expected)
     assert without_password("postgresql+psycopg2://u:p@h/d") == "postgresql://u:***@h/d"
 
 

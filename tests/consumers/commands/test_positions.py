@@ -1,0 +1,68 @@
+"""`cua-project positions`, for people and for a trainer."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from schemas.ids import training_id
+from schemas.installation import read_installation
+from tests.reference_fold.histories import Shape
+from tests.support.logs import logged_events, write_local_log
+
+SMALL = Shape(steps=1, groups=1, group_size=1, turns=2, has_trouble=False)
+
+
+def project(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "consumers", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.services
+def test_a_training_is_found_by_its_name_as_by_its_id(
+    migrated_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", migrated_url)
+    events = logged_events("a", shape=SMALL)
+    write_local_log(read_installation(os.environ).local_log_path, events)
+    assert project("run", "--once").returncode == 0
+
+    by_name = project("positions", "--training", "a", "--json")
+    by_id = project("positions", "--training-id", str(training_id("a")), "--json")
+    assert by_name.stdout == by_id.stdout
+    report = json.loads(by_name.stdout)
+    assert sum(one["indexed"][1] for one in report["partitions"]) == len(events)
+    assert all(one["indexed"][0] == 0 for one in report["partitions"])
+    # Everything in this log is the training's.
+    for one in report["partitions"]:
+        assert one["found"] == ([one["indexed"]] if one["indexed"][1] else [])
+    text = project("positions", "--training", "nobody").stdout.splitlines()
+    assert " ".join(text[0].split()) == "partition indexed from next offset offsets to look at"
+    assert {line.split()[-1] for line in text[1:]} == {"none"}
+
+
+def test_it_makes_no_database_and_takes_one_name() -> None:
+    missing = project("positions")
+    assert missing.returncode == 3
+    assert missing.stderr.startswith("error: there is no database yet; `cua-project up`")
+    assert not read_installation(os.environ).database_dir.exists()
+    both = project("positions", "--training", "a", "--training-id", str(training_id("a")))
+    assert both.returncode == 2
+
+
+def test_a_trainer_does_not_wait_for_sqlalchemy() -> None:
+    """It takes longer to import than everything else that the answer needs."""
+    code = (
+        "import sys; import consumers.commands.positions, consumers.projection.training_places;"
+        " import consumers.database.location, consumers.home;"
+        " sys.exit(bool({'sqlalchemy', 'pydantic'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
