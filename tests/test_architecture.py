@@ -48,7 +48,8 @@ def imported(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("side", "only"), [("producer", "producer.log.kafka"), ("consumers", "consumers.log.kafka")]
+    ("side", "only"),
+    [("producer", "producer.log.kafka_client"), ("consumers", "consumers.log.kafka_client")],
 )
 def test_kafka_is_imported_by_exactly_one_module_of_each_side(side: str, only: str) -> None:
     assert [module_name(path) for path in sources(side) if "kafka" in imported(path)] == [only]

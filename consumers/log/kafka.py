@@ -1,55 +1,37 @@
-"""Reads the log from Apache Kafka. The only module of the consumers that imports kafka.
+"""Reads the log from Apache Kafka.
 
 No consumer group: positions are the caller's, so nothing is committed here and nothing can be
 redelivered or lost by a rebalance.
 """
 
-import logging
 import math
-import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-import kafka
-from kafka import KafkaAdminClient, KafkaConsumer
-from kafka.admin import ConfigResource
-from kafka.errors import (
+from consumers.errors import MismatchError, UnreachableError
+from consumers.log.kafka_client import (
+    ANSWER_TIMEOUT_MS,
+    GONE_ERRORS,
+    ConfigResource,
+    KafkaClients,
     KafkaError,
-    LogTruncationError,
-    NoOffsetForPartitionError,
-    OffsetOutOfRangeError,
+    KafkaPartition,
 )
-from kafka.net.compat import KafkaNetClient
-from kafka.net.sasl.oauth import AbstractTokenProvider
-
-from consumers.errors import MismatchError, UnreachableError, UsageError
 from consumers.log.kafka_records import log_records
 from consumers.log.reader import LogRecord, TopicPartition
 from schemas.catalogue import TOPIC_NAMES
 from schemas.ids import EPOCH_START
 from schemas.installation import Installation
-from schemas.kafka_log import client_settings, kafka_log_id, server_addresses
-from schemas.kafka_token import ClientCredentials
+from schemas.kafka_log import kafka_log_id
 
-ANSWER_TIMEOUT_MS = 10_000
 STALL_S = 10.0
 """Silence after which the end offsets are checked; if they are ahead, the consumer is stuck and is
 replaced."""
-METADATA_AGE_MS = 2_000
-"""How often a consumer that polls looks the topics' partitions up: they may grow."""
 SLICE_S = 0.5
 """A poll looks this often whether positions moved without a record."""
 MILLISECOND = timedelta(milliseconds=1)
-
-CONNECT_TIMEOUT_S = 3.0
-
-# We report an outage once; kafka-python would log a line per attempt.
-logging.getLogger("kafka").addHandler(logging.NullHandler())
-
-# kafka-python wants its own class; ours imports no kafka.
-AbstractTokenProvider.register(ClientCredentials)
 
 Answer = TypeVar("Answer")
 
@@ -63,18 +45,9 @@ class KafkaLogReader:
 
     def __init__(self, installation: Installation) -> None:
         assert installation.kafka_bootstrap_servers is not None  # noqa: S101  # the caller's decision
-        self._servers = installation.kafka_bootstrap_servers
+        servers = installation.kafka_bootstrap_servers
+        self._clients = KafkaClients(servers, installation.kafka_options)
         self._topics = [installation.topic_prefix + name for name in TOPIC_NAMES]
-        try:
-            self._addresses = server_addresses(self._servers)
-            self._settings: dict[str, Any] = {
-                "bootstrap_servers": self._servers.split(","),
-                "bootstrap_timeout_ms": ANSWER_TIMEOUT_MS,
-                "reconnect_backoff_max_ms": 1000,
-                **client_settings(installation.kafka_options),
-            }
-        except ValueError as error:
-            raise UsageError(str(error)) from error
         self._consumer: Any = None
         self._places: list[TopicPartition] = []
         self._log_id = ""
@@ -124,14 +97,9 @@ class KafkaLogReader:
         self._places = sorted(found.union(self._places))
 
     def _describe(self) -> None:
-        admin = self._client(KafkaAdminClient)
-        try:
+        with self._clients.admin() as admin:
             topics = admin.describe_topics(self._topics)
             cluster_id = admin.describe_cluster()["cluster_id"]
-        except KafkaError as error:
-            raise self._unreachable(error, "did not answer") from error
-        finally:
-            admin.close()
         if any(topic["error_code"] or not topic["partitions"] for topic in topics):
             return
         self._places = sorted(
@@ -145,15 +113,10 @@ class KafkaLogReader:
 
     def topic_settings(self) -> dict[str, dict[str, str]]:
         """Topic -> its settings in Kafka's names, and `partitions`; topics that exist alone."""
-        admin = self._client(KafkaAdminClient)
-        try:
+        with self._clients.admin() as admin:
             topics = [one for one in admin.describe_topics(self._topics) if not one["error_code"]]
             resources = [ConfigResource("TOPIC", topic["name"]) for topic in topics]
             found = admin.describe_configs(resources, config_filter="all") if topics else {}
-        except KafkaError as error:
-            raise self._unreachable(error, "did not answer") from error
-        finally:
-            admin.close()
         by_topic: dict[str, Any] = next(iter(found.values()), {})
         return {
             topic["name"]: {
@@ -186,7 +149,7 @@ class KafkaLogReader:
     ) -> dict[TopicPartition, int]:
         """First offset appended at or after `time` (in milliseconds); the end if there is none."""
         since_ms = max(0, math.ceil((time - EPOCH_START) / MILLISECOND))
-        partitions = [kafka.TopicPartition(tp.topic, tp.partition) for tp in partitions]
+        partitions = [KafkaPartition(tp.topic, tp.partition) for tp in partitions]
         found = self._ask(
             lambda consumer: consumer.offsets_for_times(
                 dict.fromkeys(partitions, since_ms), timeout_ms=ANSWER_TIMEOUT_MS
@@ -203,7 +166,7 @@ class KafkaLogReader:
         question: Callable[[Any, Any], Mapping[Any, int]],
         partitions: Sequence[TopicPartition],
     ) -> dict[TopicPartition, int]:
-        partitions = [kafka.TopicPartition(tp.topic, tp.partition) for tp in partitions]
+        partitions = [KafkaPartition(tp.topic, tp.partition) for tp in partitions]
         if not partitions:
             return {}
         found = self._ask(lambda consumer: question(consumer, partitions))
@@ -221,11 +184,11 @@ class KafkaLogReader:
                 message = (
                     f"{tp.topic}/{tp.partition} has offsets {beginnings[tp]} to"
                     f" {ends[tp]}, not {offset}: the position is of another log than Kafka at"
-                    f" {self._servers}, or retention has deleted records"
+                    f" {self._clients.servers}, or retention has deleted records"
                 )
                 raise MismatchError(message)
         self._wanted = {
-            kafka.TopicPartition(tp.topic, tp.partition): offset for tp, offset in positions.items()
+            KafkaPartition(tp.topic, tp.partition): offset for tp, offset in positions.items()
         }
         self._ask(self._assign)
 
@@ -250,10 +213,10 @@ class KafkaLogReader:
             if self._consumer is None:
                 self._ask(self._assign)
             batches = self._poll(max_records, timeout_s)
-        except (OffsetOutOfRangeError, NoOffsetForPartitionError, LogTruncationError) as error:
+        except GONE_ERRORS as error:
             message = (
-                f"Kafka at {self._servers} no longer has the next record ({error}): it was deleted,"
-                " by retention or by hand"
+                f"Kafka at {self._clients.servers} no longer has the next record ({error}): it was"
+                " deleted, by retention or by hand"
             )
             raise MismatchError(message) from error
         except (KafkaError, UnreachableError) as error:
@@ -322,69 +285,13 @@ class KafkaLogReader:
     def _ask(self, question: Callable[[Any], Answer]) -> Answer:
         try:
             if self._consumer is None:
-                self._consumer = self._client(
-                    KafkaConsumer,
-                    group_id=None,
-                    enable_auto_commit=False,
-                    auto_offset_reset="none",
-                    allow_auto_create_topics=False,
-                    metrics_enabled=False,
-                    max_partition_fetch_bytes=4 << 20,
-                    metadata_max_age_ms=METADATA_AGE_MS,
-                )
+                self._consumer = self._clients.consumer()
                 if self._wanted:
                     self._assign(self._consumer)
             return question(self._consumer)
         except KafkaError as error:
             self._drop()
-            raise self._unreachable(error, "did not answer") from error
-
-    def _client(
-        self, make: Callable[..., Any], **settings: object
-    ) -> Any:  # kafka-python ships no types
-        """A kafka-python client.
-
-        If it cannot connect, stops the thread and the socket that it would leave behind.
-        """
-        self._check_reachable()
-        started: list[KafkaNetClient] = []
-
-        def remember(**configs: object) -> Any:  # kafka-python ships no types
-            started.append(KafkaNetClient(**configs))
-            return started[-1]
-
-        try:
-            tokens = self._settings.get("sasl_oauth_token_provider")
-            if isinstance(tokens, ClientCredentials):
-                tokens.token()  # kafka-python would try for ten seconds, and not say why
-            return make(**self._settings, **settings, kafka_client=remember)
-        except (KafkaError, OSError, ValueError) as error:
-            for client in started:
-                client.close()
-                client._net.stop()  # close() of the half-made client does nothing
-            raise self._unreachable(error, "cannot be reached") from error
-
-    def _check_reachable(self) -> None:
-        """UnreachableError at once when no server accepts a connection.
-
-        Kafka-python would try for ten seconds and leave sockets open.
-        """
-        failure: OSError | None = None
-        for address in self._addresses:
-            try:
-                with socket.create_connection(address, CONNECT_TIMEOUT_S):
-                    return
-            except OSError as error:
-                failure = error
-        assert failure is not None  # noqa: S101  # there is at least one address
-        raise self._unreachable(failure, "cannot be reached") from failure
-
-    def _unreachable(self, error: BaseException, what: str) -> UnreachableError:
-        message = (
-            f"Kafka at {self._servers} {what}: {error}. Is it running, and is"
-            " KAFKA_BOOTSTRAP_SERVERS right?"
-        )
-        return UnreachableError(message)
+            raise self._clients.unreachable(error, "did not answer") from error
 
     def _drop(self) -> None:
         consumer, self._consumer = self._consumer, None

@@ -9,14 +9,17 @@ import threading
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, closing
+from functools import partial
 from typing import TYPE_CHECKING, Self
 from uuid import UUID
 
 from producer.blobs import FolderBlobs, RemoteBlobs, local_folder
 from producer.errors import MismatchError, StopRequestedError, UnreachableError
 from producer.log.blob_uploads import BlobUploads, NoLog
+from producer.log.interruptible import interruptible
+from producer.log.kafka_history import KafkaHistory
 from producer.log.kafka_partitions import split_message
-from producer.log.known_trainings import read_own
+from producer.log.last_records import ship_remaining
 from producer.log.local import LocalLog
 from producer.log.shipper import KEEP, Shipper
 from producer.log.spool import Spool
@@ -36,9 +39,9 @@ POLL_S = 0.02
 """Between reads of the shipping cursor, which another process may move."""
 STOP_S = 1.0
 """For a request in flight when closing; then its connection is closed."""
+STOPPING_S = 0.1
+"""The same once the process was asked to stop."""
 RETRY_S = 1.0
-SAY_AFTER_S = 1.0
-"""A longer wait at the end says what it waits for."""
 
 
 def staging_blobs(installation: Installation) -> FolderBlobs:
@@ -54,7 +57,9 @@ class EventLog:
     UnreachableError when it does not answer. `close` is idempotent.
     """
 
-    def __init__(self, local: LocalLog, installation: Installation) -> None:
+    def __init__(
+        self, local: LocalLog, installation: Installation, stop: threading.Event | None = None
+    ) -> None:
         self.local = local
         """Where appended records become durable."""
         self.topic_prefix = installation.topic_prefix
@@ -62,10 +67,14 @@ class EventLog:
         self._has_kafka = installation.kafka_bootstrap_servers is not None
         self._lock = threading.Lock()
         self._kafka: KafkaLog | None = None
+        """To read from; `_sending` is the shipper's own."""
+        self._sending: KafkaLog | None = None
         self._ends_at_contact: dict[TopicPartition, int] = {}
         self._assigned: dict[tuple[str, int], int] = {}
         self._limits: Mapping[str, int] = {}
         self._is_closed = False
+        self._stop = stop
+        self._history = KafkaHistory(local.path.with_name("known-trainings.json"), stop)
         self._shipper: Shipper | None = None
         has_remote_blobs = local_folder(installation.blobs_url) is None
         if self._has_kafka or has_remote_blobs:
@@ -76,7 +85,8 @@ class EventLog:
         """Open or create the local log and start shipping.
 
         Raises LogBrokenError, UnreachableError for a blob store that cannot be used, and
-        StopRequestedError once `stop` is set while it waits for the local log's write lock.
+        StopRequestedError once `stop` is set while it waits for the local log's write lock. Then
+        whatever else waits for Kafka raises it too, and `close` waits for a Kafka that answers.
         """
         topics = [installation.topic_prefix + name for name in TOPIC_NAMES]
         # With Kafka streams are read back from there.
@@ -84,7 +94,7 @@ class EventLog:
         path = installation.local_log_path
         local = LocalLog(path, topics=topics, is_indexed=is_indexed, stop=stop)
         try:
-            return cls(local, installation)
+            return cls(local, installation, stop)
         except BaseException:
             local.close()
             raise
@@ -95,15 +105,19 @@ class EventLog:
         if has_remote_blobs:
             uploads = BlobUploads(staging_blobs(self._installation), RemoteBlobs(url))
         if self._has_kafka:
-            return Shipper(path, self._open_kafka, before=uploads, keep=KEEP)
+            return Shipper(path, self._open_for_sending, before=uploads, keep=KEEP)
         return Shipper(path, lambda: NoLog(url), before=uploads, keep=None)
 
-    def _open_kafka(self) -> "KafkaLog":
+    def _open_for_sending(self) -> "KafkaLog":
+        self._sending = self._open_kafka()
+        return self._sending
+
+    def _open_kafka(self, stop: threading.Event | None = None) -> "KafkaLog":
         # Importing kafka takes a tenth of a second, and most installations have none.
         from producer.log.kafka import KafkaLog
 
         topics = [self.topic_prefix + name for name in TOPIC_NAMES]
-        kafka = KafkaLog(self._installation, topics, assigned=self._assigned)
+        kafka = KafkaLog(self._installation, topics, assigned=self._assigned, stop=stop)
         self._learn_limits(kafka.max_message_bytes)
         return kafka
 
@@ -135,6 +149,7 @@ class EventLog:
         """
         if not self._has_kafka:
             return self.local
+        stop = stop or self._stop
         deadline = time.monotonic() + timeout_s
         has_warned = False
         while True:
@@ -156,12 +171,15 @@ class EventLog:
                 raise StopRequestedError
 
     def _connect_once(self) -> "KafkaLog":
+        from producer.log.kafka import KafkaLog
+
         with self._lock:
             if self._is_closed:
                 message = "the connection to Kafka was closed with its emitter; open another one"
                 raise UnreachableError(message)
             if self._kafka is None:
-                kafka = self._open_kafka()
+                open_ = partial(self._open_kafka, self._stop)
+                kafka = interruptible(open_, self._stop, KafkaLog.close)
                 self._ends_at_contact = kafka.ends()
                 self._kafka = kafka
             return self._kafka
@@ -223,15 +241,12 @@ class EventLog:
     ) -> Iterator[tuple[str, bytes]]:
         """(key, value) of a stream's records, those that do not count included.
 
-        A training's on Kafka, without a bound: from where this home has read its partition before
-        and found nothing of it.
+        Of a training's on Kafka those of the training.
         """
         topic = topic_of(subject, self.topic_prefix)
-        log = self.connect()
-        if not self._has_kafka or log.place_of(topic, subject) in since:
-            return log.read_streams(topic, [subject], since)
-        path = self.local.path.with_name("known-trainings.json")
-        return iter(read_own(log, topic, subject, path))
+        if not self._has_kafka:
+            return self.local.read_streams(topic, [subject], since)
+        return iter(self._history.read_own(self._connect_once(), topic, subject, since))
 
     def check_whole(self, subjects: Collection[str]) -> None:
         """MismatchError when one of these streams, read just now, lies in two partitions."""
@@ -252,7 +267,17 @@ class EventLog:
         self, name: str, training_id: UUID, since: Mapping[TopicPartition, int]
     ) -> Iterator[tuple[str, bytes]]:
         """(key, value) of at least every record of a topic that names the training."""
-        return self.connect().read_training(self.topic_prefix + name, training_id, since)
+        topic = self.topic_prefix + name
+        if not self._has_kafka:
+            return self.local.read_training(topic, training_id, since)
+        return self._history.read_training(self._connect_once(), topic, training_id, since)
+
+    def agrees(self, history: StreamHistory) -> bool:
+        """Whether a training's stream, read just now, is all that there is of it.
+
+        False once, when what told where to read was wrong: read again then.
+        """
+        return self._history.agrees(history)
 
     def notify(self) -> None:
         """Wake the shipper: the local log has new records."""
@@ -268,6 +293,7 @@ class EventLog:
         """
         if not self._has_kafka:
             return
+        stop = stop or self._stop
         deadline = time.monotonic() + timeout_s
         target = self.log_id(timeout_s, stop)
         with closing(Spool(self.local.path)) as spool:
@@ -319,24 +345,15 @@ class EventLog:
             if (shipper := self._shipper) is None:
                 return 0
             closers.callback(self._stop_shipper, shipper)
-            return self._ship_remaining(shipper, timeout_s)
-
-    def _ship_remaining(self, shipper: Shipper, timeout_s: float) -> int:
-        began = time.monotonic()
-        deadline = began + timeout_s
-        has_said = False
-        shipper.notify()
-        while num_left := self.num_unshipped():
-            is_over = time.monotonic() > deadline or not shipper.is_alive
-            if is_over or num_left == self._num_held():
-                kept = "%d events are not sent yet; %s keeps them and the next process sends them"
-                logger.warning(kept, num_left, self.local.path)
-                break
-            if not has_said and time.monotonic() - began > SAY_AFTER_S:
-                has_said = True
-                logger.info("sending the last %d events; up to %.0f s", num_left, timeout_s)
-            time.sleep(POLL_S)
-        return num_left
+            return ship_remaining(
+                shipper,
+                self.local.path,
+                timeout_s,
+                num_unshipped=self.num_unshipped,
+                progress=lambda: self._sending.progress if self._sending is not None else None,
+                num_held=self._num_held,
+                is_stopping=self._is_stopping,
+            )
 
     def check_not_held(self, subject: str) -> None:
         """MismatchError when a stream cannot be sent: one of its records is too large for Kafka."""
@@ -353,8 +370,11 @@ class EventLog:
                 )
                 raise MismatchError(message)
 
+    def _is_stopping(self) -> bool:
+        return self._stop is not None and self._stop.is_set()
+
     def _stop_shipper(self, shipper: Shipper) -> None:
-        shipper.stop(STOP_S)
+        shipper.stop(STOPPING_S if self._is_stopping() else STOP_S)
         self._shipper = None
 
     def _disconnect(self) -> None:

@@ -1,31 +1,28 @@
-"""The log on many machines: Apache Kafka. The only module of the producer that imports kafka.
+"""The log on many machines: Apache Kafka.
 
 Owns creating topics, an idempotent producer, and reading streams back. Does not know the spool and
 the shipper in front of it.
 """
 
 import contextlib
-import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
+import threading
+from collections.abc import Collection, Iterator, Mapping, MutableMapping, Sequence
+from functools import partial
 from typing import Any
 from uuid import UUID
 
-import kafka
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
-from kafka.admin import ConfigResource
-from kafka.errors import (
+from producer.errors import UnreachableError
+from producer.log.kafka_client import (
+    CONNECT_TIMEOUT_S,
+    SIZE_ERRORS,
+    ConfigResource,
+    KafkaClients,
     KafkaError,
-    MessageSizeTooLargeError,
-    RecordListTooLargeError,
+    KafkaPartition,
     TopicAlreadyExistsError,
 )
-from kafka.net.compat import KafkaNetClient
-from kafka.net.sasl.oauth import AbstractTokenProvider
-
-from producer.errors import UnreachableError, UsageError
 from producer.log.kafka_partitions import assigned_partitions, spans_to_read
 from producer.log.kafka_reading import bounds, first_keys, read_spans
-from producer.log.knock import knock
 from producer.log.large_records import refusal, send_in_order
 from producer.log.writer import Coordinates, Record, TopicPartition
 from schemas.catalogue import NUM_PARTITIONS
@@ -34,16 +31,12 @@ from schemas.kafka_log import (
     MAX_BYTES_SETTING,
     MAX_MESSAGE_BYTES,
     TOPIC_SETTINGS,
-    client_settings,
     kafka_log_id,
     largest_value,
-    server_addresses,
 )
-from schemas.kafka_token import ClientCredentials
 from schemas.local_log import partition_of
 from schemas.wire import CONTENT_TYPE
 
-CONNECT_TIMEOUT_S = 10.0
 DELIVERY_TIMEOUT_S = 30.0
 """After it, an unacknowledged record is sent again from the spool by a new producer."""
 LINGER_MS = 20
@@ -55,16 +48,8 @@ READ_TIMEOUT_S = 30.0
 # of its throughput.
 HEADERS = [("content-type", CONTENT_TYPE.encode())]
 
-SIZE_ERRORS = (MessageSizeTooLargeError, RecordListTooLargeError)
-"""A record is larger than the topic, or the producer's request, may be."""
 SAMPLE_BYTES = 64 << 10
 """Of each partition's first records, to learn where their keys are."""
-
-# The caller reports an outage once; kafka-python would print a line for every attempt.
-logging.getLogger("kafka").addHandler(logging.NullHandler())
-
-# kafka-python wants its own class; ours imports no kafka.
-AbstractTokenProvider.register(ClientCredentials)
 
 
 class KafkaLog:
@@ -83,23 +68,17 @@ class KafkaLog:
         *,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
         assigned: MutableMapping[tuple[str, int], int] | None = None,
+        stop: threading.Event | None = None,
     ) -> None:
         """`assigned`: what earlier ones learnt of (topic id, size), extended here.
+
+        `stop`: once it is set, reading ends in StopRequestedError; appending does not.
 
         Raises UnreachableError when no broker answers, UsageError for an unknown setting.
         """
         assert installation.kafka_bootstrap_servers is not None  # noqa: S101  # the caller's decision
-        self._servers = installation.kafka_bootstrap_servers
-        try:
-            self._addresses = server_addresses(self._servers)
-            self._settings: dict[str, Any] = {
-                "bootstrap_servers": self._servers.split(","),
-                "bootstrap_timeout_ms": int(connect_timeout_s * 1000),
-                "reconnect_backoff_max_ms": 1000,
-                **client_settings(installation.kafka_options),
-            }
-        except ValueError as error:
-            raise UsageError(str(error)) from error
+        servers = installation.kafka_bootstrap_servers
+        self._clients = KafkaClients(servers, installation.kafka_options, connect_timeout_s, stop)
         self._topics = sorted(topics)
         self._num_partitions: dict[str, int] = {}
         """Topic -> how many of its partitions our keys are assigned to; one that grew has more."""
@@ -110,6 +89,7 @@ class KafkaLog:
         self.misplaced: dict[str, str] = {}
         """Stream -> topic of every stream that was read from another partition than its own."""
         self._producer: Any = None
+        self._in_flight: Sequence[Any] = ()
         self._closed = False
         self._log_id = self._prepare()
 
@@ -120,8 +100,7 @@ class KafkaLog:
 
     def _prepare(self) -> str:
         """Create missing topics, learn how many partitions each has; returns the log's id."""
-        admin = self._client(KafkaAdminClient)
-        try:
+        with self._clients.admin() as admin:
             described = {topic["name"]: topic for topic in admin.describe_topics(self._topics)}
             absent = [topic for topic in self._topics if described[topic]["error_code"]]
             if absent:
@@ -130,15 +109,11 @@ class KafkaLog:
             self._sizes = {name: len(topic["partitions"]) for name, topic in described.items()}
             cluster_id = admin.describe_cluster()["cluster_id"]
             self.max_message_bytes = self._describe_limits(admin)
-        except KafkaError as error:
-            raise self._unreachable(error, "did not answer") from error
-        finally:
-            admin.close()
         missing = [topic for topic, count in self._sizes.items() if not count]
         if missing:
             message = (
-                f"Kafka at {self._servers} has no partitions for {', '.join(missing)}. Is this user"
-                " allowed to create and describe topics?"
+                f"Kafka at {self._clients.servers} has no partitions for {', '.join(missing)}. Is"
+                " this user allowed to create and describe topics?"
             )
             raise UnreachableError(message)
         # Streams stay in their partitions although the topic grew.
@@ -191,23 +166,25 @@ class KafkaLog:
             ),
             too_large=SIZE_ERRORS,
             restart=self._drop_producer,
-            reason=lambda record: refusal(record, self._servers),
+            reason=lambda record: refusal(record, self._clients.servers),
         )
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """(sent, acknowledged) records of the `append` in progress. From any thread."""
+        in_flight = self._in_flight
+        return len(in_flight), sum(future.is_done for future in in_flight)
 
     def _send(self, records: Sequence[Record]) -> list[Coordinates]:
         """As `append`; raises SIZE_ERRORS."""
+        futures: list[Any] = []
+        self._in_flight = futures
         try:
             producer = self._open_producer()
-            futures = [
-                producer.send(
-                    record.topic,
-                    record.value,
-                    record.key.encode(),
-                    HEADERS,
-                    partition_of(record.key, self._num_partitions[record.topic]),
-                )
-                for record in records
-            ]
+            for record in records:
+                number = partition_of(record.key, self._num_partitions[record.topic])
+                key = record.key.encode()
+                futures.append(producer.send(record.topic, record.value, key, HEADERS, number))
             producer.flush(DELIVERY_TIMEOUT_S)
             # flush returns normally although deliveries failed: only the futures tell.
             delivered = [future.get(timeout=DELIVERY_TIMEOUT_S) for future in futures]
@@ -216,18 +193,19 @@ class KafkaLog:
         except KafkaError as error:
             # It may still hold records that would arrive out of order; a new producer does not.
             self._drop_producer()
-            raise self._unreachable(error, "did not take records") from error
+            raise self._clients.unreachable(error, "did not take records") from error
         return [Coordinates(done.topic, done.partition, done.offset) for done in delivered]
 
     def ends(self) -> dict[TopicPartition, int]:
         """Offset after the last record of every partition. UnreachableError."""
         partitions = [
-            kafka.TopicPartition(topic, partition)
+            KafkaPartition(topic, partition)
             for topic, count in self._sizes.items()
             for partition in range(count)
         ]
-        with self._consumer() as consumer:
-            found = consumer.end_offsets(partitions, timeout_ms=int(CONNECT_TIMEOUT_S * 1000))
+        with self._clients.consumer() as consumer:
+            timeout_ms = int(CONNECT_TIMEOUT_S * 1000)
+            found = self._clients.ask(partial(consumer.end_offsets, partitions, timeout_ms))
         return {TopicPartition(at.topic, at.partition): int(end) for at, end in found.items()}
 
     def read_streams(
@@ -237,9 +215,8 @@ class KafkaLog:
 
         One pass over their partitions. Raises UnreachableError, MismatchError.
         """
-        numbers = sorted({partition_of(key, self._num_partitions[topic]) for key in keys})
-        partitions = [kafka.TopicPartition(topic, number) for number in numbers]
-        yield from self._read(partitions, {key.encode() for key in keys}, since)
+        places = sorted({self.place_of(topic, key) for key in keys})
+        yield from self._read(places, {key.encode() for key in keys}, since)
 
     def read_topic(
         self, topic: str, since: Mapping[TopicPartition, int]
@@ -248,18 +225,7 @@ class KafkaLog:
 
         Raises UnreachableError, MismatchError.
         """
-        partitions = [kafka.TopicPartition(topic, number) for number in range(self._sizes[topic])]
-        yield from self._read(partitions, None, since)
-
-    def place_of(self, topic: str, key: str) -> TopicPartition:
-        """The partition that a stream's records are in."""
-        return TopicPartition(topic, partition_of(key, self._num_partitions[topic]))
-
-    def read_partition(
-        self, place: TopicPartition, since: Mapping[TopicPartition, int]
-    ) -> Iterator[tuple[str, bytes]]:
-        """(key, value) of a partition's records, in order. Raises as above."""
-        yield from self._read([kafka.TopicPartition(*place)], None, since)
+        yield from self._read(self._places(topic), None, since)
 
     def read_training(
         self, topic: str, training_id: UUID, since: Mapping[TopicPartition, int]
@@ -268,74 +234,88 @@ class KafkaLog:
         del training_id
         yield from self.read_topic(topic, since)
 
+    def place_of(self, topic: str, key: str) -> TopicPartition:
+        """The partition that a stream's records are in."""
+        return TopicPartition(topic, partition_of(key, self._num_partitions[topic]))
+
+    def spans(self, topic: str, since: Mapping[TopicPartition, int]) -> dict[TopicPartition, range]:
+        """Offsets from `since` to the end of each partition that has any. Raises as above."""
+        with self._clients.consumer() as consumer:
+            return self._spans(consumer, self._places(topic), since)
+
+    def read_within(
+        self, spans: Mapping[TopicPartition, Sequence[range]]
+    ) -> Iterator[tuple[str, bytes]]:
+        """(key, value) of the records at these offsets, each partition in order. Raises as above.
+
+        The offsets are the log's, ascending.
+        """
+        if any(spans.values()):
+            with self._clients.consumer() as consumer:
+                yield from self._records(consumer, spans, None)
+
     def _read(
         self,
-        partitions: Sequence[Any],
+        places: Sequence[TopicPartition],
         wanted: Collection[bytes] | None,
         since: Mapping[TopicPartition, int],
     ) -> Iterator[tuple[str, bytes]]:
+        with self._clients.consumer() as consumer:
+            spans = self._spans(consumer, places, since)
+            yield from self._records(consumer, {at: [one] for at, one in spans.items()}, wanted)
+
+    def _records(
+        self,
+        consumer: Any,
+        spans: Mapping[TopicPartition, Sequence[range]],
+        wanted: Collection[bytes] | None,
+    ) -> Iterator[tuple[str, bytes]]:
         """Records with these keys (None: all); one fetch at a time is in memory."""
-        with self._consumer() as consumer:
-            spans = self._spans(consumer, partitions, since)
-            try:
-                for at, records in read_spans(consumer, spans, READ_TIMEOUT_S):
-                    for record in records:
-                        if wanted is None or record.key in wanted:
-                            key = (record.key or b"").decode(errors="replace")
-                            if partition_of(key, self._num_partitions[at.topic]) != at.partition:
-                                self.misplaced[key] = at.topic
-                            yield key, record.value
-            except TimeoutError as error:
-                message = (
-                    f"Kafka at {self._servers} sent nothing for {READ_TIMEOUT_S:g} s although"
-                    " its log has more records. Is it overloaded?"
-                )
-                raise UnreachableError(message) from error
+        partitions = {KafkaPartition(*at): ranges for at, ranges in spans.items()}
+        try:
+            for at, records in read_spans(
+                consumer, partitions, READ_TIMEOUT_S, stop=self._clients.stop
+            ):
+                for record in records:
+                    if wanted is None or record.key in wanted:
+                        key = (record.key or b"").decode(errors="replace")
+                        if partition_of(key, self._num_partitions[at.topic]) != at.partition:
+                            self.misplaced[key] = at.topic
+                        yield key, record.value
+        except TimeoutError as error:
+            message = (
+                f"Kafka at {self._clients.servers} sent nothing for {READ_TIMEOUT_S:g} s although"
+                " its log has more records. Is it overloaded?"
+            )
+            raise UnreachableError(message) from error
+
+    def _places(self, topic: str) -> list[TopicPartition]:
+        return [TopicPartition(topic, number) for number in range(self._sizes[topic])]
 
     def _spans(
-        self, consumer: Any, partitions: Sequence[Any], since: Mapping[TopicPartition, int]
-    ) -> dict[Any, range]:
-        found = spans_to_read(*bounds(consumer, partitions, CONNECT_TIMEOUT_S), since)
-        return {kafka.TopicPartition(*at): span for at, span in found.items()}
+        self, consumer: Any, places: Sequence[TopicPartition], since: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, range]:
+        partitions = [KafkaPartition(*at) for at in places]
+        ask = partial(bounds, consumer, partitions, CONNECT_TIMEOUT_S)
+        return spans_to_read(*self._clients.ask(ask), since)
 
     def _assigned(self, topic: str, size: int) -> int:
         """How many of the topic's partitions our keys are assigned to, by its first records.
 
         UnreachableError, MismatchError.
         """
-        partitions = [kafka.TopicPartition(topic, number) for number in range(size)]
-        with self._consumer(max_partition_fetch_bytes=SAMPLE_BYTES) as consumer:
-            spans = self._spans(consumer, partitions, {})
+        places = [TopicPartition(topic, number) for number in range(size)]
+        with self._clients.consumer(max_partition_fetch_bytes=SAMPLE_BYTES) as consumer:
+            found = self._spans(consumer, places, {})
+            spans = {KafkaPartition(*at): span for at, span in found.items()}
             return assigned_partitions(topic, size, first_keys(consumer, spans, CONNECT_TIMEOUT_S))
-
-    @contextlib.contextmanager
-    def _consumer(self, max_partition_fetch_bytes: int = 4 << 20) -> Iterator[Any]:
-        """A consumer for one call; one kept open would keep reconnecting through an outage."""
-        consumer = self._client(
-            KafkaConsumer,
-            group_id=None,
-            enable_auto_commit=False,
-            auto_offset_reset="none",
-            allow_auto_create_topics=False,
-            metrics_enabled=False,
-            max_partition_fetch_bytes=max_partition_fetch_bytes,
-        )
-        try:
-            yield consumer
-        except KafkaError as error:
-            raise self._unreachable(error, "did not answer") from error
-        finally:
-            consumer.close(autocommit=False, timeout_ms=0)
 
     def _open_producer(self) -> Any:
         if self._closed:
-            message = f"the connection to Kafka at {self._servers} was closed"
+            message = f"the connection to Kafka at {self._clients.servers} was closed"
             raise UnreachableError(message)
         if self._producer is None:
-            self._producer = self._client(
-                KafkaProducer,
-                enable_idempotence=True,
-                acks="all",
+            self._producer = self._clients.producer(
                 compression_type="lz4",
                 linger_ms=LINGER_MS,
                 batch_size=BATCH_BYTES,
@@ -344,8 +324,6 @@ class KafkaLog:
                 max_block_ms=int(CONNECT_TIMEOUT_S * 1000),
                 delivery_timeout_ms=int(DELIVERY_TIMEOUT_S * 1000),
                 request_timeout_ms=int(CONNECT_TIMEOUT_S * 1000),
-                allow_auto_create_topics=False,
-                metrics_enabled=False,
             )
         return self._producer
 
@@ -354,45 +332,6 @@ class KafkaLog:
         if producer is not None:
             with contextlib.suppress(KafkaError):
                 producer.close(timeout=0)
-
-    def _client(self, make: Callable[..., Any], **settings: object) -> Any:
-        """A client of kafka-python. UnreachableError."""
-        self._knock()
-        started: list[KafkaNetClient] = []
-
-        def remember(**configs: object) -> Any:
-            started.append(KafkaNetClient(**configs))
-            return started[-1]
-
-        try:
-            tokens = self._settings.get("sasl_oauth_token_provider")
-            if isinstance(tokens, ClientCredentials):
-                tokens.token()  # kafka-python would try for ten seconds, and not say why
-            return make(**self._settings, **settings, kafka_client=remember)
-        except (KafkaError, OSError, ValueError) as error:
-            # A client that could not connect leaves a thread and a socket behind, and its close()
-            # does nothing.
-            for client in started:
-                client.close()
-                client._net.stop()
-            raise self._unreachable(error, "cannot be reached") from error
-
-    def _knock(self) -> None:
-        """Raise UnreachableError at once when no server takes a connection.
-
-        kafka-python would try for ten seconds and leave sockets open.
-        """
-        try:
-            knock(self._addresses)
-        except OSError as error:
-            raise self._unreachable(error, "cannot be reached") from error
-
-    def _unreachable(self, error: BaseException, what: str) -> UnreachableError:
-        message = (
-            f"Kafka at {self._servers} {what}: {error}. Is it running, and is"
-            " KAFKA_BOOTSTRAP_SERVERS right?"
-        )
-        return UnreachableError(message)
 
     def close(self) -> None:
         """Release sockets and threads; an `append` in progress fails."""

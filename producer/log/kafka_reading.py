@@ -3,11 +3,16 @@
 Imports no kafka: consumers and their partitions are kafka-python's, made by `producer.log.kafka`.
 """
 
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from producer.errors import StopRequestedError
 from producer.log.writer import TopicPartition
+
+POLL_MS = 200
+"""A request to stop is heard as soon."""
 
 
 def bounds(
@@ -24,30 +29,51 @@ def bounds(
 
 
 def read_spans(
-    consumer: Any, spans: Mapping[Any, range], quiet_s: float, *, max_records: int = 5000
+    consumer: Any,
+    spans: Mapping[Any, Sequence[range]],
+    quiet_s: float,
+    *,
+    max_records: int = 5000,
+    stop: threading.Event | None = None,
 ) -> Iterator[tuple[Any, Sequence[Any]]]:
     """(partition, its records) within these offsets, in order; one fetch at a time is in memory.
 
-    Raises TimeoutError when nothing arrives for `quiet_s` although there is more, and KafkaError.
+    Raises TimeoutError when nothing arrives for `quiet_s` although there is more, KafkaError, and
+    StopRequestedError once `stop` is set.
     """
-    left = dict(spans)
+    left = {at: list(ranges) for at, ranges in spans.items() if ranges}
     consumer.assign(list(left))
-    for at, span in left.items():
-        consumer.seek(at, span.start)
+    for at, ranges in left.items():
+        consumer.seek(at, ranges[0].start)
     deadline = time.monotonic() + quiet_s
     while left:
-        for at, records in consumer.poll(timeout_ms=500, max_records=max_records).items():
-            span = left.get(at, range(0))
-            yield at, [record for record in records if record.offset in span]
+        if stop is not None and stop.is_set():
+            raise StopRequestedError
+        for at, records in consumer.poll(timeout_ms=POLL_MS, max_records=max_records).items():
+            ranges = left.get(at, [])
+            yield at, [record for record in records if _is_in(record.offset, ranges)]
             # Not counting the time that the caller took.
             deadline = time.monotonic() + quiet_s
-        # The last offsets may hold transaction markers, which are never returned.
-        for at in [at for at, span in left.items() if consumer.position(at) >= span.stop]:
-            del left[at]
-            consumer.pause(at)
+        for at in list(left):
+            ranges, position = left[at], consumer.position(at)
+            # The last offsets may hold transaction markers, which are never returned.
+            while ranges and ranges[0].stop <= position:
+                del ranges[0]
+            if not ranges:
+                del left[at]
+                consumer.pause(at)
+            elif position < ranges[0].start:
+                consumer.seek(at, ranges[0].start)
         if time.monotonic() > deadline:
             message = f"nothing for {quiet_s:g} s"
             raise TimeoutError(message)
+
+
+def _is_in(offset: int, ranges: Sequence[range]) -> bool:
+    for offsets in ranges:
+        if offset < offsets.stop:
+            return offset >= offsets.start
+    return False
 
 
 def first_keys(consumer: Any, spans: Mapping[Any, range], timeout_s: float) -> dict[int, set[str]]:

@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from producer.errors import MismatchError
-from producer.log.writer import LogWriter, TopicPartition
+from producer.log.writer import TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -73,37 +72,6 @@ class KnownTrainings:
             return _FILE.validate_json(self._path.read_bytes()).get(self._log_id, {})
         except (OSError, ValidationError):
             return {}
-
-
-def read_own(log: LogWriter, topic: str, subject: str, path: Path) -> list[tuple[str, bytes]]:
-    """(key, value) of a training's records, from the first that this home may not know.
-
-    Remembers at `path` what else its partition has. Memory: the training's. UnreachableError,
-    MismatchError.
-    """
-    known, place = KnownTrainings(path, log.log_id), log.place_of(topic, subject)
-    before = known.of(place)
-    if subject in before.trainings:
-        return list(log.read_streams(topic, [subject], {}))
-    end = log.ends().get(place, 0)
-    trainings: set[str] = set()
-    own: list[tuple[str, bytes]] = []
-    try:
-        for key, value in log.read_partition(
-            place, {place: before.read_to} if before.read_to else {}
-        ):
-            if key.startswith("training/"):
-                trainings.add(key)
-            if key == subject:
-                own.append((key, value))
-    except MismatchError:
-        if not before.read_to:
-            raise
-        # Kafka no longer has what was read: nothing is known of what it has instead.
-        known.forget()
-        return read_own(log, topic, subject, path)
-    known.add(place, end, trainings)
-    return own
 
 
 def _name(place: TopicPartition) -> str:

@@ -205,16 +205,6 @@ class LocalLog:
         numbers = {partition_of(key, NUM_PARTITIONS) for key in keys}
         yield from self._read(topic, numbers, since, places_of_streams(keys), wanted)
 
-    def place_of(self, topic: str, key: str) -> TopicPartition:
-        """The partition that a stream's records are in."""
-        return TopicPartition(topic, partition_of(key, NUM_PARTITIONS))
-
-    def read_partition(
-        self, place: TopicPartition, since: Mapping[TopicPartition, int]
-    ) -> Iterator[tuple[str, bytes]]:
-        """(key, value) of a partition's records, in order, from `since` to the end."""
-        yield from self._read(place.topic, {place.partition}, since, None, None)
-
     def read_training(
         self, topic: str, training_id: UUID, since: Mapping[TopicPartition, int]
     ) -> Iterator[tuple[str, bytes]]:

@@ -108,7 +108,7 @@ class Shipper:
         if self._thread.is_alive() and target is not None:
             # It is waiting for acknowledgements.
             target.close()
-            self._thread.join(1.0)
+            self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
     def _run(self) -> None:

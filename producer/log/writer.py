@@ -79,16 +79,6 @@ class LogWriter(Protocol):
         """(key, value) of every record of a topic, each partition in order; bounds as above."""
         ...
 
-    def place_of(self, topic: str, key: str) -> TopicPartition:
-        """The partition that a stream's records are in."""
-        ...
-
-    def read_partition(
-        self, place: TopicPartition, since: Mapping[TopicPartition, int]
-    ) -> Iterator[tuple[str, bytes]]:
-        """(key, value) of every record of a partition, in order; bounds as above."""
-        ...
-
     def read_training(
         self, topic: str, training_id: UUID, since: Mapping[TopicPartition, int]
     ) -> Iterator[tuple[str, bytes]]:

@@ -193,6 +193,18 @@ def read_training_history(
 
     MismatchError for a record that cannot be read.
     """
+    history = _read_history(log, training_id, start, since)
+    while not log.agrees(history.training_stream(training_id)):
+        history = _read_history(log, training_id, start, since)
+    return history
+
+
+def _read_history(
+    log: EventLog,
+    training_id: UUID,
+    start: Mapping[TopicPartition, int],
+    since: Mapping[TopicPartition, int],
+) -> TrainingHistory:
     history = TrainingHistory(ends=log.lower_bounds(), drops=log.operator_drops())
     own = stream("training", training_id)
     topic = TOPICS["training"]

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from producer.emit import StreamWriter
 from producer.emit.ownership import ClaimLostError, OwnershipMonitor
-from producer.errors import LogBrokenError, UnreachableError
+from producer.errors import LogBrokenError, StopRequestedError, UnreachableError
 from schemas.training import HeartbeatSent
 
 HEARTBEAT_S = 10.0
@@ -40,7 +40,7 @@ def heartbeat(
                 return
             except UnreachableError:
                 stream.emit(HeartbeatSent())
-            except LogBrokenError:
+            except (LogBrokenError, StopRequestedError):
                 return
 
     stream.emit(HeartbeatSent())

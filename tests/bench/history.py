@@ -1,7 +1,8 @@
 """What starting, continuing, evaluating and looking cost as the log grows.
 
 Run: `make bench-history`, or `python -m tests.bench.history --events 10000 10000000 --home FOLDER`.
-`--home` keeps the logs there and uses them again: 10 million events are 11 GB.
+`--home` keeps the logs there and uses them again: 10 million events are 11 GB. `--kafka` measures
+on a real Kafka, which is filled anew: 1 million events take some two minutes.
 
 Each figure is the CPU of this process and the server, and the wall time, of the fastest of three
 runs: after imports, with the file in the page cache as far as it fits. Flat means: the largest log
@@ -23,6 +24,7 @@ from typing import NamedTuple
 from consumers.database.connection import connected
 from consumers.database.migrate import migrate
 from consumers.log.local import LocalLogReader
+from consumers.log.reader import LogReader
 from consumers.projection.loop import ProjectionLoop
 from consumers.status import read_status
 from consumers.tail.event_filter import EventFilter
@@ -71,17 +73,17 @@ def measure(installation: Installation, bench: BenchServer, num_events: int) -> 
     Emitter.open(installation).close()
     costs = _producing(installation)
     with closing(LocalLogReader(installation.local_log_path, topic_prefix="cua.")) as reader:
-        costs += _tailing(reader)
-        url = _tables(bench, reader, num_events)
-        costs.append(_cost("cua-project run --once", lambda: _run_once(reader, url), bench))
-        costs.append(_cost("cua-project status", lambda: read_status(reader, url), bench))
+        costs += tailing(reader)
+        url = tables_of(bench, reader, num_events)
+        costs.append(cost("cua-project run --once", lambda: run_once(reader, url), bench))
+        costs.append(cost("cua-project status", lambda: read_status(reader, url), bench))
     return costs
 
 
 def _producing(installation: Installation) -> list[Cost]:
     own = (event.subject for event in history(TRAINING, 1, SHAPE))
     evaluation = next(subject for subject in own if subject.startswith("evaluation/"))
-    costs = [_cost("emitter start", lambda: Emitter.open(installation).close())]
+    costs = [cost("emitter start", lambda: Emitter.open(installation).close())]
     with Emitter.open(installation) as emitter:
 
         def read(name: str) -> None:
@@ -92,13 +94,13 @@ def _producing(installation: Installation) -> list[Cost]:
         def read_back() -> None:
             assert emitter.log.read_back(evaluation, {}).exists
 
-        costs.append(_cost("cua-train run, a new name", lambda: read("never heard of")))
-        costs.append(_cost("cua-train run, resume", lambda: read(TRAINING)))
-        costs.append(_cost("cua-train evaluate, read back", read_back))
+        costs.append(cost("cua-train run, a new name", lambda: read("never heard of")))
+        costs.append(cost("cua-train run, resume", lambda: read(TRAINING)))
+        costs.append(cost("cua-train evaluate, read back", read_back))
     return costs
 
 
-def _tailing(reader: LocalLogReader) -> list[Cost]:
+def tailing(reader: LogReader) -> list[Cost]:
     training = ids.training_id(TRAINING)
     filters = {
         "": EventFilter(),
@@ -113,13 +115,13 @@ def _tailing(reader: LocalLogReader) -> list[Cost]:
         assert out.getvalue().count(b"\n") == 5
 
     return [
-        _cost(f"cua-project tail -n 5{flags}", partial(tail, event_filter))
+        cost(f"cua-project tail -n 5{flags}", partial(tail, event_filter))
         for flags, event_filter in filters.items()
     ]
 
 
-def _tables(bench: BenchServer, reader: LocalLogReader, num_events: int) -> str:
-    """Tables as large as those of the log, and at its end."""
+def tables_of(bench: BenchServer, reader: LogReader, num_events: int) -> str:
+    """Tables as large as those of the log, and at its end; their URL."""
     url = bench.server.url(bench.server.create())
     migrate(url)
     with tempfile.TemporaryDirectory() as home:
@@ -149,11 +151,11 @@ def _tables(bench: BenchServer, reader: LocalLogReader, num_events: int) -> str:
     return url
 
 
-def _run_once(reader: LocalLogReader, url: str) -> None:
+def run_once(reader: LogReader, url: str) -> None:
     assert ProjectionLoop(reader, url).run_once().events == 0
 
 
-def _cost(what: str, work: Callable[[], object], bench: BenchServer | None = None) -> Cost:
+def cost(what: str, work: Callable[[], object], bench: BenchServer | None = None) -> Cost:
     work()
     meters = []
     for _ in range(RUNS):
@@ -168,7 +170,7 @@ def _cost(what: str, work: Callable[[], object], bench: BenchServer | None = Non
 
 
 def run(lengths: list[int], home: Path) -> dict[int, list[Cost]]:
-    """The costs at each length of the log."""
+    """The costs at each length of the local log."""
     with bench_server(home / f"cluster-{os.getpid()}") as bench:
         return {
             length: measure(installation_at(home / f"log-{length}"), bench, length)
@@ -191,10 +193,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="make bench-history", description=__doc__)
     parser.add_argument("--events", type=int, nargs="+", default=[10_000, 1_000_000])
     parser.add_argument("--home", type=Path, help="where the logs are kept; none: nowhere")
+    parser.add_argument(
+        "--kafka", action="store_true", help="on a real Kafka, started for it, not the local log"
+    )
     parser.add_argument("--json", action="store_true", dest="as_json")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="cua-bench-") as temporary:
-        costs = run(options.events, options.home or Path(temporary))
+        home = options.home or Path(temporary)
+        if options.kafka:
+            from tests.bench.kafka_history import run_on_kafka
+
+            costs = run_on_kafka(options.events, home)
+        else:
+            costs = run(options.events, home)
     if options.as_json:
         report = {length: [one._asdict() for one in found] for length, found in costs.items()}
         sys.stdout.write(json.dumps(report) + "\n")

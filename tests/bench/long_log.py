@@ -35,13 +35,20 @@ APPENDED_EVERY_US = 200
 BEGAN_US = 1_780_000_000_000_000
 
 
+def long_history(num_events: int, num_trainings: int = 300) -> Iterator[LoggedEvent]:
+    """The events of such a log, in order."""
+    own = history(TRAINING, 1, SHAPE)
+    half = len(own) // 2
+    yield from own[:half]
+    yield from _others(max(0, num_events - len(own)), num_trainings)
+    yield from own[half:]
+
+
 def make_long_log(installation: Installation, num_events: int, num_trainings: int = 300) -> int:
     """Fill a new local log with at least `num_events` of other trainings; how many it has then."""
     topics = [installation.topic_prefix + name for name in TOPIC_NAMES]
     path = installation.local_log_path
     LocalLog(path, topics=topics).close()
-    own = history(TRAINING, 1, SHAPE)
-    half = len(own) // 2
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA synchronous = OFF")
         connection.execute("PRAGMA cache_size = -262144")
@@ -52,9 +59,7 @@ def make_long_log(installation: Installation, num_events: int, num_trainings: in
             )
         }
         insert = _Insert(connection, places, installation.topic_prefix)
-        insert.all(own[:half])
-        insert.all(_others(max(0, num_events - len(own)), num_trainings))
-        insert.all(own[half:])
+        insert.all(long_history(num_events, num_trainings))
     return insert.next_position - 1
 
 
@@ -102,7 +107,7 @@ class _Insert:
         self._ends = dict.fromkeys(places.values(), 0)
         self.next_position = 1
 
-    def all(self, events: list[LoggedEvent] | Iterator[LoggedEvent]) -> None:
+    def all(self, events: Iterator[LoggedEvent]) -> None:
         """Insert them in order."""
         rows: list[tuple[int, int, int, int, str, bytes]] = []
         for subject, value in events:

@@ -1,25 +1,30 @@
 """A new name on Kafka: read once per home, and never missed, whatever the file says."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from uuid import UUID, uuid4
 
 import pytest
 
-from producer.errors import MismatchError
 from producer.log.kafka import KafkaLog
-from producer.log.known_trainings import KnownTrainings, read_own
-from producer.log.writer import Coordinates, LogWriter, Record, TopicPartition
+from producer.log.kafka_history import KafkaHistory
+from producer.log.kafka_partitions import spans_to_read
+from producer.log.known_trainings import KnownTrainings
+from producer.log.training_places import TrainingPlaces
+from producer.log.writer import Record, TopicPartition
 from schemas.installation import Installation
 from tests.support.kafka import KafkaService
 
 TOPIC = "cua.training"
 PLACE = TopicPartition(TOPIC, 0)
-NAMES = [f"training/{number}" for number in range(9)]
+NAMES = [f"training/{UUID(int=number)}" for number in range(9)]
+NEW, NEWER, NEWEST = (f"training/{UUID(int=number)}" for number in (97, 98, 99))
 
 
 class OnePartition:
-    """A LogWriter of one partition that counts what is read; strict about offsets, as Kafka is."""
+    """The part of KafkaLog that is read by offsets; counts records and is as strict."""
 
     log_id = "kafka-1"
 
@@ -28,10 +33,9 @@ class OnePartition:
         self.beginning = 0
         self.num_read = 0
 
-    def append(self, records: Sequence[Record]) -> list[Coordinates]:
+    def append(self, records: Sequence[Record]) -> None:
         """In order."""
         self.records += [(record.key, record.value) for record in records]
-        return []
 
     def ends(self) -> dict[TopicPartition, int]:
         """Of the one partition."""
@@ -43,46 +47,31 @@ class OnePartition:
         assert key
         return PLACE
 
-    def read_partition(
-        self, place: TopicPartition, since: Mapping[TopicPartition, int]
-    ) -> Iterator[tuple[str, bytes]]:
+    def spans(self, topic: str, since: Mapping[TopicPartition, int]) -> dict[TopicPartition, range]:
         """From a bound that the partition has."""
-        start = since.get(place, self.beginning)
-        if not self.beginning <= start <= len(self.records):
-            raise MismatchError(str(start))
-        self.num_read += len(self.records) - start
-        yield from self.records[start:]
+        assert topic == TOPIC
+        return spans_to_read({PLACE: self.beginning}, self.ends(), since)
 
-    def read_streams(
-        self, topic: str, keys: Collection[str], since: Mapping[TopicPartition, int]
+    def read_within(
+        self, spans: Mapping[TopicPartition, Sequence[range]]
     ) -> Iterator[tuple[str, bytes]]:
-        """Filtered."""
-        place = self.place_of(topic, next(iter(keys)))
-        return (one for one in self.read_partition(place, since) if one[0] in keys)
-
-    def read_topic(
-        self, topic: str, since: Mapping[TopicPartition, int]
-    ) -> Iterator[tuple[str, bytes]]:
-        """The one partition."""
-        return self.read_partition(self.place_of(topic, "any"), since)
-
-    def read_training(
-        self, topic: str, training_id: object, since: Mapping[TopicPartition, int]
-    ) -> Iterator[tuple[str, bytes]]:
-        """All of it."""
-        del training_id
-        return self.read_topic(topic, since)
-
-    def close(self) -> None:
-        """Nothing to release."""
+        """The records at these offsets, which must be there."""
+        for offsets in spans.get(PLACE, []):
+            assert self.beginning <= offsets.start < offsets.stop <= len(self.records)
+            self.num_read += len(offsets)
+            yield from self.records[offsets.start : offsets.stop]
 
 
 def records(*keys: str) -> list[Record]:
     return [Record(TOPIC, key, key.encode()) for key in keys]
 
 
-def read(log: LogWriter, name: str, path: Path) -> int:
-    found = read_own(log, TOPIC, name, path)
+def no_tables(training_id: UUID, log_id: str, stop: threading.Event | None) -> TrainingPlaces:
+    raise AssertionError((training_id, log_id, stop))  # so few records are not worth a question
+
+
+def read(log: OnePartition, name: str, path: Path) -> int:
+    found = KafkaHistory(path, ask=no_tables).read_own(log, TOPIC, name, {})
     assert {key for key, _ in found} <= {name}
     return len(found)
 
@@ -90,12 +79,12 @@ def read(log: LogWriter, name: str, path: Path) -> int:
 def test_a_home_reads_each_record_once_to_know_that_names_are_new(tmp_path: Path) -> None:
     log, path = OnePartition(), tmp_path / "known.json"
     log.append(records(*NAMES[:5]) * 100)
-    assert read(log, "training/new", path) == 0
+    assert read(log, NEW, path) == 0
     assert log.num_read == 500
     log.append(records(*NAMES[5:7], "evaluation/1"))
-    assert read(log, "training/newer", path) == 0
+    assert read(log, NEWER, path) == 0
     assert log.num_read == 503
-    assert read(log, "training/newest", path) == 0
+    assert read(log, NEWEST, path) == 0
     assert log.num_read == 503
 
 
@@ -129,14 +118,14 @@ def test_what_was_read_of_another_log_says_nothing_about_this_one(tmp_path: Path
 def test_a_log_that_lost_what_was_read_is_read_again(tmp_path: Path, beginning: int) -> None:
     log, path = OnePartition(), tmp_path / "known.json"
     log.append(records(*NAMES[:5]))
-    assert read(log, "training/new", path) == 0
+    assert read(log, NEW, path) == 0
     log.records = [(key, b"") for key in NAMES[-4:]] if not beginning else [("", b"")] * 7
     log.beginning = beginning
     log.append(records(NAMES[1]) if beginning else [])
     expected = NAMES[1] if beginning else NAMES[-1]
     known = KnownTrainings(path, log.log_id).of(PLACE)
     assert (known.read_to, known.trainings) == (5, frozenset(NAMES[:5]))
-    assert read(log, "training/unseen", path) == 0
+    assert read(log, NEW, path) == 0
     assert read(log, expected, path) == 1
 
 
@@ -153,12 +142,13 @@ def test_on_kafka(kafka: KafkaService, tmp_path: Path) -> None:
     home = str(tmp_path / "blobs")
     installation = Installation(tmp_path, prefix, kafka.bootstrap_servers, (), home)
     topic, path = prefix + "training", tmp_path / "known.json"
+    history = KafkaHistory(path, ask=no_tables)
     with closing(KafkaLog(installation, [topic])) as log:
         log.append([Record(topic, name, b"1") for name in NAMES])
-        for name in NAMES:
-            assert read_own(log, topic, f"{name}0", path) == []
+        for _ in NAMES:
+            assert history.read_own(log, topic, f"training/{uuid4()}", {}) == []
         log.append([Record(topic, name, b"2") for name in NAMES])
         for name in NAMES:
-            assert read_own(log, topic, name, path) == [(name, b"1"), (name, b"2")]
+            assert history.read_own(log, topic, name, {}) == [(name, b"1"), (name, b"2")]
             place = log.place_of(topic, name)
             assert name in KnownTrainings(path, log.log_id).of(place).trainings

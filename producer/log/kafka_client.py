@@ -1,0 +1,173 @@
+"""Connections to Apache Kafka. The only module of the producer that imports kafka.
+
+Owns settings, authentication and what a failed connection leaves behind; knows no topic of ours.
+"""
+
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, TypeVar
+
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+from kafka import TopicPartition as KafkaPartition
+from kafka.admin import ConfigResource
+from kafka.errors import (
+    KafkaError,
+    MessageSizeTooLargeError,
+    RecordListTooLargeError,
+    TopicAlreadyExistsError,
+)
+from kafka.net.compat import KafkaNetClient
+from kafka.net.sasl.oauth import AbstractTokenProvider
+
+from producer.errors import UnreachableError, UsageError
+from producer.log.interruptible import interruptible
+from producer.log.knock import knock
+from schemas.kafka_log import client_settings, server_addresses
+from schemas.kafka_token import ClientCredentials
+
+__all__ = [
+    "CONNECT_TIMEOUT_S",
+    "SIZE_ERRORS",
+    "ConfigResource",
+    "KafkaClients",
+    "KafkaError",
+    "KafkaPartition",
+    "TopicAlreadyExistsError",
+]
+
+CONNECT_TIMEOUT_S = 10.0
+
+SIZE_ERRORS = (MessageSizeTooLargeError, RecordListTooLargeError)
+"""A record is larger than the topic, or the producer's request, may be."""
+
+# The caller reports an outage once; kafka-python would print a line for every attempt.
+logging.getLogger("kafka").addHandler(logging.NullHandler())
+
+# kafka-python wants its own class; ours imports no kafka.
+AbstractTokenProvider.register(ClientCredentials)
+
+
+Answer = TypeVar("Answer")
+
+
+def _close(consumer: Any) -> None:
+    consumer.close(autocommit=False, timeout_ms=0)
+
+
+class KafkaClients:
+    """Makes clients of kafka-python for one installation; keeps none. Thread-safe."""
+
+    def __init__(
+        self,
+        servers: str,
+        options: tuple[tuple[str, str], ...],
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
+        stop: threading.Event | None = None,
+    ) -> None:
+        """UsageError for an unknown setting or address.
+
+        `stop`: once it is set, making a consumer, and what is asked with `ask`, ends in
+        StopRequestedError.
+        """
+        self.servers = servers
+        self.stop = stop
+        try:
+            self._addresses = server_addresses(servers)
+            self._settings: dict[str, Any] = {
+                "bootstrap_servers": servers.split(","),
+                "bootstrap_timeout_ms": int(connect_timeout_s * 1000),
+                "reconnect_backoff_max_ms": 1000,
+                **client_settings(options),
+            }
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+
+    @contextlib.contextmanager
+    def admin(self) -> Iterator[Any]:
+        """An administrator's client for one block. UnreachableError for what Kafka answers too."""
+        admin = self._client(KafkaAdminClient)
+        try:
+            yield admin
+        except KafkaError as error:
+            raise self.unreachable(error, "did not answer") from error
+        finally:
+            admin.close()
+
+    @contextlib.contextmanager
+    def consumer(self, max_partition_fetch_bytes: int = 4 << 20) -> Iterator[Any]:
+        """A consumer for one block; one kept open would keep reconnecting through an outage."""
+        make = partial(
+            self._client,
+            KafkaConsumer,
+            group_id=None,
+            enable_auto_commit=False,
+            auto_offset_reset="none",
+            allow_auto_create_topics=False,
+            metrics_enabled=False,
+            max_partition_fetch_bytes=max_partition_fetch_bytes,
+        )
+        consumer = interruptible(make, self.stop, _close)
+        try:
+            yield consumer
+        except KafkaError as error:
+            raise self.unreachable(error, "did not answer") from error
+        finally:
+            _close(consumer)
+
+    def ask(self, question: Callable[[], Answer]) -> Answer:
+        """The answer to a question that a consumer puts to Kafka. KafkaError."""
+        return interruptible(question, self.stop)
+
+    def producer(self, **settings: object) -> Any:
+        """An idempotent producer that the caller closes. UnreachableError."""
+        return self._client(
+            KafkaProducer,
+            enable_idempotence=True,
+            acks="all",
+            allow_auto_create_topics=False,
+            metrics_enabled=False,
+            **settings,
+        )
+
+    def _client(self, make: Callable[..., Any], **settings: object) -> Any:
+        """A client of kafka-python. UnreachableError."""
+        self._knock()
+        started: list[KafkaNetClient] = []
+
+        def remember(**configs: object) -> Any:
+            started.append(KafkaNetClient(**configs))
+            return started[-1]
+
+        try:
+            tokens = self._settings.get("sasl_oauth_token_provider")
+            if isinstance(tokens, ClientCredentials):
+                tokens.token()  # kafka-python would try for ten seconds, and not say why
+            return make(**self._settings, **settings, kafka_client=remember)
+        except (KafkaError, OSError, ValueError) as error:
+            # A client that could not connect leaves a thread and a socket behind, and its close()
+            # does nothing.
+            for client in started:
+                client.close()
+                client._net.stop()
+            raise self.unreachable(error, "cannot be reached") from error
+
+    def _knock(self) -> None:
+        """Raise UnreachableError at once when no server takes a connection.
+
+        kafka-python would try for ten seconds and leave sockets open.
+        """
+        try:
+            knock(self._addresses)
+        except OSError as error:
+            raise self.unreachable(error, "cannot be reached") from error
+
+    def unreachable(self, error: BaseException, what: str) -> UnreachableError:
+        """The error to raise: what Kafka did, why, and what to look at."""
+        message = (
+            f"Kafka at {self.servers} {what}: {error}. Is it running, and is"
+            " KAFKA_BOOTSTRAP_SERVERS right?"
+        )
+        return UnreachableError(message)

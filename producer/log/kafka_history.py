@@ -1,0 +1,162 @@
+"""A training's records in Kafka, found without reading the whole log.
+
+Kafka has no index. So a reading begins at the bound that the caller has; else where this home has
+read before (`known_trainings`); and when much is left, the tables are asked where to look
+(`training_places`). Without any of them the whole log is read, which is as right and slower.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+from uuid import UUID
+
+from producer.log.known_trainings import KnownTrainings
+from producer.log.stream_history import StreamHistory
+from producer.log.training_places import NoAnswerError, TrainingPlaces, ask_tables
+from producer.log.writer import TopicPartition
+from schemas.catalogue import stream_owner
+
+logger = logging.getLogger(__name__)
+
+ASK_ABOVE = 20_000
+"""Records left to read. Reading so many costs as much as asking."""
+
+Ask = Callable[[UUID, str, threading.Event | None], TrainingPlaces]
+
+
+class OffsetLog(Protocol):
+    """What is needed of `KafkaLog`, which documents it."""
+
+    @property
+    def log_id(self) -> str:
+        """The log's identity."""
+        ...
+
+    def ends(self) -> dict[TopicPartition, int]:
+        """Offset after the last record of every partition."""
+        ...
+
+    def place_of(self, topic: str, key: str) -> TopicPartition:
+        """The partition of a stream."""
+        ...
+
+    def spans(self, topic: str, since: Mapping[TopicPartition, int]) -> dict[TopicPartition, range]:
+        """Offsets from `since` to the end."""
+        ...
+
+    def read_within(
+        self, spans: Mapping[TopicPartition, Sequence[range]]
+    ) -> Iterator[tuple[str, bytes]]:
+        """(key, value) of the records at these offsets."""
+        ...
+
+
+class KafkaHistory:
+    """Reads trainings from Kafka. The tables are asked once per training. Not thread-safe.
+
+    Every method raises UnreachableError, MismatchError, and StopRequestedError once `stop` is set
+    while the tables are asked.
+    """
+
+    def __init__(
+        self, path: Path, stop: threading.Event | None = None, ask: Ask = ask_tables
+    ) -> None:
+        """`path`: where this home remembers which trainings it has seen."""
+        self._path = path
+        self._stop = stop
+        self._ask = ask
+        self._places: dict[UUID, TrainingPlaces | None] = {}
+
+    def read_own(
+        self, log: OffsetLog, topic: str, subject: str, since: Mapping[TopicPartition, int]
+    ) -> list[tuple[str, bytes]]:
+        """(key, value) of a training's own records; none for a new name. Memory: the training's.
+
+        Remembers which other trainings its partition has.
+        """
+        known, place = KnownTrainings(self._path, log.log_id), log.place_of(topic, subject)
+        span = log.spans(topic, since).get(place)
+        if span is None:
+            return []
+        before = known.of(place)
+        is_remembered = place not in since and subject not in before.trainings
+        start = span.start
+        if is_remembered and before.read_to:
+            if before.read_to in range(span.start, span.stop + 1):
+                start = before.read_to
+            else:
+                # Kafka no longer has what was read: nothing is known of what it has instead.
+                known.forget()
+        left = range(start, span.stop)
+        chosen = self._choose(log, stream_owner(subject), {place: left})
+        trainings: set[str] = set()
+        own: list[tuple[str, bytes]] = []
+        for key, value in log.read_within(chosen):
+            if key.startswith("training/"):
+                trainings.add(key)
+            if key == subject:
+                own.append((key, value))
+        if is_remembered and sum(map(len, chosen[place])) == len(left):
+            known.add(place, span.stop, trainings)
+        return own
+
+    def read_training(
+        self, log: OffsetLog, topic: str, training_id: UUID, since: Mapping[TopicPartition, int]
+    ) -> Iterator[tuple[str, bytes]]:
+        """(key, value) of at least every record of a topic that names the training."""
+        yield from log.read_within(self._choose(log, training_id, log.spans(topic, since)))
+
+    def agrees(self, history: StreamHistory) -> bool:
+        """Whether a training's stream, read just now, is what the tables have of it.
+
+        After False the next reading reads the whole log: where the tables sent it was wrong.
+        """
+        training_id = stream_owner(history.subject)
+        places = self._places.get(training_id)
+        if places is None or (not history.waiting and history.position.point >= places.reached):
+            return True
+        epoch, sequence = places.reached
+        self._distrust(
+            training_id,
+            f"they have its stream up to epoch {epoch}, sequence {sequence}, and where they say it"
+            " is there is less",
+        )
+        return False
+
+    def _choose(
+        self, log: OffsetLog, training_id: UUID, spans: Mapping[TopicPartition, range]
+    ) -> dict[TopicPartition, list[range]]:
+        """What to read of these offsets."""
+        places = None
+        if sum(map(len, spans.values())) > ASK_ABOVE:
+            places = self._ask_once(log, training_id)
+        if places is None:
+            return {at: [span] if span else [] for at, span in spans.items()}
+        return {at: places.within(at, span) for at, span in spans.items()}
+
+    def _ask_once(self, log: OffsetLog, training_id: UUID) -> TrainingPlaces | None:
+        if training_id in self._places:
+            return self._places[training_id]
+        try:
+            places = self._ask(training_id, log.log_id, self._stop)
+        except NoAnswerError as error:
+            self._distrust(training_id, str(error))
+            return None
+        # After the answer: a projector may have read on meanwhile.
+        ends = log.ends()
+        beyond = [at for at, indexed in places.indexed.items() if indexed.stop > ends.get(at, 0)]
+        if beyond:
+            self._distrust(training_id, f"they are ahead of {beyond[0].topic}: another log's")
+            return None
+        self._places[training_id] = places
+        return places
+
+    def _distrust(self, training_id: UUID, reason: str) -> None:
+        self._places[training_id] = None
+        logger.info(
+            "reading Kafka's log from its beginning, because the tables cannot say where this"
+            " training is: %s",
+            reason,
+        )

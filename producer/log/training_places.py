@@ -1,0 +1,148 @@
+"""Where a training's records are in Kafka: what the tables know, asked of `cua-project positions`.
+
+An answer is a bound that holds for one log up to a position, never more: what lies behind it is
+read. No answer, or one about another log, costs only the time to read everything.
+"""
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from typing import NamedTuple
+from uuid import UUID
+
+from pydantic import TypeAdapter, ValidationError
+
+from producer.errors import StopRequestedError
+from producer.log.writer import TopicPartition
+
+ASK_TIMEOUT_S = 15.0
+"""An embedded database that does not run is started, which takes a second or two."""
+POLL_S = 0.1
+NEAR_OFFSETS = 2048
+"""A gap so small is read, not skipped: Kafka has sent it already."""
+
+
+class NoAnswerError(Exception):
+    """The tables do not say where the training is; the text says why."""
+
+
+class TrainingPlaces(NamedTuple):
+    """The tables' answer about one training."""
+
+    indexed: Mapping[TopicPartition, range]
+    """Offsets of which they know whose records are there."""
+    found: Mapping[TopicPartition, Sequence[range]]
+    """Where records of the training may be, within those; ascending."""
+    reached: tuple[int, int]
+    """(epoch, sequence) of the training's stream in the tables; (0, 0): they have none of it."""
+
+    def within(self, at: TopicPartition, span: range) -> list[range]:
+        """The part of these offsets in which the training's records may be, ascending."""
+        indexed = self.indexed.get(at, range(span.start, span.start))
+        pieces = [
+            range(span.start, indexed.start),
+            *self.found.get(at, ()),
+            range(indexed.stop, span.stop),
+        ]
+        merged: list[range] = []
+        for piece in pieces:
+            start, stop = max(piece.start, span.start), min(piece.stop, span.stop)
+            if start >= stop:
+                continue
+            if merged and start - merged[-1].stop <= NEAR_OFFSETS:
+                merged[-1] = range(merged[-1].start, stop)
+            else:
+                merged.append(range(start, stop))
+        return merged
+
+
+class _Partition(NamedTuple):
+    topic: str
+    partition: int
+    indexed: tuple[int, int]
+    found: list[tuple[int, int]]
+
+
+class _Answer(NamedTuple):
+    log_id: str | None
+    epoch: int
+    sequence: int
+    partitions: list[_Partition]
+
+
+_ANSWER = TypeAdapter(dict[str, object])
+_FIELDS = TypeAdapter(_Answer)
+
+
+def ask_tables(
+    training_id: UUID, log_id: str, stop: threading.Event | None = None
+) -> TrainingPlaces:
+    """Ask the configured database, or the embedded one of this home if there is one.
+
+    NoAnswerError when there is none, it does not answer in time or has the tables of another log;
+    StopRequestedError once `stop` is set.
+    """
+    if find_spec("sqlalchemy") is None or find_spec("psycopg2") is None:
+        message = "cua-train[project,database] is not installed here"
+        raise NoAnswerError(message)
+    words = ["positions", "--training-id", str(training_id), "--json"]
+    answer = read_answer(_run([sys.executable, "-P", "-m", "consumers", "-q", *words], stop))
+    if answer.log_id != log_id:
+        message = f"the tables are those of the log {answer.log_id}, not of {log_id}"
+        raise NoAnswerError(message)
+    return TrainingPlaces(
+        {
+            TopicPartition(one.topic, one.partition): range(*one.indexed)
+            for one in answer.partitions
+        },
+        {
+            TopicPartition(one.topic, one.partition): [range(*offsets) for offsets in one.found]
+            for one in answer.partitions
+        },
+        (answer.epoch, answer.sequence),
+    )
+
+
+def read_answer(text: str) -> _Answer:
+    """What `cua-project positions --json` printed. NoAnswerError for anything else."""
+    try:
+        fields = _ANSWER.validate_json(text)
+        return _FIELDS.validate_python([fields.get(name) for name in _Answer._fields])
+    except ValidationError as error:
+        message = f"cua-project positions printed what this version cannot read: {text[:200]!r}"
+        raise NoAnswerError(message) from error
+
+
+def _run(command: Sequence[str], stop: threading.Event | None) -> str:
+    """A command's output. NoAnswerError with its last line on stderr."""
+    # A session of its own: Ctrl-C reaches this process alone.
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    ) as process:
+        deadline = time.monotonic() + ASK_TIMEOUT_S
+        while True:
+            try:
+                out, err = process.communicate(timeout=POLL_S)
+                break
+            except subprocess.TimeoutExpired:
+                is_stopped = stop is not None and stop.is_set()
+                if is_stopped or time.monotonic() > deadline:
+                    process.kill()
+                    process.communicate()
+                    if is_stopped:
+                        raise StopRequestedError from None
+                    message = f"the database did not answer within {ASK_TIMEOUT_S:.0f} s"
+                    raise NoAnswerError(message) from None
+    if process.returncode:
+        lines = err.strip().splitlines()
+        raise NoAnswerError(lines[-1] if lines else f"exit code {process.returncode}")
+    return out

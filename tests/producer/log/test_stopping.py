@@ -1,0 +1,128 @@
+"""A process that is asked to stop ends at once, also while Kafka is there and silent."""
+
+import gc
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from producer.emit import Emitter
+from producer.errors import StopRequestedError
+from producer.log.event_log import EventLog
+from producer.log.interruptible import interruptible
+from schemas.environment import EnvironmentCreationStarted, EnvironmentRequested
+from schemas.installation import Installation
+from tests.support.kafka import KafkaService
+
+REQUESTED = EnvironmentRequested(env_type="a", box_type="b", config={})
+PROMPT_S = 1.0
+SILENT_S = 2.0
+"""Until the request; what waits longer than both together did not hear it."""
+
+
+def installation_on(kafka: KafkaService, home: Path) -> Installation:
+    return Installation(home, "cua.", kafka.bootstrap_servers, (), str(home / "blobs"))
+
+
+@contextmanager
+def stopped(service: KafkaService) -> Iterator[None]:
+    """Kafka is as a host that hangs: connections are taken, nothing is answered."""
+    service.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        service.send_signal(signal.SIGCONT)
+        gc.collect()
+
+
+@contextmanager
+def ends_promptly_after(stop: threading.Event) -> Iterator[None]:
+    """Set `stop` after a while; the block must end soon after that and not before."""
+    timer = threading.Timer(SILENT_S, stop.set)
+    began = time.monotonic()
+    timer.start()
+    try:
+        yield
+    finally:
+        took_s = time.monotonic() - began
+        timer.cancel()
+    assert SILENT_S <= took_s < SILENT_S + PROMPT_S
+
+
+def test_a_call_gives_its_result_or_its_error() -> None:
+    for stop in (None, threading.Event()):
+        assert interruptible(lambda: 7, stop) == 7
+        with pytest.raises(ZeroDivisionError):
+            interruptible(lambda: 1 // 0, stop)
+
+
+def test_what_is_returned_after_a_stop_is_discarded() -> None:
+    stop, may_end, discarded = threading.Event(), threading.Event(), threading.Event()
+
+    def work() -> int:
+        may_end.wait(10)
+        return 3
+
+    def discard(result: int) -> None:
+        assert result == 3
+        discarded.set()
+
+    stop.set()
+    with pytest.raises(StopRequestedError):
+        interruptible(work, stop, discard)
+    assert not discarded.is_set()
+    may_end.set()
+    assert discarded.wait(10)
+
+
+@pytest.mark.services
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_no_wait_for_a_silent_kafka_outlives_a_stop(tmp_path: Path) -> None:
+    """Connecting, reading, waiting for what was sent, closing; and nothing of it is lost."""
+    subject = f"environment/{uuid4()}"
+    with KafkaService() as service:
+        first, stop = threading.Event(), threading.Event()
+        connected = Emitter.open(installation_on(service, tmp_path / "a"), stop=stop)
+        connected.log.connect(30)
+        connected.stream(subject).emit(REQUESTED)
+        connected.flush(10)
+        connected.log.wait_shipped(30)
+        unconnected = EventLog.open(installation_on(service, tmp_path / "b"), first)
+        with stopped(service):
+            with ends_promptly_after(first), pytest.raises(StopRequestedError):
+                unconnected.connect(60)
+            began = time.monotonic()
+            unconnected.close(30)
+            assert time.monotonic() - began < PROMPT_S
+            connected.stream(subject).emit(EnvironmentCreationStarted())
+            connected.flush(10)
+            with ends_promptly_after(stop), pytest.raises(StopRequestedError):
+                connected.log.read_back(subject, {})
+            stop.clear()
+            with ends_promptly_after(stop), pytest.raises(StopRequestedError):
+                connected.log.wait_shipped(60)
+            began = time.monotonic()
+            assert connected.close() == 1
+            assert time.monotonic() - began < PROMPT_S + 0.2
+        with Emitter.open(installation_on(service, tmp_path / "a")) as later:
+            later.log.wait_shipped(60)
+            assert later.log.read_back(subject, {}).position.sequence == 2
+
+
+@pytest.mark.services
+def test_a_kafka_that_answers_gets_everything_before_a_stopped_process_ends(
+    tmp_path: Path, kafka: KafkaService
+) -> None:
+    stop = threading.Event()
+    home = Installation(tmp_path, f"s{uuid4().hex}.", kafka.bootstrap_servers, (), str(tmp_path))
+    emitter = Emitter.open(home, stop=stop)
+    emitter.log.connect(30)
+    for _ in range(3_000):
+        emitter.stream(f"environment/{uuid4()}").emit(REQUESTED)
+    stop.set()
+    assert emitter.close() == 0
