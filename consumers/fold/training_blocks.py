@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     # Imports pydantic, which `cua-project positions` does without.
     from consumers.fold.parse import ParsedRecord
 
-BLOCK_OFFSETS = 1024
+BLOCK_OFFSETS = 128
 """Larger blocks: fewer rows, more foreign records for whoever looks for a training. 10 million
-events have 10,000 rows."""
+events have 80,000 rows of 100 bytes."""
 ANY = "*"
 """For a record that may name any training."""
 MAX_NAMED = 1_000

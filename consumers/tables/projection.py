@@ -79,7 +79,7 @@ class TrainingBlock(Base):
     partition: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     """Of the topic."""
     block: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    """Offset divided by 1,024, rounded down."""
+    """Offset divided by 128, rounded down."""
     trainings: Mapped[Document]
     """Their ids, sorted; "*" for a record that may name any."""
 

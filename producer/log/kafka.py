@@ -48,6 +48,8 @@ READ_TIMEOUT_S = 30.0
 # of its throughput.
 HEADERS = [("content-type", CONTENT_TYPE.encode())]
 
+WHOLE_BYTES, PART_BYTES = 4 << 20, 256 << 10
+"""Fetched at once of a partition; of one that is read in parts most would be thrown away."""
 SAMPLE_BYTES = 64 << 10
 """Of each partition's first records, to learn where their keys are."""
 
@@ -251,7 +253,9 @@ class KafkaLog:
         The offsets are the log's, ascending.
         """
         if any(spans.values()):
-            with self._clients.consumer() as consumer:
+            is_in_parts = any(len(ranges) > 1 for ranges in spans.values())
+            size = PART_BYTES if is_in_parts else WHOLE_BYTES
+            with self._clients.consumer(max_partition_fetch_bytes=size) as consumer:
                 yield from self._records(consumer, spans, None)
 
     def _read(

@@ -21,8 +21,8 @@ from producer.log.writer import TopicPartition
 ASK_TIMEOUT_S = 15.0
 """An embedded database that does not run is started, which takes a second or two."""
 POLL_S = 0.1
-NEAR_OFFSETS = 2048
-"""A gap so small is read, not skipped: Kafka has sent it already."""
+NEAR_OFFSETS = 256
+"""A gap so small is read, not skipped: it lies in the batch that Kafka sends anyway."""
 
 
 class NoAnswerError(Exception):

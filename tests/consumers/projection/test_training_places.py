@@ -46,7 +46,7 @@ def found(url: str, of: UUID | None = A) -> list[Offsets]:
     return partition.found
 
 
-def test_blocks_of_1024_offsets_that_name_a_training_up_to_the_position(migrated_url: str) -> None:
+def test_blocks_of_128_offsets_that_name_a_training_up_to_the_position(migrated_url: str) -> None:
     log = MemoryLog(num_partitions=1)
     append(log, "a")
     project(log, migrated_url)
@@ -55,13 +55,13 @@ def test_blocks_of_1024_offsets_that_name_a_training_up_to_the_position(migrated
     assert size in {None, end}
     assert found(migrated_url) == [Offsets(0, end)]
     assert found(migrated_url, B) == []
-    fill(log, 2_050)
+    fill(log, 514)
     append(log, "b")
     end = sum(record.topic == "cua.training" for record in log.records)
     assert found(migrated_url, B) == []
     project(log, migrated_url)
-    assert found(migrated_url) == [Offsets(0, 1024)]
-    assert found(migrated_url, B) == [Offsets(2048, end)]
+    assert found(migrated_url) == [Offsets(0, 128)]
+    assert found(migrated_url, B) == [Offsets(512, end)]
     known = places(migrated_url)
     last = max(log.records, key=lambda one: (one.key == f"training/{A}", one.appended_at))
     assert f'"epoch":{known.epoch},"sequence":{known.sequence},'.encode() in last.value
@@ -95,7 +95,7 @@ def test_they_are_the_live_tables() -> None:
 def test_an_index_that_is_not_whole_is_refused(migrated_url: str, damage: str) -> None:
     log = MemoryLog(num_partitions=1)
     append(log, "a")
-    fill(log, 1_030)
+    fill(log, 260)
     project(log, migrated_url)
     execute(migrated_url, damage)
     with pytest.raises(MismatchError, match=r"is not whole: .*`cua-project rebuild`"):
@@ -119,7 +119,7 @@ def test_an_index_without_a_training_that_has_rows_is_refused(
 
 def test_another_log_is_indexed_from_its_beginning(migrated_url: str) -> None:
     log, other = MemoryLog(num_partitions=1), MemoryLog("other", num_partitions=1)
-    fill(other, 1_500)
+    fill(other, 200)
     for each in (log, other):
         append(each, "a")
     project(log, migrated_url)
@@ -129,7 +129,7 @@ def test_another_log_is_indexed_from_its_beginning(migrated_url: str) -> None:
     project(other, migrated_url)
     assert places(migrated_url).log_id == "other"
     end = sum(record.topic == "cua.training" for record in other.records)
-    assert found(migrated_url) == [Offsets(1024, end)]
+    assert found(migrated_url) == [Offsets(128, end)]
 
 
 def test_what_was_read_before_the_migration_is_not_claimed(migrated_url: str) -> None:
