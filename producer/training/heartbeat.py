@@ -38,9 +38,10 @@ def heartbeat(
             except ClaimLostError as error:
                 on_lost(error)
                 return
-            except UnreachableError:
+            except (UnreachableError, StopRequestedError):
+                # Asked to stop, it may still work for a while: an update is not interrupted.
                 stream.emit(HeartbeatSent())
-            except (LogBrokenError, StopRequestedError):
+            except LogBrokenError:
                 return
 
     stream.emit(HeartbeatSent())
