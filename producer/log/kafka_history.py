@@ -20,7 +20,7 @@ from schemas.catalogue import stream_owner
 
 logger = logging.getLogger(__name__)
 
-ASK_ABOVE = 20_000
+ASK_ABOVE = 10_000
 """Records left to read. Reading so many costs as much as asking."""
 
 Ask = Callable[[UUID, str, threading.Event | None], TrainingPlaces]
@@ -129,7 +129,7 @@ class KafkaHistory:
         self, log: OffsetLog, training_id: UUID, spans: Mapping[TopicPartition, range]
     ) -> dict[TopicPartition, list[range]]:
         """What to read of these offsets."""
-        places = None
+        places = self._places.get(training_id)
         if sum(map(len, spans.values())) > ASK_ABOVE:
             places = self._ask_once(log, training_id)
         if places is None:
