@@ -1,12 +1,12 @@
 """Which tasks have a content that their id does not prove.
 
-Revision: 0006, after 0003.
+Revision: 0006, after 0005.
 """
 
 from alembic import op
 
 revision = "0006"
-down_revision = "0003"
+down_revision = "0005"
 branch_labels = None
 depends_on = None
 
