@@ -13,7 +13,8 @@ from producer.policy.torch_policy.forward import Segment
 from producer.policy.torch_policy.kv_cache import EpisodeCaches
 from producer.policy.torch_policy.render import Renderer
 from producer.policy.torch_policy.sampling import DecodedBatch, SampledCompletion
-from producer.policy.torch_policy.screen_encoder import ScreenEncoder, ScreenFeatures
+from producer.policy.torch_policy.screen_cache import ScreenFeatures
+from producer.policy.torch_policy.screen_encoder import ScreenEncoder
 from producer.policy.torch_policy.sequences import join_turns
 
 

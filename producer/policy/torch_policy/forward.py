@@ -16,7 +16,7 @@ from torch import Tensor
 from producer.policy.torch_policy.kv_cache import WorkingCache
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.render import rope_positions
-from producer.policy.torch_policy.screen_encoder import ScreenFeatures
+from producer.policy.torch_policy.screen_cache import ScreenFeatures
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,53 +1,47 @@
 """Encodes screenshots with the vision tower and caches their features by the PNG's hash.
 
-The tower is frozen, so a screen's features never change.
-
-Axes: N image tokens, D text dimension, L deepstack layers.
+The tower is frozen, so a screen's features never change. They must also not depend on what is
+encoded beside it, which is decided by the cache and so by restarts: matrix products round
+differently for another number of rows. Every call for a grid therefore has the same shape.
 """
 
 import io
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any, Final
 
 import torch
 from PIL import Image
 from torch import Tensor, nn
-from transformers import Qwen3VLProcessor
 
 from producer.environments.environment import Screenshot
-from producer.policy.torch_policy.cpu_parallel import num_workers, parallel_map, split_evenly
+from producer.policy.torch_policy.cpu_parallel import parallel_map
 from producer.policy.torch_policy.render import Grid
+from producer.policy.torch_policy.screen_cache import ScreenCache, ScreenFeatures
 from schemas.blobs import BlobRef
 
-MAX_CACHED_SCREENS = 4096
-"""For the small policy 30 KB each, about 120 MB in all."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScreenFeatures:
-    """One screen as input of the language model."""
-
-    ref: BlobRef
-    """Of its PNG."""
-    grid: Grid
-    features_ND: Tensor
-    deepstack_LND: Tensor
-    """Added after the first L layers; L is 0 without deepstack."""
+PATCHES_PER_CALL: Final = 512
+"""Patches that one call of the tower may have, for more than one screen: 8 screens of the small
+policy, and one of a phone's full resolution. It bounds the call's memory whatever the batch. Calls
+of one screen cost the small policy twice as much (docs/measurements/demo-policy.md)."""
+DEFAULT_CACHE_BYTES: Final = 2**31
+"""Of the features that are kept."""
 
 
 class ScreenEncoder:
-    """Runs the vision tower on new screenshots, one call per CPU worker.
+    """Runs the vision tower on new screenshots, in calls of equal shape.
 
     Thread-safe: calls run one at a time.
     """
 
-    def __init__(self, visual: nn.Module, processor: Qwen3VLProcessor) -> None:
+    def __init__(
+        self, visual: nn.Module, processor: Any, max_cached_bytes: int = DEFAULT_CACHE_BYTES
+    ) -> None:
+        """Keeps features of at most `max_cached_bytes`; what does not fit is encoded again."""
         self._visual = visual
         self._device = next(visual.parameters()).device
         self._processor = processor.image_processor
-        self._cache: OrderedDict[BlobRef, ScreenFeatures] = OrderedDict()
+        self._cache = ScreenCache(max_cached_bytes)
         self._lock = threading.Lock()
 
     def encode(self, screenshots: Sequence[Screenshot]) -> list[ScreenFeatures]:
@@ -60,38 +54,57 @@ class ScreenEncoder:
     def _encode_missing(
         self, screenshots: Mapping[BlobRef, Screenshot]
     ) -> dict[BlobRef, ScreenFeatures]:
-        missing = [shot for ref, shot in screenshots.items() if ref not in self._cache]
-        encoded = {ref: self._cache[ref] for ref in screenshots if ref in self._cache}
-        parts = split_evenly(missing, num_workers(self._device))
-        for features in parallel_map(self._run_tower, parts, self._device):
+        kept = {ref: self._cache.get(ref) for ref in screenshots}
+        encoded = {ref: features for ref, features in kept.items() if features is not None}
+        missing = [shot for ref, shot in screenshots.items() if ref not in encoded]
+        for features in parallel_map(self._run_tower, self._calls(missing), self._device):
             encoded |= {one.ref: one for one in features}
-        self._cache |= encoded
-        for ref in encoded:
-            self._cache.move_to_end(ref)
-        while len(self._cache) > MAX_CACHED_SCREENS:
-            self._cache.popitem(last=False)
+        for ref in screenshots:
+            self._cache.put(encoded[ref])
         return encoded
+
+    def _calls(self, screenshots: Sequence[Screenshot]) -> list[list[Screenshot]]:
+        """The screenshots in groups of one size, as many as one call takes."""
+        by_size: dict[tuple[int, int], list[Screenshot]] = {}
+        for screenshot in screenshots:
+            size = Image.open(io.BytesIO(screenshot.png)).size
+            by_size.setdefault(size, []).append(screenshot)
+        calls = []
+        for (width_px, height_px), same in by_size.items():
+            per_call = self._screens_per_call(width_px, height_px)
+            calls += [same[at : at + per_call] for at in range(0, len(same), per_call)]
+        return calls
+
+    def _screens_per_call(self, width_px: int, height_px: int) -> int:
+        patches = self._processor.get_number_of_image_patches(height_px, width_px, {})
+        return max(1, PATCHES_PER_CALL // int(patches))
 
     @torch.no_grad()
     def _run_tower(self, screenshots: Sequence[Screenshot]) -> list[ScreenFeatures]:
+        """Features of screenshots of one size; repeats the last one up to the call's shape."""
         images = [Image.open(io.BytesIO(shot.png)).convert("RGB") for shot in screenshots]
+        width_px, height_px = images[0].size
         pixels = self._processor(images=images, return_tensors="pt")
+        patches_SNC = pixels["pixel_values"].view(len(images), -1, pixels["pixel_values"].shape[-1])
+        num_screens = self._screens_per_call(width_px, height_px)
+        repeats = [min(row, len(images) - 1) for row in range(num_screens)]
         output = self._visual(
-            pixels["pixel_values"].to(self._device, self._visual.dtype),
-            grid_thw=pixels["image_grid_thw"].to(self._device),
+            patches_SNC[repeats].flatten(0, 1).to(self._device, self._visual.dtype),
+            grid_thw=pixels["image_grid_thw"][repeats].to(self._device),
         )
         merge = int(self._processor.merge_size)
-        grids = [
-            Grid(rows // merge, columns // merge)
-            for _, rows, columns in pixels["image_grid_thw"].tolist()
-        ]
-        sizes = [grid.num_tokens for grid in grids]
-        features = output.pooler_output.split(sizes)
-        empty = output.pooler_output.new_zeros((0, *output.pooler_output.shape))
-        deep = torch.stack(output.deepstack_features) if output.deepstack_features else empty
+        _, rows, columns = pixels["image_grid_thw"][0].tolist()
+        grid = Grid(rows // merge, columns // merge)
+        features_SND = output.pooler_output.view(num_screens, grid.num_tokens, -1)
+        deep_LSND = _deepstack(output, features_SND)
         return [
-            ScreenFeatures(shot.ref, grid, features_ND, deep_LND)
-            for shot, grid, features_ND, deep_LND in zip(
-                screenshots, grids, features, deep.split(sizes, dim=1), strict=True
-            )
+            ScreenFeatures(shot.ref, grid, features_SND[row].clone(), deep_LSND[:, row].clone())
+            for row, shot in enumerate(screenshots)
         ]
+
+
+def _deepstack(output: Any, features_SND: Tensor) -> Tensor:
+    layers = getattr(output, "deepstack_features", None)  # Qwen2.5-VL has none
+    if not layers:
+        return features_SND.new_zeros((0, *features_SND.shape))
+    return torch.stack(layers).view(len(layers), *features_SND.shape)
