@@ -5,12 +5,13 @@ distribution. A completion therefore depends on its request alone, up to roundin
 of another batch size differ by about 1e-6 of a log-prob, so a uniform number that close to a
 boundary may pick the neighbouring token. Greedy ties have the same caveat.
 
-Axes: B rows, T new tokens, V vocabulary.
+Axes: B rows, T new tokens, V vocabulary, K blocks of W tokens.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 import torch
@@ -25,6 +26,12 @@ from producer.policy.torch_policy.forward import (
 )
 from producer.policy.torch_policy.kv_cache import WorkingCache
 from producer.policy.torch_policy.network import Network
+
+BLOCK: Final = 512
+"""Tokens whose probabilities are added up one by one; about the root of the largest vocabularies,
+and more than the small policy's 398."""
+_BELOW_ONE: Final = 1 - 2**-53
+"""The largest uniform number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,12 +178,47 @@ def sample_tokens(
     is_greedy_B = temperature_B == 0
     scale_B1 = torch.where(is_greedy_B, 1.0, temperature_B)[:, None]
     logprobs_BV = torch.log_softmax(logits_BV / scale_B1, dim=-1)
-    probabilities_BV = logprobs_BV.double().exp()
-    probabilities_BV[:, list(suppressed)] = 0.0
-    cumulative_BV = probabilities_BV.cumsum(dim=-1)
-    drawn_B = (cumulative_BV <= uniforms_B[:, None] * cumulative_BV[:, -1:]).sum(dim=-1)
-    token_B = torch.where(is_greedy_B, probabilities_BV.argmax(dim=-1), drawn_B)
+    allowed_BKW = _in_blocks(logprobs_BV, suppressed)
+    greedy_B = allowed_BKW.flatten(1).argmax(dim=-1)
+    token_B = torch.where(is_greedy_B, greedy_B, _draw(allowed_BKW, uniforms_B))
     return token_B, logprobs_BV.gather(1, token_B[:, None])[:, 0]
+
+
+def _in_blocks(logprobs_BV: Tensor, suppressed: Sequence[int]) -> Tensor:
+    """[B, K, W] with probability 0 for suppressed tokens and to fill the last block."""
+    num_rows, size = logprobs_BV.shape
+    width = min(size, BLOCK)
+    num_blocks = math.ceil(size / width)
+    filled_BV = logprobs_BV.new_full((num_rows, num_blocks * width), -torch.inf)
+    filled_BV[:, :size] = logprobs_BV
+    filled_BV[:, list(suppressed)] = -torch.inf
+    return filled_BV.view(num_rows, num_blocks, width)
+
+
+def _draw(logprobs_BKW: Tensor, uniforms_B: Tensor) -> Tensor:
+    """The first token whose cumulative probability exceeds the uniform number's share of the sum.
+
+    Finds the block of tokens first and the token in it second, so that only one block's
+    probabilities are added up one by one.
+    """
+    num_rows, num_blocks, width = logprobs_BKW.shape
+    rows_B = torch.arange(num_rows, device=logprobs_BKW.device)
+    block_B = torch.zeros_like(rows_B)
+    if num_blocks > 1:
+        cumulative_BK = logprobs_BKW.exp().sum(dim=-1, dtype=torch.float64).cumsum(dim=-1)
+        block_B, uniforms_B = _locate(cumulative_BK, uniforms_B)
+    cumulative_BW = logprobs_BKW[rows_B, block_B].double().exp().cumsum(dim=-1)
+    return block_B * width + _locate(cumulative_BW, uniforms_B)[0]
+
+
+def _locate(cumulative_BK: Tensor, uniforms_B: Tensor) -> tuple[Tensor, Tensor]:
+    """The index in which each uniform number falls, and how far into it, in [0, 1)."""
+    target_B1 = uniforms_B[:, None] * cumulative_BK[:, -1:]
+    index_B1 = (cumulative_BK <= target_B1).sum(dim=-1, keepdim=True)
+    upper_B1 = cumulative_BK.gather(1, index_B1)
+    lower_B1 = torch.where(index_B1 > 0, cumulative_BK.gather(1, (index_B1 - 1).clamp(min=0)), 0.0)
+    share_B1 = (target_B1 - lower_B1) / (upper_B1 - lower_B1)
+    return index_B1[:, 0], share_B1.clamp(0.0, _BELOW_ONE)[:, 0]
 
 
 def _uniforms(seed: int, num: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
