@@ -2,7 +2,7 @@
 
 Sequences of similar length share a micro-batch; the output layer runs on completion tokens only.
 
-Axes: B rows, T tokens, N completion tokens, V vocabulary.
+Axes: B rows, T tokens, N completion tokens, D text dimension.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,13 +12,13 @@ from torch import Tensor
 
 from producer.policy.torch_policy.forward import (
     Segment,
-    compute_logits,
     hidden_states,
     pad_segments,
 )
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder
 from producer.policy.torch_policy.sequences import TokenSequence
+from producer.policy.torch_policy.token_logprobs import token_logprobs
 
 TOKENS_PER_MICRO_BATCH = 4096
 """Padded tokens of one forward pass: for the small policy they fit into the processor's caches."""
@@ -62,6 +62,10 @@ def completion_logprobs(
     at_N = torch.tensor(
         [at for sequence in sequences for at in sequence.sampled_at], device=network.device
     )
-    logits_NV = compute_logits(network, hidden_BTD[rows_N, at_N - 1]) / (temperature or 1.0)
-    tokens_N = batch.tokens_BT[rows_N, at_N]
-    return torch.log_softmax(logits_NV, dim=-1).gather(1, tokens_N[:, None])[:, 0]
+    return token_logprobs(
+        network.base.lm_head,
+        hidden_BTD[rows_N, at_N - 1],
+        batch.tokens_BT[rows_N, at_N],
+        vocabulary=network.vocabulary,
+        temperature=temperature or 1.0,
+    )

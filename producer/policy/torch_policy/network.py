@@ -47,6 +47,11 @@ class Network:
         return torch.device(self.base.device)
 
     @property
+    def vocabulary(self) -> int:
+        """Logits per position."""
+        return int(self.base.config.get_text_config().vocab_size)
+
+    @property
     def image_token(self) -> int:
         """Id of the placeholder for one image feature."""
         return int(self.base.config.image_token_id)

@@ -1,0 +1,48 @@
+"""Log-probs of given tokens, without the logits of all of them at once.
+
+A logit row of Qwen3-VL takes 608 KB in float32 (151,936 tokens), so those of an episode with 10,000
+completion tokens would take 6 GB, and as much again for their log-softmax and their gradient. The
+output layer therefore runs on a few rows at a time, and again in the backward pass.
+
+Axes: N positions, D text dimension, V vocabulary.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+LOGIT_BYTES: Final = 2**26
+"""Of the logits that exist at a time; their log-softmax and gradient take as much again each."""
+_FLOAT32_BYTES: Final = 4
+
+
+def token_logprobs(
+    output_layer: Callable[[Tensor], Tensor],
+    hidden_ND: Tensor,
+    tokens_N: Tensor,
+    *,
+    vocabulary: int,
+    temperature: float,
+    logit_bytes: int = LOGIT_BYTES,
+) -> Tensor:
+    """[N]: log-prob in float32 of each token under softmax(output_layer(hidden) / temperature).
+
+    Takes about 3 * `logit_bytes` of memory, and never less than one position at a time.
+    """
+    rows = max(1, logit_bytes // (vocabulary * _FLOAT32_BYTES))
+
+    def of_chunk(chunk_ND: Tensor, chunk_N: Tensor) -> Tensor:
+        logits_NV = output_layer(chunk_ND).float() / temperature
+        return torch.log_softmax(logits_NV, dim=-1).gather(1, chunk_N[:, None])[:, 0]
+
+    if len(tokens_N) <= rows:
+        return of_chunk(hidden_ND, tokens_N)
+    return torch.cat(
+        [
+            checkpoint(of_chunk, *chunk, use_reentrant=False, preserve_rng_state=False)
+            for chunk in zip(hidden_ND.split(rows), tokens_N.split(rows), strict=True)
+        ]
+    )
