@@ -18,9 +18,14 @@ CHANGEABLE = frozenset(
         "wandb_project",
         "wandb_name",
         "behavior_if_log_dir_exists",
+        "device",
+        "gradient_checkpointing",
+        "screen_cache_bytes",
+        "kv_cache_bytes",
     }
 )
-"""Fields that may differ when a training is continued: its length and how it is observed."""
+"""Fields that may differ when a training is continued: its length, how it is observed, and the
+machine that it runs on."""
 
 
 def differences(recorded: dict[str, JsonValue], requested: dict[str, JsonValue]) -> list[str]:

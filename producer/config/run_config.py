@@ -17,6 +17,7 @@ from pydantic import (
 )
 
 from producer.config.checkpoints import CheckpointFields
+from producer.config.computation import ComputationFields
 from producer.config.episodes import EpisodeFields
 from producer.config.evaluation import EvaluationFields
 from producer.config.failures import FailureFields
@@ -33,6 +34,7 @@ TOPICS: dict[str, type[BaseModel]] = {
     "Tasks and devices": TaskFields,
     "Episodes": EpisodeFields,
     "Optimisation": OptimisationFields,
+    "Computation": ComputationFields,
     "Evaluation": EvaluationFields,
     "Checkpoints and resume": CheckpointFields,
     "Failures": FailureFields,
@@ -45,6 +47,7 @@ class RunConfig(
     ReportingFields,  # pydantic orders fields from the last base to the first
     FailureFields,
     EvaluationFields,
+    ComputationFields,
     OptimisationFields,
     EpisodeFields,
     TaskFields,
@@ -83,6 +86,12 @@ class RunConfig(
             problems.append("load_checkpoint_path: the policy `oracle` has no adapter; omit it")
         if self.wandb_name is not None and self.wandb_project is None:
             problems.append("wandb_name: needs a wandb_project to have a run in")
+        if self.model_name == ORACLE_POLICY:
+            problems += [
+                f"{name}: the policy `oracle` has no weights to compute; omit it"
+                for name, field in ComputationFields.model_fields.items()
+                if getattr(self, name) != field.default
+            ]
         if self.box_type == "linux":
             problems.append("box_type: linux is not supported yet; use android")
         if self.min_group_size > self.group_size:

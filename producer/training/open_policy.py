@@ -9,10 +9,13 @@ from pathlib import Path
 from producer.config import DEMO_POLICY, ORACLE_POLICY, RunConfig
 from producer.demo_policy.recipe import OnProgress
 from producer.environments.android_sim.device.sim import AndroidSim
+from producer.environments.android_sim.screens.widget import HEIGHT_PX, WIDTH_PX
 from producer.environments.blanked import BlankedEnvironment
 from producer.environments.environment import Environment
 from producer.errors import UsageError
+from producer.policy.compute_settings import ComputeSettings
 from producer.policy.learner import Learner
+from producer.policy.memory_demand import RunExtent
 from producer.policy.oracle import NoisyOracle
 from producer.rollouts.engine import EnvironmentFactory
 from producer.rollouts.plan import RolloutPlan
@@ -50,8 +53,28 @@ def open_policy(
         renderer_name=config.renderer_name,
         seed=config.seed,
         adapter=config.load_checkpoint_path,
+        compute=ComputeSettings(
+            device=config.device,
+            dtype=config.dtype,
+            gradient_checkpointing=config.gradient_checkpointing,
+            screen_cache_bytes=config.screen_cache_bytes,
+            kv_cache_bytes=config.kv_cache_bytes,
+        ),
+        extent=_extent(config),
     )
     return learner, lambda _plan: _ablated(config, AndroidSim())
+
+
+def _extent(config: RunConfig) -> RunExtent:
+    num_rollouts = max(config.batch_size, config.eval_episodes)
+    return RunExtent(
+        concurrent_rollouts=min(config.max_concurrent_rollouts, num_rollouts),
+        batch_size=config.batch_size,
+        max_turns=config.max_turns,
+        screen_px=(WIDTH_PX, HEIGHT_PX),
+        max_tokens=config.max_tokens,
+        is_training=config.num_steps > 0 and not config.baseline_only,
+    )
 
 
 def require_torch(model_name: str) -> None:

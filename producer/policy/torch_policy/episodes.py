@@ -1,7 +1,7 @@
 """The state that the policy keeps of each running episode: its cache slot and where its tokens end.
 
-State that was dropped (after an update or a restart) is rebuilt from the recorded turns. Episodes
-with the same tokens and screens so far share one prefill.
+State that was dropped (after an update or a restart, or for want of memory) is rebuilt from the
+recorded turns. Episodes with the same tokens and screens so far share one prefill.
 """
 
 from dataclasses import dataclass
@@ -83,7 +83,11 @@ class Episodes:
             raise ValueError(message)
         tokens = self._renderer.next_turn(screen.grid, stopped=previous.stop_reason == "stop")
         state = self._states.get(request.episode)
-        if state is None or state.num_turns != len(request.history):
+        if (
+            state is None
+            or state.num_turns != len(request.history)
+            or not self._caches.holds(state.slot)
+        ):
             return self._rebuilt_prompt(request, tokens, screen)
         return Prompt(
             new_tokens=tokens,
@@ -98,21 +102,22 @@ class Episodes:
         self, requests: list[SampleRequest], prompts: list[Prompt], decoded: DecodedBatch
     ) -> None:
         """Keep the state of every row after its turn."""
-        slots = []
+        slots, lengths = [], []
         for row, (request, prompt, completion) in enumerate(
             zip(requests, prompts, decoded.completions, strict=True)
         ):
             slots.append(self._caches.allocate() if prompt.slot is None else prompt.slot)
             num_appended = len(completion.tokens) - 1
+            lengths.append(decoded.prefilled.num_cached[row] + num_appended)
             self._states[request.episode] = EpisodeState(
                 slot=slots[-1],
-                num_cached=decoded.prefilled.num_cached[row] + num_appended,
+                num_cached=lengths[-1],
                 next_position=decoded.prefilled.next_positions[row] + num_appended,
                 last_token=completion.tokens[-1],
                 num_turns=len(request.history) + 1,
                 digest=_digest(prompt.digest, list(completion.tokens), None),
             )
-        self._caches.store(slots, decoded.cache)
+        self._caches.store(slots, lengths, decoded.cache)
 
     def forget(self, episode: UUID) -> None:
         """Free the episode's state, if there is any."""

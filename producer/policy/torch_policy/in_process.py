@@ -5,6 +5,7 @@ of running episodes is bounded by how many run, and dropped when the weights cha
 log-probs always belong to one version.
 """
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from uuid import UUID
@@ -12,6 +13,7 @@ from uuid import UUID
 import torch
 
 from producer.codecs.codec import Codec
+from producer.policy.compute_settings import DEFAULT_COMPUTE, ComputeSettings
 from producer.policy.learner import Trajectory, UpdateResult, UpdateSettings
 from producer.policy.policy import Completion, SampleRequest
 from producer.policy.torch_policy.cpu_parallel import num_workers, parallel_map
@@ -35,12 +37,23 @@ from producer.policy.torch_policy.update import make_optimizer, policy_gradient
 class InProcessPolicy:
     """A `Learner` on this machine's processor or accelerator."""
 
-    def __init__(self, network: Network, codec: Codec, system_prompt: str | None = None) -> None:
+    def __init__(
+        self,
+        network: Network,
+        codec: Codec,
+        system_prompt: str | None = None,
+        compute: ComputeSettings = DEFAULT_COMPUTE,
+    ) -> None:
         """`system_prompt` describes the tools; None for a policy that was trained to know them."""
         self._network = network
         self._codec = codec
-        self._encoder = ScreenEncoder(network.base.model.visual, network.processor)
-        self._caches = EpisodeCaches(network.cache_shape, network.device, network.base.dtype)
+        self._encoder = ScreenEncoder(
+            network.base.model.visual, network.processor, compute.screen_cache_bytes
+        )
+        self._caches = EpisodeCaches(
+            network.cache_shape, network.device, network.base.dtype, compute.kv_cache_bytes
+        )
+        self._compute = compute
         renderer = Renderer(network.processor, network.image_token, system_prompt)
         self._episodes = Episodes(renderer, self._encoder, self._caches)
         self._optimizer = make_optimizer(network)
@@ -83,7 +96,12 @@ class InProcessPolicy:
         Running episodes continue under the new weights, rebuilt from their records.
         """
         result = policy_gradient(
-            self._network, self._encoder, self._optimizer, trajectories, settings
+            self._network,
+            self._encoder,
+            self._optimizer,
+            trajectories,
+            settings,
+            self._compute.gradient_checkpointing,
         )
         self._version += 1
         self._episodes.forget_all()
@@ -106,7 +124,8 @@ class InProcessPolicy:
         self, requests: list[SampleRequest], prompts: list[Prompt]
     ) -> list[SampledCompletion]:
         device = self._network.device
-        parts = _partition_rows(prompts, num_workers(device))
+        num_parts = max(num_workers(device), self._num_parts_in_memory(requests, prompts))
+        parts = _partition_rows(prompts, num_parts)
         parameters = [
             SamplingParameters(request.temperature, request.max_tokens, request.seed)
             for request in requests
@@ -121,7 +140,19 @@ class InProcessPolicy:
                 [requests[row] for row in rows], [prompts[row] for row in rows], decoded
             )
             completions.update(zip(rows, decoded.completions, strict=True))
+        self._caches.drop_excess()
         return [completions[row] for row in range(len(requests))]
+
+    def _num_parts_in_memory(self, requests: list[SampleRequest], prompts: list[Prompt]) -> int:
+        """Parts whose working caches keep within the bound of the episodes' caches."""
+        if self._compute.kv_cache_bytes is None:
+            return 1
+        longest = max(
+            prompt.num_cached + len(prompt.segment.tokens) + request.max_tokens
+            for request, prompt in zip(requests, prompts, strict=True)
+        )
+        row_bytes = longest * self._network.cache_shape.position_bytes(self._network.base.dtype)
+        return math.ceil(len(prompts) / max(1, self._compute.kv_cache_bytes // row_bytes))
 
     def _decode(self, prompts: list[Prompt], parameters: list[SamplingParameters]) -> DecodedBatch:
         distinct = list({prompt.digest: prompt for prompt in reversed(prompts)}.values())

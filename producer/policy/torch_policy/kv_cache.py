@@ -18,6 +18,10 @@ class CacheShape:
     num_heads: int
     head_dim: int
 
+    def position_bytes(self, dtype: torch.dtype) -> int:
+        """Keys and values of one token."""
+        return 2 * self.num_layers * self.num_heads * self.head_dim * dtype.itemsize
+
 
 class WorkingCache:
     """The cache of one batch, in the form the language model expects.
@@ -57,51 +61,66 @@ class WorkingCache:
 
 
 class EpisodeCaches:
-    """One slot per running episode; grows as needed and reuses freed slots. Not thread-safe."""
+    """The cache of each running episode, as long as its tokens. Not thread-safe."""
 
-    def __init__(self, shape: CacheShape, device: torch.device, dtype: torch.dtype) -> None:
-        self._shape = shape
-        self._kv_S2LHCD = torch.zeros(
-            (0, 2, shape.num_layers, shape.num_heads, 0, shape.head_dim), device=device, dtype=dtype
+    def __init__(
+        self,
+        shape: CacheShape,
+        device: torch.device,
+        dtype: torch.dtype,
+        max_bytes: int | None = None,
+    ) -> None:
+        """`max_bytes` bounds what `drop_excess` leaves; None: everything is kept."""
+        self._empty_2LH0D = torch.zeros(
+            (2, shape.num_layers, shape.num_heads, 0, shape.head_dim), device=device, dtype=dtype
         )
-        self._free: list[int] = []
+        self._max_bytes = max_bytes
+        self._kv_2LHCD: dict[int, Tensor] = {}
+        """By slot, in the order in which they were stored."""
+        self._num_slots = 0
+
+    @property
+    def num_bytes(self) -> int:
+        """Of all caches kept."""
+        return sum(kv_2LHCD.nbytes for kv_2LHCD in self._kv_2LHCD.values())
 
     def allocate(self) -> int:
-        """A free slot. Its content is undefined."""
-        if not self._free:
-            num_slots = len(self._kv_S2LHCD)
-            grown = max(8, 2 * num_slots)
-            self._resize(grown, self._kv_S2LHCD.shape[4])
-            self._free = list(range(grown - 1, num_slots - 1, -1))
-        return self._free.pop()
+        """A new slot, with nothing in it."""
+        self._num_slots += 1
+        return self._num_slots
+
+    def holds(self, slot: int) -> bool:
+        """Whether the slot's cache is still kept."""
+        return slot in self._kv_2LHCD
 
     def release(self, slot: int) -> None:
-        """Return the slot for reuse."""
-        self._free.append(slot)
+        """Free the slot's cache, if it is kept."""
+        self._kv_2LHCD.pop(slot, None)
 
     def load(self, slots: list[int | None], capacity: int) -> WorkingCache:
         """A working copy of the slots with room for `capacity` positions; None: an empty row."""
-        num_copied = min(capacity, self._kv_S2LHCD.shape[4])
-        working = self._kv_S2LHCD.new_zeros(
-            (len(slots), *self._kv_S2LHCD.shape[1:4], capacity, self._shape.head_dim)
+        working = self._empty_2LH0D.new_zeros(
+            (len(slots), *self._empty_2LH0D.shape[:3], capacity, self._empty_2LH0D.shape[-1])
         )
-        rows = [row for row, slot in enumerate(slots) if slot is not None]
-        if rows:
-            working[rows, :, :, :, :num_copied] = self._kv_S2LHCD[
-                [slot for slot in slots if slot is not None], :, :, :, :num_copied
-            ]
+        for row, slot in enumerate(slots):
+            if slot is not None:
+                kv_2LHCD = self._kv_2LHCD[slot]
+                working[row, :, :, :, : kv_2LHCD.shape[3]] = kv_2LHCD
         return WorkingCache(working)
 
-    def store(self, slots: list[int], working: WorkingCache) -> None:
-        """Write the working copy's rows back into their slots."""
-        capacity = working.kv_B2LHCD.shape[4]
-        if capacity > self._kv_S2LHCD.shape[4]:
-            self._resize(len(self._kv_S2LHCD), max(capacity, 2 * self._kv_S2LHCD.shape[4]))
-        self._kv_S2LHCD[slots, :, :, :, :capacity] = working.kv_B2LHCD
+    def store(self, slots: list[int], lengths: list[int], working: WorkingCache) -> None:
+        """Keep the first `lengths[row]` positions of each of the working copy's rows."""
+        for row, (slot, length) in enumerate(zip(slots, lengths, strict=True)):
+            self.release(slot)
+            self._kv_2LHCD[slot] = working.kv_B2LHCD[row, :, :, :, :length].clone()
 
-    def _resize(self, num_slots: int, capacity: int) -> None:
-        old = self._kv_S2LHCD
-        self._kv_S2LHCD = old.new_zeros(
-            (num_slots, *old.shape[1:4], capacity, self._shape.head_dim)
-        )
-        self._kv_S2LHCD[: len(old), :, :, :, : old.shape[4]] = old
+    def drop_excess(self) -> None:
+        """Drop caches until the rest is within the bound: those stored last first.
+
+        Running episodes take turns, so that the one stored last is needed again last; dropping the
+        oldest would drop each just before its turn.
+        """
+        excess = 0 if self._max_bytes is None else self.num_bytes - self._max_bytes
+        while excess > 0:
+            _, dropped_2LHCD = self._kv_2LHCD.popitem()
+            excess -= dropped_2LHCD.nbytes

@@ -17,6 +17,7 @@ from transformers.utils import logging as transformers_logging
 
 from producer.errors import NotFoundError, UsageError
 from producer.policy.torch_policy.network import Network
+from producer.policy.torch_policy.placement import Placement, choose_placement
 
 LORA_TARGETS: Final = (
     r".*language_model\.layers\.\d+\.(self_attn\.(q|k|v|o)_proj|mlp\.(gate|up|down)_proj)"
@@ -27,19 +28,22 @@ HUB_TIMEOUT_S: Final = 10.0
 """Of the one request that asks whether the hub can be reached and has the policy."""
 
 
-def load_base(name: str) -> tuple[Qwen3VLForConditionalGeneration, Qwen3VLProcessor]:
-    """Weights (float32 on the CPU, the stored dtype elsewhere) and processor of a folder or hub id.
+def load_base(
+    name: str, placement: Placement | None = None
+) -> tuple[Qwen3VLForConditionalGeneration, Qwen3VLProcessor]:
+    """Weights and processor of a folder or hub id; by default on `choose_placement()`.
 
     Tries the local cache before the hub. NotFoundError if the policy does not exist or the hub
     cannot be reached, UsageError if it is not a Qwen3-VL policy.
     """
     transformers_logging.disable_progress_bar()
+    placement = placement or choose_placement()
     is_folder = Path(name).is_dir()
     if not is_folder and _is_path(name):
         message = f"policy folder {name} does not exist; check the path"
         raise NotFoundError(message)
     try:
-        return _load(name, local_files_only=True)
+        return _load(name, placement, local_files_only=True)
     except OSError as error:
         if is_folder:
             message = (
@@ -49,19 +53,25 @@ def load_base(name: str) -> tuple[Qwen3VLForConditionalGeneration, Qwen3VLProces
             raise NotFoundError(message) from error
     _check_hub_has(name)
     try:
-        return _load(name, local_files_only=False)
+        return _load(name, placement, local_files_only=False)
     except OSError as error:
         message = f"policy {name!r} could not be downloaded ({_first_line(error)}); run again"
         raise NotFoundError(message) from error
 
 
-def load_network(name: str, lora_rank: int, seed: int, adapter: Path | None = None) -> Network:
+def load_network(
+    name: str,
+    lora_rank: int,
+    seed: int,
+    adapter: Path | None = None,
+    placement: Placement | None = None,
+) -> Network:
     """The base with the saved `adapter`, or with a fresh one of `lora_rank`.
 
     A fresh adapter has alpha = 2 * rank and B = 0, so it does not change the output yet; `seed`
     initialises its A.
     """
-    base, processor = load_base(name)
+    base, processor = load_base(name, placement)
     base.requires_grad_(requires_grad=False)
     with warnings.catch_warnings():
         # peft asks transformers for a property by its old name.
@@ -76,7 +86,7 @@ def load_network(name: str, lora_rank: int, seed: int, adapter: Path | None = No
 
 
 def _load(
-    name: str, *, local_files_only: bool
+    name: str, placement: Placement, *, local_files_only: bool
 ) -> tuple[Qwen3VLForConditionalGeneration, Qwen3VLProcessor]:
     """OSError if files are missing, UsageError if they are another architecture's."""
     config, _ = Qwen3VLConfig.get_config_dict(name, local_files_only=local_files_only)
@@ -90,12 +100,11 @@ def _load(
             " supported, choose another model_name"
         )
         raise UsageError(message)
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         processor = Qwen3VLProcessor.from_pretrained(name, local_files_only=local_files_only)
         base = Qwen3VLForConditionalGeneration.from_pretrained(
             name,
-            dtype=torch.float32 if device.type == "cpu" else "auto",
+            dtype=placement.dtype or "auto",
             local_files_only=local_files_only,
         )
     except (ValueError, TypeError, RuntimeError) as error:
@@ -104,7 +113,7 @@ def _load(
             " model_name"
         )
         raise UsageError(message) from error
-    return base.to(device).eval(), processor
+    return base.to(placement.device).eval(), processor
 
 
 def _is_path(name: str) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
+from producer.policy.memory_demand import TOKENS_PER_MICRO_BATCH
 from producer.policy.torch_policy.forward import (
     Segment,
     hidden_states,
@@ -19,9 +20,6 @@ from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder
 from producer.policy.torch_policy.sequences import TokenSequence
 from producer.policy.torch_policy.token_logprobs import token_logprobs
-
-TOKENS_PER_MICRO_BATCH = 4096
-"""Padded tokens of one forward pass: for the small policy they fit into the processor's caches."""
 
 
 def micro_batches(

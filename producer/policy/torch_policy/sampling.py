@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from producer.policy.memory_demand import PREFILL_BYTES
 from producer.policy.torch_policy.forward import (
     PaddedBatch,
     Segment,
@@ -25,6 +26,7 @@ from producer.policy.torch_policy.forward import (
     pad_segments,
 )
 from producer.policy.torch_policy.kv_cache import WorkingCache
+from producer.policy.torch_policy.memory_check import size_of_network
 from producer.policy.torch_policy.network import Network
 
 BLOCK: Final = 512
@@ -86,9 +88,38 @@ class DecodedBatch:
 
 
 def prefill(
+    network: Network,
+    cache: WorkingCache,
+    segments: Sequence[Segment],
+    num_cached: Sequence[int],
+    max_bytes: int = PREFILL_BYTES,
+) -> Prefilled:
+    """Run the prompts' new tokens; row b continues after its `num_cached[b]` cached tokens.
+
+    In passes of as many rows as have activations of at most `max_bytes`, and of one at least.
+    """
+    longest = max(len(segment.tokens) for segment in segments)
+    token_bytes = size_of_network(network.base.config, network.base.dtype).passing_bytes
+    rows = max(1, max_bytes // (longest * token_bytes))
+    parts = [
+        _prefill(
+            network,
+            WorkingCache(cache.kv_B2LHCD[at : at + rows]),
+            segments[at : at + rows],
+            num_cached[at : at + rows],
+        )
+        for at in range(0, len(segments), rows)
+    ]
+    return Prefilled(
+        logits_BV=torch.cat([part.logits_BV for part in parts]),
+        num_cached=[one for part in parts for one in part.num_cached],
+        next_positions=[one for part in parts for one in part.next_positions],
+    )
+
+
+def _prefill(
     network: Network, cache: WorkingCache, segments: Sequence[Segment], num_cached: Sequence[int]
 ) -> Prefilled:
-    """Run the prompts' new tokens; row b continues after its `num_cached[b]` cached tokens."""
     batch = pad_segments(segments, network)
     num_new = batch.tokens_BT.shape[1]
     write_at_BT = torch.tensor(num_cached, device=network.device)[:, None] + torch.arange(

@@ -15,6 +15,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from producer.environments.environment import Screenshot
+from producer.policy.memory_demand import SCREEN_CACHE_BYTES
 from producer.policy.torch_policy.cpu_parallel import parallel_map
 from producer.policy.torch_policy.render import Grid
 from producer.policy.torch_policy.screen_cache import ScreenCache, ScreenFeatures
@@ -24,8 +25,6 @@ PATCHES_PER_CALL: Final = 512
 """Patches that one call of the tower may have, for more than one screen: 8 screens of the small
 policy, and one of a phone's full resolution. It bounds the call's memory whatever the batch. Calls
 of one screen cost the small policy twice as much (docs/measurements/demo-policy.md)."""
-DEFAULT_CACHE_BYTES: Final = 2**31
-"""Of the features that are kept."""
 
 
 class ScreenEncoder:
@@ -35,13 +34,18 @@ class ScreenEncoder:
     """
 
     def __init__(
-        self, visual: nn.Module, processor: Any, max_cached_bytes: int = DEFAULT_CACHE_BYTES
+        self, visual: nn.Module, processor: Any, max_cached_bytes: int | None = None
     ) -> None:
-        """Keeps features of at most `max_cached_bytes`; what does not fit is encoded again."""
+        """Keeps features of at most `max_cached_bytes`; what does not fit is encoded again.
+
+        None: `SCREEN_CACHE_BYTES`.
+        """
         self._visual = visual
         self._device = next(visual.parameters()).device
         self._processor = processor.image_processor
-        self._cache = ScreenCache(max_cached_bytes)
+        self._cache = ScreenCache(
+            SCREEN_CACHE_BYTES if max_cached_bytes is None else max_cached_bytes
+        )
         self._lock = threading.Lock()
 
     def encode(self, screenshots: Sequence[Screenshot]) -> list[ScreenFeatures]:

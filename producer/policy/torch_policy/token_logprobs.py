@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-LOGIT_BYTES: Final = 2**26
-"""Of the logits that exist at a time; their log-softmax and gradient take as much again each."""
+from producer.policy.memory_demand import LOGIT_BYTES
+
 _FLOAT32_BYTES: Final = 4
 
 
@@ -43,6 +43,6 @@ def token_logprobs(
     return torch.cat(
         [
             checkpoint(of_chunk, *chunk, use_reentrant=False, preserve_rng_state=False)
-            for chunk in zip(hidden_ND.split(rows), tokens_N.split(rows), strict=True)
+            for chunk in zip(torch.split(hidden_ND, rows), torch.split(tokens_N, rows), strict=True)
         ]
     )

@@ -13,7 +13,9 @@ from torch import Tensor
 
 from producer.algorithms.kl import kl_penalized, kl_sample_train
 from producer.algorithms.losses import policy_loss
+from producer.policy.compute_settings import Switch
 from producer.policy.learner import Trajectory, UpdateResult, UpdateSettings
+from producer.policy.torch_policy.checkpointing import checkpointed_layers, is_checkpointed
 from producer.policy.torch_policy.cpu_parallel import add_gradients, parallel_map, split_evenly
 from producer.policy.torch_policy.logprobs import completion_logprobs, micro_batches
 from producer.policy.torch_policy.network import Network
@@ -86,6 +88,7 @@ def policy_gradient(
     optimizer: torch.optim.AdamW,
     trajectories: Sequence[Trajectory],
     settings: UpdateSettings,
+    gradient_checkpointing: Switch = "auto",
 ) -> UpdateResult:
     """Update the adapter.
 
@@ -104,10 +107,15 @@ def policy_gradient(
     logprobs: list[Tensor] = []
     for substep in substeps:
         optimizer.zero_grad(set_to_none=True)
-        for done in parallel_map(context.backward, _micro_batches(substep), network.device):
-            add_gradients(network.trainable(), done.gradients)
-            loss += done.loss
-            logprobs.append(done.logprobs_2N)
+        batches = _micro_batches(substep)
+        enabled = is_checkpointed(
+            gradient_checkpointing, network, [_num_padded(one) for one in batches]
+        )
+        with checkpointed_layers(network.language_model, enabled=enabled):
+            for done in parallel_map(context.backward, batches, network.device):
+                add_gradients(network.trainable(), done.gradients)
+                loss += done.loss
+                logprobs.append(done.logprobs_2N)
         gradient_norms.append(_optimizer_step(network, optimizer, settings))
     trained_N, sampled_N = torch.cat(logprobs, dim=1) if logprobs else torch.zeros((2, 0))
     kl = kl_sample_train(sampled_N, trained_N)
@@ -170,6 +178,10 @@ def _micro_batches(sequences: Sequence[_TrainingSequence]) -> list[list[_Trainin
         [sequences[row] for row in rows]
         for rows in micro_batches([one.tokens for one in sequences])
     ]
+
+
+def _num_padded(sequences: Sequence[_TrainingSequence]) -> int:
+    return len(sequences) * max(len(one.tokens.tokens) for one in sequences)
 
 
 def _optimizer_step(

@@ -1,0 +1,53 @@
+"""Fields of the configuration: where the policy is computed, and the memory that it may take."""
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, Field
+
+Bytes = Annotated[int, Field(ge=0, lt=2**63)]
+
+
+def _check_device(device: str) -> str:
+    if re.fullmatch(r"auto|cpu|cuda(:\d{1,3})?", device) is None:
+        # mps: its tensors have no float64, which draws are made with.
+        message = f"{device!r} is no device that is supported; use auto, cpu, cuda or cuda:N"
+        raise ValueError(message)
+    return device
+
+
+class ComputationFields(BaseModel):
+    """Where the policy is computed, and the memory that it may take."""
+
+    device: Annotated[str, AfterValidator(_check_device)] = Field(
+        "auto",
+        description=(
+            "Where the policy is computed: `cpu`, `cuda` or `cuda:N`; auto: the first GPU, or the"
+            " processor without one."
+        ),
+    )
+    dtype: Literal["auto", "float32", "bfloat16"] = Field(
+        "auto",
+        description=(
+            "Of the policy's weights; auto: float32 on a processor, as stored on a GPU. Adapter and"
+            " optimiser are float32 always."
+        ),
+    )
+    gradient_checkpointing: Literal["auto", "on", "off"] = Field(
+        "auto",
+        description=(
+            "Compute activations again in the backward pass instead of keeping them; auto: when"
+            " they would take more than half of the memory available. The result is the same."
+        ),
+    )
+    screen_cache_bytes: Bytes | None = Field(
+        None,
+        description="Features of screens that are kept, in bytes; without it 2 GiB.",
+    )
+    kv_cache_bytes: Bytes | None = Field(
+        None,
+        description=(
+            "KV caches of running episodes that are kept, in bytes; those above are computed again"
+            " at their next turn. Without it all are kept."
+        ),
+    )

@@ -1,0 +1,223 @@
+"""The memory that a training takes, as a sum whose terms a message can show. Pure arithmetic.
+
+Each term is its size when it is largest; activations are counted for an episode of full length.
+The factors of activations were counted from the tensors that a forward pass keeps
+(docs/measurements/memory.md).
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+FLOAT32_BYTES: Final = 4
+BYTES_PER_TRAINED: Final = 4 * FLOAT32_BYTES
+"""Of an adapter's weight: itself, its gradient, and two moments of Adam."""
+TOKENS_PER_MICRO_BATCH: Final = 4096
+"""Padded tokens of one forward pass of an update; a longer sequence is a pass of its own."""
+LOGIT_BYTES: Final = 2**26
+"""Of the logits that exist at a time in an update."""
+PREFILL_BYTES: Final = 2**30
+"""Of the activations of one prefill, for more than one prompt."""
+SCREEN_CACHE_BYTES: Final = 2**31
+"""Of the screens' features that are kept unless the configuration says otherwise."""
+TURN_TEXT_TOKENS: Final = 64
+"""Of what a chat template puts around a screen and an answer."""
+_GIB: Final = 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkSize:
+    """Dimensions of a network."""
+
+    num_weights: int
+    """Of the base."""
+    weight_bytes: int
+    """Of one weight: 4 in float32, 2 in bfloat16."""
+    num_trained: int
+    """Weights of the adapter."""
+    layers: int
+    hidden: int
+    feed_forward: int
+    """Inner dimension of a token's feed-forward layer; of experts: of all that a token uses."""
+    query: int
+    """Heads times their dimension."""
+    key_value: int
+    """Key and value heads times their dimension."""
+    vocabulary: int
+    deepstack: int
+    """Layers that get features of their own."""
+
+    @property
+    def cache_bytes(self) -> int:
+        """KV cache of one token."""
+        return 2 * self.layers * self.key_value * self.weight_bytes
+
+    @property
+    def screen_token_bytes(self) -> int:
+        """Features of one image token."""
+        return (1 + self.deepstack) * self.hidden * self.weight_bytes
+
+    @property
+    def layer_bytes(self) -> int:
+        """What one layer keeps of one token for the backward pass."""
+        if self.weight_bytes == FLOAT32_BYTES:
+            return 16 * self.hidden + 16 * self.feed_forward + 12 * self.query + 12 * self.key_value
+        return 28 * self.hidden + 10 * self.feed_forward + 12 * self.query + 8 * self.key_value
+
+    @property
+    def passing_bytes(self) -> int:
+        """What a pass without gradients holds of one token, in the layer that takes most."""
+        floats = 6 * self.hidden + 3 * self.feed_forward + 2 * self.query + 2 * self.key_value
+        return floats * self.weight_bytes
+
+    def activation_bytes(self, num_tokens: int, *, checkpointed: bool) -> int:
+        """Kept for the backward pass of `num_tokens`."""
+        if checkpointed:
+            inputs = self.layers * self.hidden * self.weight_bytes
+            return num_tokens * (inputs + self.layer_bytes)
+        return num_tokens * self.layers * self.layer_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RunExtent:
+    """How much a run asks of the network, by its configuration and its devices."""
+
+    concurrent_rollouts: int
+    """Episodes that run at the same time."""
+    batch_size: int
+    """Rollouts per step."""
+    max_turns: int
+    screen_px: tuple[int, int]
+    """Width and height of a screenshot."""
+    max_tokens: int
+    """Of a completion."""
+    is_training: bool
+    """False: it samples only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What a run does with the network, in tokens."""
+
+    extent: RunExtent
+    screen_tokens: int
+    """Image tokens of one screen."""
+    num_lanes: int
+    """Passes that run at the same time."""
+    screen_cache_bytes: int | None
+    kv_cache_bytes: int | None
+
+    @property
+    def episode_tokens(self) -> int:
+        """Of an episode of full length."""
+        return self.extent.max_turns * (
+            self.screen_tokens + TURN_TEXT_TOKENS + self.extent.max_tokens
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One term of the sum."""
+
+    what: str
+    num_bytes: int
+
+
+def memory_demand(network: NetworkSize, work: Workload, *, checkpointed: bool) -> list[Term]:
+    """The terms that exist at the same time when most memory is used."""
+    fixed = [
+        Term(
+            f"weights: {network.num_weights:,} x {network.weight_bytes} bytes",
+            network.num_weights * network.weight_bytes,
+        ),
+        _screens(network, work),
+    ]
+    if work.extent.is_training:
+        fixed.insert(
+            1,
+            Term(
+                f"adapter, its gradient and Adam's moments: {network.num_trained:,} x"
+                f" {BYTES_PER_TRAINED} bytes",
+                network.num_trained * BYTES_PER_TRAINED,
+            ),
+        )
+    phases = [_sampling(network, work)]
+    if work.extent.is_training:
+        phases.append(_updating(network, work, checkpointed=checkpointed))
+    return fixed + max(phases, key=total_bytes)
+
+
+def total_bytes(terms: list[Term]) -> int:
+    """Their sum."""
+    return sum(term.num_bytes for term in terms)
+
+
+def format_bytes(num_bytes: int) -> str:
+    """In GiB."""
+    return f"{num_bytes / _GIB:.1f} GiB"
+
+
+def _screens(network: NetworkSize, work: Workload) -> Term:
+    episodes = max(work.extent.batch_size, work.extent.concurrent_rollouts)
+    num_screens = episodes * work.extent.max_turns
+    each = work.screen_tokens * network.screen_token_bytes
+    bound = SCREEN_CACHE_BYTES if work.screen_cache_bytes is None else work.screen_cache_bytes
+    kept = min(bound, num_screens * each)
+    # A batch's screens are encoded before the first of them is used.
+    held = max(kept, work.extent.concurrent_rollouts * each)
+    return Term(
+        f"features of screens: {work.screen_tokens:,} tokens x {network.screen_token_bytes:,}"
+        f" bytes, of at most {held // max(1, each):,} screens",
+        held,
+    )
+
+
+def _sampling(network: NetworkSize, work: Workload) -> list[Term]:
+    rows = work.extent.concurrent_rollouts
+    episodes = rows * work.episode_tokens * network.cache_bytes
+    bound = math.inf if work.kv_cache_bytes is None else work.kv_cache_bytes
+    each = work.episode_tokens * network.cache_bytes
+    kept = int(min(bound, episodes))
+    # A part of a batch holds at least one episode.
+    working = max(kept, each)
+    new_tokens = work.screen_tokens + TURN_TEXT_TOKENS
+    tokens = max(new_tokens, work.episode_tokens if kept < episodes else 0)
+    prefill = max(
+        tokens * network.passing_bytes,
+        min(PREFILL_BYTES, rows * new_tokens * network.passing_bytes),
+    )
+    logits = 3 * rows * network.vocabulary * FLOAT32_BYTES
+    return [
+        Term(
+            f"KV cache: {rows:,} episodes x {work.episode_tokens:,} tokens x"
+            f" {network.cache_bytes:,} bytes"
+            + ("" if kept == episodes else f", of which {format_bytes(kept)} are kept"),
+            kept,
+        ),
+        Term("the same once more for the episodes being sampled", working),
+        Term(f"activations of a prefill: {network.passing_bytes:,} bytes a token", prefill),
+        Term(
+            f"logits: 3 x {rows:,} rows x {network.vocabulary:,} x 4 bytes",
+            logits,
+        ),
+    ]
+
+
+def _updating(network: NetworkSize, work: Workload, *, checkpointed: bool) -> list[Term]:
+    tokens = max(
+        work.episode_tokens,
+        min(TOKENS_PER_MICRO_BATCH, work.extent.batch_size * work.episode_tokens),
+    )
+    chunk = min(LOGIT_BYTES, tokens * network.vocabulary * FLOAT32_BYTES)
+    chunk = max(chunk, network.vocabulary * FLOAT32_BYTES)
+    screens = work.extent.max_turns * work.screen_tokens * network.screen_token_bytes
+    how = "with" if checkpointed else "without"
+    return [
+        Term(
+            f"activations of an update {how} gradient checkpointing: {work.num_lanes} x"
+            f" {tokens:,} tokens",
+            work.num_lanes * network.activation_bytes(tokens, checkpointed=checkpointed),
+        ),
+        Term("features of one episode's screens, joined", work.num_lanes * screens),
+        Term("logits of an update, in chunks", 3 * work.num_lanes * chunk),
+    ]

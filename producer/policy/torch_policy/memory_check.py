@@ -1,0 +1,157 @@
+"""Refuses a policy that cannot fit, by arithmetic, before any of its weights is read.
+
+Reads `config.json` and the headers of the safetensors files alone. A policy that is not on this
+machine yet, or whose files cannot be read, is left to loading.
+"""
+
+import re
+from collections.abc import Mapping
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import torch
+from huggingface_hub import snapshot_download
+from safetensors import SafetensorError, safe_open
+from transformers import AutoConfig, AutoImageProcessor
+
+from producer.errors import UsageError
+from producer.policy.compute_settings import ComputeSettings
+from producer.policy.memory_demand import (
+    NetworkSize,
+    RunExtent,
+    Term,
+    Workload,
+    format_bytes,
+    memory_demand,
+    total_bytes,
+)
+from producer.policy.memory_supply import MemorySupply, host_memory
+from producer.policy.torch_policy.cpu_parallel import num_workers
+from producer.policy.torch_policy.placement import Placement
+
+_ADAPTED = re.compile(r"\blayers\.\d+\..*(proj|gate_up_proj|down_proj)(\.weight)?$")
+_TOWER = re.compile(r"\bvisual\.")
+_MATRIX_NDIM = 2
+
+
+def check_memory(
+    name: str, lora_rank: int, compute: ComputeSettings, extent: RunExtent, placement: Placement
+) -> None:
+    """UsageError with the terms of the sum if the run cannot fit into the device's memory."""
+    folder = _local_folder(name)
+    if folder is None:
+        return
+    try:
+        config = AutoConfig.from_pretrained(folder, local_files_only=True)
+        shapes = _stored_shapes(folder)
+        dtype = placement.dtype or config.dtype or torch.float32
+        size = size_of_network(config, dtype, shapes, lora_rank)
+        screen_tokens = _screen_tokens(folder, config, extent)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, SafetensorError):
+        return  # loading says what is wrong with it
+    work = Workload(
+        extent=extent,
+        screen_tokens=screen_tokens,
+        num_lanes=num_workers(placement.device),
+        screen_cache_bytes=compute.screen_cache_bytes,
+        kv_cache_bytes=compute.kv_cache_bytes,
+    )
+    demands = [
+        memory_demand(size, work, checkpointed=checkpointed)
+        for checkpointed in (True, False)
+        if compute.gradient_checkpointing in {"auto", "on" if checkpointed else "off"}
+    ]
+    if placement.device.type != "cpu":
+        # transformers reads the weights into the machine's memory first.
+        weights = Term("weights, on their way to the device", size.num_weights * size.weight_bytes)
+        _refuse_excess(name, "cpu", [weights], host_memory())
+    demand = min(demands, key=total_bytes)
+    _refuse_excess(name, str(placement.device), demand, _supply(placement.device))
+
+
+def available_bytes(device: torch.device) -> int:
+    """Memory of the device that this process may still take."""
+    return _supply(device).available_bytes
+
+
+def size_of_network(
+    config: Any,
+    dtype: torch.dtype,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+    lora_rank: int = 0,
+) -> NetworkSize:
+    """The dimensions in a transformers configuration; without `shapes` no weights are counted."""
+    text = config.get_text_config()
+    head_dim = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
+    experts = getattr(text, "num_experts_per_tok", 0) * getattr(text, "moe_intermediate_size", 0)
+    vision = getattr(config, "vision_config", None)
+    shapes = shapes or {}
+    return NetworkSize(
+        num_weights=sum(map(prod, shapes.values())),
+        weight_bytes=dtype.itemsize,
+        num_trained=sum(
+            lora_rank * prod(shape[:-_MATRIX_NDIM]) * sum(shape[-_MATRIX_NDIM:])
+            for name, shape in shapes.items()
+            if len(shape) >= _MATRIX_NDIM and _ADAPTED.search(name) and not _TOWER.search(name)
+        ),
+        layers=text.num_hidden_layers,
+        hidden=text.hidden_size,
+        feed_forward=experts or text.intermediate_size,
+        query=text.num_attention_heads * head_dim,
+        key_value=text.num_key_value_heads * head_dim,
+        vocabulary=text.vocab_size,
+        deepstack=len(getattr(vision, "deepstack_visual_indexes", None) or ()),
+    )
+
+
+def _local_folder(name: str) -> Path | None:
+    if Path(name).is_dir():
+        return Path(name)
+    try:
+        return Path(snapshot_download(name, local_files_only=True))
+    except (OSError, ValueError):
+        return None
+
+
+def _stored_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
+    shapes = {}
+    for path in sorted(folder.glob("*.safetensors")):
+        with safe_open(path, "pt") as file:
+            for key in file.keys():  # noqa: SIM118  # no mapping
+                shapes[key] = tuple(file.get_slice(key).get_shape())
+    return shapes
+
+
+def _screen_tokens(folder: Path, config: Any, extent: RunExtent) -> int:
+    if getattr(config, "vision_config", None) is None:
+        return 0
+    processor = AutoImageProcessor.from_pretrained(folder, local_files_only=True)
+    width_px, height_px = extent.screen_px
+    patches = processor.get_number_of_image_patches(height_px, width_px, {})
+    return int(patches) // int(processor.merge_size) ** 2
+
+
+def _supply(device: torch.device) -> MemorySupply:
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        return MemorySupply(free, str(device))
+    return host_memory()
+
+
+def _refuse_excess(name: str, device: str, demand: list[Term], supply: MemorySupply) -> None:
+    if total_bytes(demand) <= supply.available_bytes:
+        return
+    lines = [f"  {format_bytes(term.num_bytes):>12}  {term.what}" for term in demand]
+    message = "\n".join(
+        [
+            f"policy {name!r} does not fit into memory: it needs"
+            f" {format_bytes(total_bytes(demand))} and {supply.where} has"
+            f" {format_bytes(supply.available_bytes)} left on {device}:",
+            *lines,
+            "lower max_turns, max_tokens, max_concurrent_rollouts or kv_cache_bytes (whose excess"
+            " is computed again), set gradient_checkpointing to auto or dtype to bfloat16, or"
+            " choose a smaller model_name",
+        ]
+    )
+    raise UsageError(message)

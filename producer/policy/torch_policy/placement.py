@@ -1,0 +1,42 @@
+"""The device that computes a policy, and the dtype of its base's weights."""
+
+from dataclasses import dataclass
+
+import torch
+
+from producer.errors import UsageError
+from producer.policy.compute_settings import Dtype
+
+_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where the weights lie, and as what."""
+
+    device: torch.device
+    dtype: torch.dtype | None
+    """None: as they are stored."""
+
+
+def choose_placement(device: str = "auto", dtype: Dtype = "auto") -> Placement:
+    """The device and dtype that the configuration asks for. UsageError names what there is."""
+    found = _choose_device(device)
+    if dtype == "auto":
+        return Placement(found, torch.float32 if found.type == "cpu" else None)
+    if dtype == "bfloat16" and found.type == "cuda" and not torch.cuda.is_bf16_supported():
+        message = f"dtype: {found} does not compute in bfloat16; use float32"
+        raise UsageError(message)
+    return Placement(found, _DTYPES[dtype])
+
+
+def _choose_device(device: str) -> torch.device:
+    num_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if device == "auto":
+        return torch.device("cuda" if num_gpus else "cpu")
+    wanted = torch.device(device)
+    if wanted.type == "cuda" and (wanted.index or 0) >= num_gpus:
+        found = ["cpu", *(f"cuda:{index}" for index in range(num_gpus))]
+        message = f"device: {device} is not on this machine, which has {', '.join(found)}"
+        raise UsageError(message)
+    return wanted
