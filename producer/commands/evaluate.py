@@ -39,6 +39,8 @@ OF_TRAINING = "the training's, or demo's"
 @field_flag("eval_episodes", panel="Episodes", flag="--episodes", default=OF_TRAINING)
 @field_flag("seed", panel="Episodes", default=OF_TRAINING)
 @field_flag("ablate", panel="Episodes", default=OF_TRAINING)
+@field_flag("device", panel="Computation", default=OF_TRAINING)
+@field_flag("kv_cache_bytes", panel="Computation", default=OF_TRAINING)
 @click.option(
     "--config",
     "config_file",

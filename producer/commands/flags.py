@@ -18,6 +18,8 @@ DEFAULTS = {
     "eval_tasks": "the training tasks, in new initial states",
     "training_name": "a new name",
     "log_path": "CUA_HOME/runs/NAME",
+    "screen_cache_bytes": "2 GiB",
+    "kv_cache_bytes": "all",
 }
 """Defaults that are not a value of the field."""
 METAVARS = {
@@ -25,6 +27,7 @@ METAVARS = {
     "training_name": "NAME",
     "wandb_project": "NAME",
     "wandb_name": "NAME",
+    "device": "auto|cpu|cuda|cuda:N",
 }
 JSON_FIELDS = frozenset({"tasks", "eval_tasks"})
 

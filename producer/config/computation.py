@@ -5,8 +5,6 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, Field
 
-Bytes = Annotated[int, Field(ge=0, lt=2**63)]
-
 
 def _check_device(device: str) -> str:
     if re.fullmatch(r"auto|cpu|cuda(:\d{1,3})?", device) is None:
@@ -40,12 +38,16 @@ class ComputationFields(BaseModel):
             " they would take more than half of the memory available. The result is the same."
         ),
     )
-    screen_cache_bytes: Bytes | None = Field(
+    screen_cache_bytes: int | None = Field(
         None,
+        ge=0,
+        lt=2**63,
         description="Features of screens that are kept, in bytes; without it 2 GiB.",
     )
-    kv_cache_bytes: Bytes | None = Field(
+    kv_cache_bytes: int | None = Field(
         None,
+        ge=0,
+        lt=2**63,
         description=(
             "KV caches of running episodes that are kept, in bytes; those above are computed again"
             " at their next turn. Without it all are kept."

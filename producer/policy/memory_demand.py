@@ -22,6 +22,7 @@ SCREEN_CACHE_BYTES: Final = 2**31
 """Of the screens' features that are kept unless the configuration says otherwise."""
 TURN_TEXT_TOKENS: Final = 64
 """Of what a chat template puts around a screen and an answer."""
+_MIB: Final = 2**20
 _GIB: Final = 2**30
 
 
@@ -153,8 +154,8 @@ def total_bytes(terms: list[Term]) -> int:
 
 
 def format_bytes(num_bytes: int) -> str:
-    """In GiB."""
-    return f"{num_bytes / _GIB:.1f} GiB"
+    """In GiB; less than one in MiB."""
+    return f"{num_bytes / _GIB:.1f} GiB" if num_bytes >= _GIB else f"{num_bytes / _MIB:.1f} MiB"
 
 
 def _screens(network: NetworkSize, work: Workload) -> Term:

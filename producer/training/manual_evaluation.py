@@ -108,7 +108,7 @@ def _evaluate(
     end_abandoned(installation, emitter, clock, stop)
     with WarmUpTraining(emitter, clock, config, installation.open_dir, stop) as warm_up:
         learner, make_environment = open_policy(
-            config, installation.policies_dir, warm_up.on_progress
+            config, installation.policies_dir, warm_up.on_progress, is_training=False
         )
     if policy.state_folder is not None:
         learner.load_state(policy.state_folder)

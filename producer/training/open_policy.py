@@ -22,12 +22,17 @@ from producer.rollouts.plan import RolloutPlan
 
 
 def open_policy(
-    config: RunConfig, policies_dir: Path, on_progress: OnProgress = lambda *_: None
+    config: RunConfig,
+    policies_dir: Path,
+    on_progress: OnProgress = lambda *_: None,
+    *,
+    is_training: bool = True,
 ) -> tuple[Learner, EnvironmentFactory]:
     """The learner and the factory of its environments.
 
     Warms the default policy up if `policies_dir` has none, reporting to `on_progress`.
-    UsageError or NotFoundError if the policy cannot be loaded.
+    `is_training` False: it samples only, and needs less memory. UsageError or NotFoundError if the
+    policy cannot be loaded or does not fit.
     """
     if config.model_name == ORACLE_POLICY:
         return _open_oracle(config)
@@ -60,12 +65,12 @@ def open_policy(
             screen_cache_bytes=config.screen_cache_bytes,
             kv_cache_bytes=config.kv_cache_bytes,
         ),
-        extent=_extent(config),
+        extent=_extent(config, is_training=is_training),
     )
     return learner, lambda _plan: _ablated(config, AndroidSim())
 
 
-def _extent(config: RunConfig) -> RunExtent:
+def _extent(config: RunConfig, *, is_training: bool) -> RunExtent:
     num_rollouts = max(config.batch_size, config.eval_episodes)
     return RunExtent(
         concurrent_rollouts=min(config.max_concurrent_rollouts, num_rollouts),
@@ -73,7 +78,7 @@ def _extent(config: RunConfig) -> RunExtent:
         max_turns=config.max_turns,
         screen_px=(WIDTH_PX, HEIGHT_PX),
         max_tokens=config.max_tokens,
-        is_training=config.num_steps > 0 and not config.baseline_only,
+        is_training=is_training and config.num_steps > 0 and not config.baseline_only,
     )
 
 

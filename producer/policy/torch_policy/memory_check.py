@@ -4,6 +4,7 @@ Reads `config.json` and the headers of the safetensors files alone. A policy tha
 machine yet, or whose files cannot be read, is left to loading.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from math import prod
@@ -12,7 +13,6 @@ from typing import Any
 
 import torch
 from huggingface_hub import snapshot_download
-from safetensors import SafetensorError, safe_open
 from transformers import AutoConfig, AutoImageProcessor
 
 from producer.errors import UsageError
@@ -33,6 +33,10 @@ from producer.policy.torch_policy.placement import Placement
 _ADAPTED = re.compile(r"\blayers\.\d+\..*(proj|gate_up_proj|down_proj)(\.weight)?$")
 _TOWER = re.compile(r"\bvisual\.")
 _MATRIX_NDIM = 2
+_LENGTH_BYTES = 8
+"""Of the number before a safetensors header: little-endian, unsigned."""
+_MAX_HEADER_BYTES = 100_000_000
+"""safetensors' own limit."""
 
 
 def check_memory(
@@ -48,7 +52,7 @@ def check_memory(
         dtype = placement.dtype or config.dtype or torch.float32
         size = size_of_network(config, dtype, shapes, lora_rank)
         screen_tokens = _screen_tokens(folder, config, extent)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, SafetensorError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return  # loading says what is wrong with it
     work = Workload(
         extent=extent,
@@ -115,11 +119,14 @@ def _local_folder(name: str) -> Path | None:
 
 
 def _stored_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
+    """Of every tensor, from the files' headers: opening a file maps all of it."""
     shapes = {}
     for path in sorted(folder.glob("*.safetensors")):
-        with safe_open(path, "pt") as file:
-            for key in file.keys():  # noqa: SIM118  # no mapping
-                shapes[key] = tuple(file.get_slice(key).get_shape())
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
+            header = json.loads(file.read(min(length, _MAX_HEADER_BYTES)))
+        header.pop("__metadata__", None)
+        shapes |= {name: tuple(tensor["shape"]) for name, tensor in header.items()}
     return shapes
 
 

@@ -1,0 +1,234 @@
+"""The sum by hand, and the refusal that shows it."""
+
+import json
+import shutil
+import struct
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import Qwen3VLConfig
+
+from producer.errors import UsageError
+from producer.policy.compute_settings import ComputeSettings
+from producer.policy.memory_demand import (
+    NetworkSize,
+    RunExtent,
+    Workload,
+    memory_demand,
+    total_bytes,
+)
+from producer.policy.torch_policy.memory_check import check_memory, size_of_network
+from producer.policy.torch_policy.network import Network
+from producer.policy.torch_policy.placement import Placement
+
+CPU = Placement(torch.device("cpu"), torch.float32)
+QWEN_2B = NetworkSize(
+    num_weights=2_000_000_000,
+    weight_bytes=4,
+    num_trained=1_000_000,
+    layers=28,
+    hidden=2048,
+    feed_forward=6144,
+    query=2048,
+    key_value=1024,
+    vocabulary=151_936,
+    deepstack=3,
+)
+PHONE = RunExtent(
+    concurrent_rollouts=8,
+    batch_size=40,
+    max_turns=20,
+    screen_px=(1080, 2400),
+    max_tokens=386,
+    is_training=True,
+)
+# 1080 x 2400 pixels become 34 x 75 tokens of 32 x 32; with 64 of text and 386 sampled a turn has
+# 3,000 tokens.
+WORK = Workload(
+    PHONE, screen_tokens=2550, num_lanes=1, screen_cache_bytes=None, kv_cache_bytes=None
+)
+
+
+def by_name(size: NetworkSize, work: Workload, *, checkpointed: bool = True) -> dict[str, int]:
+    """First words of each term -> bytes."""
+    return {
+        term.what.split(":")[0].split(",")[0]: term.num_bytes
+        for term in memory_demand(size, work, checkpointed=checkpointed)
+    }
+
+
+def test_weights_adapter_and_screens_are_there_all_the_time() -> None:
+    terms = by_name(QWEN_2B, WORK)
+    assert terms["weights"] == 8_000_000_000
+    assert terms["adapter"] == 16_000_000
+    # 2,550 tokens x 2,048 floats x 4 layers x 4 bytes = 83.6 MB a screen; 800 screens pass 2 GiB.
+    assert terms["features of screens"] == 2**31
+    each = 2550 * 2048 * 4 * 4
+    bounded = replace(WORK, screen_cache_bytes=0)
+    assert by_name(QWEN_2B, bounded)["features of screens"] == 8 * each
+
+
+def test_sampling_holds_every_episode_at_its_full_length_twice() -> None:
+    terms = by_name(QWEN_2B, replace(WORK, extent=replace(PHONE, is_training=False)))
+    # A token takes 2 x 28 layers x 1,024 floats x 4 bytes.
+    of_episode = 20 * 3000 * 229_376
+    assert terms["KV cache"] == 8 * of_episode
+    assert terms["the same once more for the episodes being sampled"] == 8 * of_episode
+    assert terms["logits"] == 3 * 8 * 151_936 * 4
+    assert "adapter" not in terms
+
+
+def test_a_bound_on_the_caches_leaves_one_episode_at_least() -> None:
+    work = replace(WORK, extent=replace(PHONE, is_training=False), kv_cache_bytes=2**30)
+    terms = by_name(QWEN_2B, work)
+    assert terms["KV cache"] == 2**30
+    assert terms["the same once more for the episodes being sampled"] == 20 * 3000 * 229_376
+
+
+def test_the_larger_of_sampling_and_updating_counts() -> None:
+    assert "KV cache" in by_name(QWEN_2B, WORK)
+    small = replace(WORK, extent=replace(PHONE, concurrent_rollouts=1))
+    terms = by_name(QWEN_2B, small, checkpointed=False)
+    # A token keeps 28 x (16 x 2,048 + 16 x 6,144 + 12 x 2,048 + 12 x 1,024) bytes.
+    assert terms["activations of an update without gradient checkpointing"] == (
+        60_000 * 28 * 167_936
+    )
+    assert terms["logits of an update"] == 3 * 2**26
+
+
+def test_checkpointing_keeps_each_layer_s_input_and_one_layer() -> None:
+    assert QWEN_2B.activation_bytes(10, checkpointed=True) == 10 * (28 * 2048 * 4 + 167_936)
+
+
+def test_the_size_is_read_from_the_configuration_and_the_shapes() -> None:
+    config = Qwen3VLConfig(
+        text_config={"num_hidden_layers": 3, "num_experts_per_tok": 0},
+        vision_config={"deepstack_visual_indexes": [1, 2]},
+    )
+    text = config.get_text_config()
+    shapes = {
+        "model.language_model.layers.0.self_attn.q_proj.weight": (6, 4),
+        "model.language_model.layers.0.input_layernorm.weight": (4,),
+        "model.language_model.layers.0.mlp.experts.gate_up_proj": (5, 4, 8),
+        "model.visual.blocks.0.attn.proj.weight": (9, 9),
+        "lm_head.weight": (100, 4),
+    }
+    size = size_of_network(config, torch.bfloat16, shapes, lora_rank=2)
+    assert size.num_weights == 24 + 4 + 160 + 81 + 400
+    # Rank 2 of a 6 x 4 matrix has 2 x 10 weights; of 5 experts of 4 x 8 each 2 x 12.
+    assert size.num_trained == 20 + 5 * 24
+    assert (size.weight_bytes, size.layers, size.deepstack) == (2, 3, 2)
+    assert size.query == text.num_attention_heads * text.head_dim
+
+
+def test_the_activations_counted_are_those_that_the_network_keeps(network: Network) -> None:
+    """A network of another shape than that which the factors were counted from."""
+    kept: dict[int, int] = {}
+    weights = {one.untyped_storage().data_ptr() for one in network.adapted.parameters()}
+
+    def note(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in weights:
+            kept[storage.data_ptr()] = storage.nbytes()
+            held.append(tensor)
+        return tensor
+
+    held: list[torch.Tensor] = []
+    tokens = 512
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        network.language_model(
+            inputs_embeds=torch.randn(1, tokens, 32),
+            position_ids=torch.arange(tokens).expand(3, 1, -1),
+            use_cache=False,
+        )
+    counted = size_of_network(network.base.config, torch.float32).activation_bytes(
+        tokens, checkpointed=False
+    )
+    assert 0.8 * sum(kept.values()) <= counted <= 1.2 * sum(kept.values())
+
+
+def huge_policy(base_folder: Path, folder: Path) -> Path:
+    """The tiny policy with weights of 2 TB: a header, and a file with nothing in it."""
+    shutil.copytree(base_folder, folder)
+    num_bytes = 2 * 10**12
+    header = json.dumps(
+        {
+            "model.language_model.layers.0.self_attn.q_proj.weight": {
+                "dtype": "BF16",
+                "shape": [10**6, 10**6],
+                "data_offsets": [0, num_bytes],
+            }
+        }
+    ).encode()
+    with (folder / "model.safetensors").open("wb") as file:
+        file.write(struct.pack("<Q", len(header)) + header)
+        file.truncate(8 + len(header) + num_bytes)
+    return folder
+
+
+def test_a_policy_that_cannot_fit_is_refused_with_every_term_of_the_sum(
+    base_folder: Path, tmp_path: Path
+) -> None:
+    folder = huge_policy(base_folder, tmp_path / "huge")
+    with pytest.raises(UsageError) as caught:
+        check_memory(str(folder), 4, ComputeSettings(), PHONE, CPU)
+    lines = str(caught.value).splitlines()
+    assert lines[0].startswith(f"policy '{folder}' does not fit into memory: it needs ")
+    assert lines[1] == "    3725.3 GiB  weights: 1,000,000,000,000 x 4 bytes"
+    # Rank 4 of a matrix of 10^6 x 10^6.
+    assert lines[2] == (
+        "     122.1 MiB  adapter, its gradient and Adam's moments: 8,000,000 x 16 bytes"
+    )
+    assert lines[-1].startswith("lower max_turns, max_tokens, max_concurrent_rollouts")
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"concurrent_rollouts": 10**6, "batch_size": 10**6}, "1,000,000 episodes"),
+        # A token takes 2 x 2 layers x 32 floats x 4 bytes of cache.
+        ({"max_turns": 10**6}, "tokens x 512 bytes"),
+        ({"max_tokens": 10**9}, "tokens x 512 bytes"),
+    ],
+)
+def test_rollouts_turns_tokens_and_screens_count(
+    base_folder: Path, change: dict[str, object], named: str
+) -> None:
+    with pytest.raises(UsageError, match="does not fit into memory") as caught:
+        check_memory(str(base_folder), 4, ComputeSettings(), replace(PHONE, **change), CPU)  # type: ignore[arg-type]
+    assert named in str(caught.value)
+
+
+def test_what_fits_is_not_refused(base_folder: Path) -> None:
+    check_memory(str(base_folder), 4, ComputeSettings(), PHONE, CPU)
+    work = replace(WORK, screen_tokens=60)
+    tiny = replace(QWEN_2B, num_weights=10**6, layers=4, hidden=128, feed_forward=384)
+    assert total_bytes(memory_demand(tiny, work, checkpointed=False)) > 0
+
+
+def test_a_run_that_cannot_fit_exits_with_2_before_its_first_event(
+    base_folder: Path, tmp_path: Path
+) -> None:
+    folder = huge_policy(base_folder, tmp_path / "huge")
+    home = tmp_path / "home"
+    command = [sys.executable, "-m", "producer", "run", "--model-name", str(folder), "--no-monitor"]
+    command += ["--tasks", '{"source_type": "demo_training", "limit": 2}', "--num-steps", "1"]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env={"CUA_HOME": str(home), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "does not fit into memory: it needs" in done.stderr
+    assert "weights: 1,000,000,000,000 x 4 bytes" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert b'"specversion"' not in b"".join(
+        path.read_bytes() for path in home.rglob("*") if path.is_file()
+    )
