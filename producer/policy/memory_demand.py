@@ -2,7 +2,7 @@
 
 Each term is its size when it is largest; activations are counted for an episode of full length.
 The factors of activations were counted from the tensors that a forward pass keeps
-(docs/measurements/memory.md).
+(tests/producer/policy/test_memory_demand.py).
 """
 
 import math

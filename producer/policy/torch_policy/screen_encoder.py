@@ -24,7 +24,7 @@ from schemas.blobs import BlobRef
 PATCHES_PER_CALL: Final = 512
 """Patches that one call of the tower may have, for more than one screen: 8 screens of the small
 policy, and one of a phone's full resolution. It bounds the call's memory whatever the batch. Calls
-of one screen cost the small policy twice as much (docs/measurements/demo-policy.md)."""
+of one screen cost the small policy twice as much, 7.2 instead of 3.6 CPU-ms a screen."""
 
 
 class ScreenEncoder:
