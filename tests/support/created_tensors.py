@@ -9,11 +9,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 
-class CreatedTensors(TorchDispatchMode):
+class CreatedTensors(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Notes the tensors that operations return."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.sizes: list[tuple[torch.dtype, int]] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

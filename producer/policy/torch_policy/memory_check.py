@@ -120,7 +120,7 @@ def _local_folder(name: str) -> Path | None:
 
 def _stored_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
     """Of every tensor, from the files' headers: opening a file maps all of it."""
-    shapes = {}
+    shapes: dict[str, tuple[int, ...]] = {}
     for path in sorted(folder.glob("*.safetensors")):
         with path.open("rb") as file:
             length = int.from_bytes(file.read(_LENGTH_BYTES), "little")

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -127,7 +128,7 @@ def test_checkpointed_layers_keep_less_for_the_backward_pass(network: Network) -
 
 def test_what_is_inside_a_checkpointed_layer_stays_in_evaluation_mode(network: Network) -> None:
     with checkpointing.checkpointed_layers(network.language_model, enabled=True):
-        layer = network.language_model.layers[0]
+        layer: Any = next(network.language_model.layers.children())  # type: ignore[union-attr]
         assert layer.training
         assert not layer.self_attn.training
     assert not layer.training
@@ -192,7 +193,9 @@ def test_a_device_that_is_not_there_is_refused_with_what_is(
         choose_placement(device)
 
 
-def three_turns(network: Network, kv_cache_bytes: int | None) -> tuple[list[object], list[int]]:
+def three_turns(
+    network: Network, kv_cache_bytes: int | None
+) -> tuple[list[tuple[int, ...]], list[int]]:
     """Tokens of three episodes of three turns, and the bytes of the caches after each."""
     policy = InProcessPolicy(
         network, ClickOnly(), None, ComputeSettings(kv_cache_bytes=kv_cache_bytes)
