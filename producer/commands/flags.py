@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import rich_click as click
 from pydantic.fields import FieldInfo
@@ -18,6 +18,8 @@ DEFAULTS = {
     "eval_tasks": "the training tasks, in new initial states",
     "training_name": "a new name",
     "log_path": "CUA_HOME/runs/NAME",
+    "lora_alpha": "2 x lora_rank",
+    "target_modules": "all",
 }
 """Defaults that are not a value of the field."""
 METAVARS = {
@@ -25,6 +27,7 @@ METAVARS = {
     "training_name": "NAME",
     "wandb_project": "NAME",
     "wandb_name": "NAME",
+    "target_modules": "all|attention|mlp|JSON",
 }
 JSON_FIELDS = frozenset({"tasks", "eval_tasks"})
 
@@ -80,8 +83,10 @@ def _type(name: str, field: FieldInfo) -> tuple[click.ParamType[Any], str]:
         return click.Choice(choices), "|".join(choices)
     if name in JSON_FIELDS:
         return click.STRING, "JSON"
-    if isinstance(annotation, UnionType):
+    if get_origin(annotation) in {Union, UnionType}:
         annotation = next(one for one in get_args(annotation) if one is not type(None))
+    if get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
     if annotation is Path:
         return click.Path(path_type=Path), "FOLDER"
     if annotation is int:

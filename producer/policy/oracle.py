@@ -88,7 +88,7 @@ class NoisyOracle:
     def _sample(self, request: SampleRequest) -> Completion:
         sim = self._devices[request.episode]
         random = Random(f"{self._seed}/{request.seed}")  # noqa: S311  # noise, not secrets
-        width, height = request.screenshot.width_px, request.screenshot.height_px
+        width, height = request.screen.width_px, request.screen.height_px
         if random.random() < self._noise:
             text = self._codec.encode(random_action(random, sim), width, height)
         else:

@@ -12,6 +12,7 @@ from producer.environments.android_sim.device.sim import AndroidSim
 from producer.environments.blanked import BlankedEnvironment
 from producer.environments.environment import Environment
 from producer.errors import UsageError
+from producer.policy.adapter_settings import read_adapter_settings
 from producer.policy.learner import Learner
 from producer.policy.oracle import NoisyOracle
 from producer.rollouts.engine import EnvironmentFactory
@@ -50,8 +51,20 @@ def open_policy(
         renderer_name=config.renderer_name,
         seed=config.seed,
         adapter=config.load_checkpoint_path,
+        lora_alpha=config.lora_alpha,
+        target_modules=config.target_modules,
     )
     return learner, lambda _plan: _ablated(config, AndroidSim())
+
+
+def with_adapter_settings(config: RunConfig) -> RunConfig:
+    """The configuration with the rank, scale and targets of the adapter that it starts from.
+
+    NotFoundError or UsageError if that is none, or others were given.
+    """
+    if config.load_checkpoint_path is None:
+        return config
+    return config.with_adapter(read_adapter_settings(config.load_checkpoint_path))
 
 
 def require_torch(model_name: str) -> None:

@@ -29,6 +29,7 @@ from producer.policy.torch_policy.sampling import (
 )
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder
 from producer.policy.torch_policy.state import load_state, save_checkpoint, save_state
+from producer.policy.torch_policy.trial import check_runs
 from producer.policy.torch_policy.update import make_optimizer, policy_gradient
 
 
@@ -36,12 +37,16 @@ class InProcessPolicy:
     """A `Learner` on this machine's processor or accelerator."""
 
     def __init__(self, network: Network, codec: Codec, system_prompt: str | None = None) -> None:
-        """`system_prompt` describes the tools; None for a policy that was trained to know them."""
+        """`system_prompt` describes the tools; None for a policy that was trained to know them.
+
+        UsageError if the network computes no probabilities or its chat template does not append.
+        """
         self._network = network
         self._codec = codec
-        self._encoder = ScreenEncoder(network.base.model.visual, network.processor)
+        self._encoder = ScreenEncoder(network.visual, network.processor)
         self._caches = EpisodeCaches(network.cache_shape, network.device, network.base.dtype)
         renderer = Renderer(network.processor, network.image_token, system_prompt)
+        check_runs(network, self._encoder, renderer)
         self._episodes = Episodes(renderer, self._encoder, self._caches)
         self._optimizer = make_optimizer(network)
         self._version = 0
@@ -61,10 +66,11 @@ class InProcessPolicy:
         """One completion per request, decoded as one batch; equal prompts are prefilled once."""
         if not requests:
             return []
-        screens = self._encoder.encode([request.screenshot for request in requests])
+        shown = [request.screenshot for request in requests]
+        screens = iter(self._encoder.encode([shot for shot in shown if shot is not None]))
         prompts = [
-            self._episodes.prompt(request, screen)
-            for request, screen in zip(requests, screens, strict=True)
+            self._episodes.prompt(request, None if shot is None else next(screens))
+            for request, shot in zip(requests, shown, strict=True)
         ]
         with merged_adapter(self._network):
             completions = self._decode_all(list(requests), prompts)
@@ -105,8 +111,8 @@ class InProcessPolicy:
     def _decode_all(
         self, requests: list[SampleRequest], prompts: list[Prompt]
     ) -> list[SampledCompletion]:
-        device = self._network.device
-        parts = _partition_rows(prompts, num_workers(device))
+        device, max_workers = self._network.device, self._network.max_workers
+        parts = _partition_rows(prompts, max_workers or num_workers(device))
         parameters = [
             SamplingParameters(request.temperature, request.max_tokens, request.seed)
             for request in requests
@@ -146,12 +152,13 @@ class InProcessPolicy:
     def _parsed(
         self, request: SampleRequest, prompt: Prompt, completion: SampledCompletion
     ) -> Completion:
-        text = self._network.processor.tokenizer.decode(completion.tokens, skip_special_tokens=True)
-        screenshot = request.screenshot
+        text = self._network.tokenizer.decode(completion.tokens, skip_special_tokens=True)
+        shot = request.screenshot
+        width_px, height_px = (0, 0) if shot is None else (shot.width_px, shot.height_px)
         return Completion(
             text=text,
-            actions=self._codec.parse(text, screenshot.width_px, screenshot.height_px),
-            tokens=sampled_tokens(prompt, completion, num_prompt_images=len(request.history) + 1),
+            actions=self._codec.parse(text, width_px, height_px),
+            tokens=sampled_tokens(prompt, completion, num_prompt_images=request.num_screenshots),
         )
 
 

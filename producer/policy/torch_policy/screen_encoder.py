@@ -10,11 +10,11 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from PIL import Image
 from torch import Tensor, nn
-from transformers import Qwen3VLProcessor
 
 from producer.environments.environment import Screenshot
 from producer.policy.torch_policy.cpu_parallel import num_workers, parallel_map, split_evenly
@@ -43,10 +43,12 @@ class ScreenEncoder:
     Thread-safe: calls run one at a time.
     """
 
-    def __init__(self, visual: nn.Module, processor: Qwen3VLProcessor) -> None:
-        self._visual = visual
-        self._device = next(visual.parameters()).device
-        self._processor = processor.image_processor
+    def __init__(self, visual: nn.Module | None, processor: Any) -> None:
+        """`visual` None: a policy without screens; no screenshots are ever passed."""
+        self._visual: Any = visual or nn.Identity()
+        parameter = next(self._visual.parameters(), torch.zeros(0))
+        self._device = parameter.device
+        self._processor: Any = getattr(processor, "image_processor", None)
         self._cache: OrderedDict[BlobRef, ScreenFeatures] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -88,7 +90,8 @@ class ScreenEncoder:
         sizes = [grid.num_tokens for grid in grids]
         features = output.pooler_output.split(sizes)
         empty = output.pooler_output.new_zeros((0, *output.pooler_output.shape))
-        deep = torch.stack(output.deepstack_features) if output.deepstack_features else empty
+        layers = getattr(output, "deepstack_features", None)  # Qwen2.5-VL has none
+        deep = torch.stack(layers) if layers else empty
         return [
             ScreenFeatures(shot.ref, grid, features_ND, deep_LND)
             for shot, grid, features_ND, deep_LND in zip(

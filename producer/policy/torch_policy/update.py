@@ -104,7 +104,9 @@ def policy_gradient(
     logprobs: list[Tensor] = []
     for substep in substeps:
         optimizer.zero_grad(set_to_none=True)
-        for done in parallel_map(context.backward, _micro_batches(substep), network.device):
+        for done in parallel_map(
+            context.backward, _micro_batches(substep), network.device, network.max_workers
+        ):
             add_gradients(network.trainable(), done.gradients)
             loss += done.loss
             logprobs.append(done.logprobs_2N)
@@ -147,6 +149,7 @@ def _with_kl_penalty(
             lambda rows: context.logprobs([sequences[row] for row in rows]),
             batches,
             network.device,
+            network.max_workers,
         )
         for rows, logprobs_N in zip(batches, base_logprobs, strict=True):
             lengths = [len(sequences[row].sampled_logprobs_N) for row in rows]
