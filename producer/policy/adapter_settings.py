@@ -70,7 +70,7 @@ def read_adapter_settings(folder: Path) -> AdapterSettings:
     if unsupported:
         message = (
             f"the adapter {folder} uses {', '.join(unsupported)}, which is not supported; merge it"
-            " into its base and train on the result"
+            " into its base with PEFT and train on the result"
         )
         raise UsageError(message)
     base = _read_json(folder / BASE) if (folder / BASE).is_file() else {}

@@ -61,12 +61,22 @@ def saved_adapter(
     UsageError if it belongs to another base, adapts other weights than `target_modules` (None: any
     of the language model's), or has keys missing, left over or of another shape.
     """
-    settings = read_adapter_settings(folder)
-    _check_base(folder, settings, base, base_fingerprint)
-    weights = _read_weights(folder)
     # Read before peft renames the layers that it adapts.
     allowed = target_names(base, architecture, None)
     asked = None if target_modules is None else target_names(base, architecture, target_modules)
+    adapted = plain_adapter(base, folder, base_fingerprint)
+    _check_targets(folder, adapted_names(adapted), allowed, asked)
+    return adapted
+
+
+def plain_adapter(base: PreTrainedModel, folder: Path, base_fingerprint: str) -> PeftModel:
+    """The base with the adapter of `folder`, whatever linear layers it adapts.
+
+    UsageError if it belongs to another base, or has keys missing, left over or of another shape.
+    """
+    settings = read_adapter_settings(folder)
+    _check_base(folder, settings, base, base_fingerprint)
+    weights = _read_weights(folder)
     with torch.random.fork_rng(), _quiet():
         config = PeftConfig.from_pretrained(str(folder))
         config.inference_mode = False
@@ -75,7 +85,6 @@ def saved_adapter(
             config.lora_dropout = 0.0
         try:
             adapted = get_peft_model(base, config)
-            _check_targets(folder, adapted_names(adapted), allowed, asked)
             _load_whole(folder, adapted, weights)
         except (ValueError, TypeError, RuntimeError, KeyError, AttributeError) as error:
             message = (

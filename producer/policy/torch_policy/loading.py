@@ -51,6 +51,8 @@ class Base:
     """The processor of a policy that sees screens, the tokenizer of one that does not."""
     fingerprint: str
     """Of its weights (`StoredWeights.fingerprint`)."""
+    stored_dtype: str
+    """Of most of its weights, as safetensors writes it."""
 
 
 def load_base(name: str) -> tuple[PreTrainedModel, Any]:
@@ -166,7 +168,9 @@ def _load(name: str, *, local_files_only: bool) -> Base:
         check_whole(name, architecture, network, info)
         check_processor(name, architecture, network, processor)
     log_ignored(name, stored)
-    return Base(architecture, network.to(device).eval(), processor, stored.fingerprint)
+    return Base(
+        architecture, network.to(device).eval(), processor, stored.fingerprint, stored.main_dtype
+    )
 
 
 def _read_config(path: Path) -> dict[str, Any]:

@@ -4,6 +4,7 @@ Reads no weights but the first bytes of each tensor, which identify the policy.
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
@@ -45,6 +46,11 @@ class StoredWeights:
         for name, tensor in sorted(self.tensors.items()):
             digest.update(f"{name} {tensor.dtype} {tensor.shape} ".encode() + tensor.head)
         return digest.hexdigest()
+
+    @property
+    def main_dtype(self) -> str:
+        """The type that most tensors are stored in."""
+        return Counter(tensor.dtype for tensor in self.tensors.values()).most_common(1)[0][0]
 
 
 def read_stored_weights(folder: Path) -> StoredWeights:
