@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,8 +15,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import rich_click as click
 
 from producer.console import print_table
-from producer.errors import MismatchError, NotFoundError, UsageError, did_you_mean
+from producer.errors import (
+    CuaTrainError,
+    MismatchError,
+    NotFoundError,
+    UsageError,
+    did_you_mean,
+)
 from producer.policy.adapter_settings import BASE, CONFIG, WEIGHTS, read_adapter_settings
+from producer.training_name import check_training_name
 from schemas.installation import Installation, read_installation
 
 if TYPE_CHECKING:
@@ -60,8 +67,11 @@ def list_(name: str | None, *, as_json: bool) -> None:
     "verified" compares the sha256 of the weights with the one recorded when they were saved.
     """
     installation = read_installation(os.environ)
-    names = _names(installation) if name is None else [_known(installation, name)]
-    found = [one for listed in _listed(installation, names) for one in listed]
+    found = (
+        _listed_all(installation)
+        if name is None
+        else _listed(installation, _known(installation, name))
+    )
     if as_json:
         click.echo(json.dumps([_row(one) for one in found], indent=2))
         return
@@ -151,7 +161,7 @@ def _taken(source: str, step: int | None) -> _Taken:
 
     installation = read_installation(os.environ)
     name = _known(installation, source)
-    chosen = choose_checkpoint(next(_listed(installation, [name])), name, step)
+    chosen = choose_checkpoint(_listed(installation, name), name, step)
     if not (chosen.folder / CONFIG).is_file():
         message = f"training {name!r} trains a scripted policy, which has no adapter"
         raise UsageError(message)
@@ -176,27 +186,40 @@ def _base_of(adapter: Path) -> str:
 
 def _names(installation: Installation) -> list[str]:
     runs = installation.runs_dir
-    return sorted(one.name for one in runs.iterdir() if one.is_dir()) if runs.is_dir() else []
+    if not runs.is_dir():
+        return []
+    # A link to a --log-path that is missing now is reported as such.
+    return sorted(one.name for one in runs.iterdir() if one.is_dir() or one.is_symlink())
 
 
 def _known(installation: Installation, name: str) -> str:
     runs = installation.runs_dir
-    if not (runs / name).is_dir() or "/" in name or name in {".", ".."}:
-        hint = did_you_mean(name, _names(installation))
-        message = f"there is neither a training {name!r} in {runs} nor an adapter's folder.{hint}"
-        raise NotFoundError(message)
-    return name
+    with suppress(ValueError):
+        name = check_training_name(name)
+        if (runs / name).is_dir() or (runs / name).is_symlink():
+            return name
+    hint = did_you_mean(name, _names(installation))
+    message = f"{name!r} is neither a training in {runs} nor an adapter's folder.{hint}"
+    raise NotFoundError(message)
 
 
-def _listed(installation: Installation, names: list[str]) -> Iterator[list["Checkpoint"]]:
+def _listed_all(installation: Installation) -> list["Checkpoint"]:
+    """Those of every training that can be read; of the others, why not is logged."""
+    found: list[Checkpoint] = []
+    for name in _names(installation):
+        try:
+            found += _listed(installation, name)
+        except CuaTrainError as error:
+            logger.warning("training %r: %s", name, error)
+    return found
+
+
+def _listed(installation: Installation, name: str) -> list["Checkpoint"]:
     from producer.emit import Emitter
     from producer.training.checkpoints import list_checkpoints
 
-    if not names:
-        return
     with Emitter.open(installation, clock=lambda: datetime.now(UTC)) as emitter:
-        for name in names:
-            yield list_checkpoints(installation, emitter, name)
+        return list_checkpoints(installation, emitter, name)
 
 
 @contextmanager

@@ -103,6 +103,16 @@ def test_every_checkpoint_is_listed_with_its_step_success_and_verdict(
     assert "missing" in call("list", "small")
 
 
+def test_a_training_whose_folder_is_away_does_not_hide_the_others(
+    installation: Installation, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run(small(num_steps=1), installation=installation)
+    (installation.runs_dir / "away").symlink_to(tmp_path / "unmounted")
+    assert {row["training_name"] for row in listed()} == {"small"}
+    assert "unmounted, does not exist" in caplog.text
+    assert "unmounted, does not exist" in refusal(NotFoundError, "list", "away")
+
+
 def test_without_trainings_nothing_is_listed_and_nothing_is_made(
     installation: Installation,
 ) -> None:

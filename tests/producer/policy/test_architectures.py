@@ -18,6 +18,9 @@ from transformers import (
 )
 
 from producer.environments.environment import Screenshot
+from producer.policy.learner import TrainedTurn, Trajectory, UpdateSettings
+from producer.policy.policy import SampledTokens
+from producer.policy.torch_policy import cpu_parallel, update
 from producer.policy.torch_policy.forward import Segment, hidden_states, pad_segments
 from producer.policy.torch_policy.kv_cache import EpisodeCaches
 from producer.policy.torch_policy.loading import load_network
@@ -29,10 +32,11 @@ from producer.policy.torch_policy.sampling import SamplingParameters, decode, pr
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder
 from producer.policy.torch_policy.sequences import TokenSequence
 from producer.policy.torch_policy.state import save_checkpoint
+from producer.policy.torch_policy.update import make_optimizer, policy_gradient
 from tests.support.checkpoints import ARCHITECTURES, VISUAL, write_checkpoint
 from tests.support.rounding import rounding_of_forward
 
-from .conftest import make_screen, randomize_adapter
+from .conftest import make_screen, make_task, randomize_adapter
 
 EXPERTS = ["mlp.experts.down_proj", "mlp.experts.gate_up_proj"]
 
@@ -278,3 +282,40 @@ def test_targets_by_default_are_every_linear_layer_and_every_expert(folder: Path
     names = target_names(plain(folder), architecture, None)
     per_layer = 6 if architecture.expert_parameters else 7
     assert len(names) == 3 * per_layer
+
+
+def test_an_update_does_not_depend_on_the_number_of_threads(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Experts are adapted by changing their module during a pass: two passes must not meet.
+    monkeypatch.setattr(
+        update, "micro_batches", lambda sequences: [[n] for n in range(len(sequences))]
+    )
+    after = []
+    for workers in (1, 4):
+        monkeypatch.setattr(cpu_parallel, "num_workers", lambda _device, num=workers: num)
+        network = load_network(str(folder), lora_rank=4, seed=1)
+        randomize_adapter(network)
+        trajectories = [
+            Trajectory(
+                make_task("any"),
+                (TrainedTurn(None, sampled(torch.randint(0, 250, (60,)).tolist())),),
+                advantage,
+            )
+            for seed, advantage in enumerate((1.0, -0.5, 0.25, -1.0, 2.0, -2.0))
+            if torch.manual_seed(seed)
+        ]
+        settings = UpdateSettings("importance_sampling", 1e-2, 1, 1.0, 0.0, seed=0)
+        policy_gradient(
+            network, encoder_of(network), make_optimizer(network), trajectories, settings
+        )
+        after.append([parameter.detach().clone() for parameter in network.trainable()])
+    assert all(torch.equal(one, two) for one, two in zip(*after, strict=True))
+
+
+def sampled(tokens: list[int]) -> SampledTokens:
+    """A turn without screens, half prompt, half completion."""
+    half = len(tokens) // 2
+    return SampledTokens(
+        None, tuple(tokens[:half]), 0, tuple(tokens[half:]), (-5.0,) * half, "stop"
+    )

@@ -92,6 +92,9 @@ def test_a_training_from_an_adapter_has_its_rank_and_continues_with_it(
     summary = run(read_config({**second, "num_steps": 2}), installation=installation)
     assert summary.steps == 2
     num_events = len(read_log())
+    for changed in ({"target_modules": "mlp"}, {"lora_alpha": 8}):
+        with pytest.raises(UsageError, match=f"begun with other settings|{next(iter(changed))}"):
+            run(read_config({**second, **changed}), installation=installation)
     with pytest.raises(UsageError, match=r"lora_rank: the adapter .* has 2, not 8"):
         run(
             read_config({**second, "lora_rank": 8, "training_name": "third"}),
