@@ -167,6 +167,8 @@ def _load(name: str, *, local_files_only: bool) -> Base:
         )
         check_whole(name, architecture, network, info)
         check_processor(name, architecture, network, processor)
+    # peft records it in adapters: the hub id, not the cache's folder.
+    network.name_or_path = network.config._name_or_path = name
     log_ignored(name, stored)
     return Base(
         architecture, network.to(device).eval(), processor, stored.fingerprint, stored.main_dtype

@@ -80,7 +80,8 @@ def load_state(folder: Path, network: Network, optimizer: torch.optim.Optimizer)
 
 def save_checkpoint(folder: Path, network: Network) -> str:
     """Write the adapter in PEFT's layout; returns the sha256 of its weights file, hex."""
-    network.adapted.save_pretrained(str(folder))
+    # Embeddings are never adapted; by default peft would ask the hub whether they were resized.
+    network.adapted.save_pretrained(str(folder), save_embedding_layers=False)
     base = {"name": network.name, "fingerprint": network.base_fingerprint}
     (folder / BASE).write_text(json.dumps(base, indent=2) + "\n")
     sync_files(folder)

@@ -1,5 +1,6 @@
 """A saved adapter fits its base to the last key or is refused; targets mean what they say."""
 
+import functools
 import json
 import logging
 from pathlib import Path
@@ -8,11 +9,13 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers.utils import cached_file
 
 from producer.errors import CuaTrainError, MismatchError, NotFoundError, UsageError
 from producer.policy.adapter_settings import BASE, read_adapter_settings
-from producer.policy.torch_policy.adapters import adapted_names
-from producer.policy.torch_policy.loading import load_network
+from producer.policy.torch_policy import hub
+from producer.policy.torch_policy.adapters import adapted_names, plain_adapter
+from producer.policy.torch_policy.loading import load_network, open_base
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.state import load_state, save_checkpoint, save_state
 from producer.policy.torch_policy.update import make_optimizer
@@ -156,6 +159,28 @@ def test_an_adapter_of_plain_peft_with_another_base_is_loaded_with_a_warning(
     with caplog.at_level(logging.WARNING):
         load_network(str(text), lora_rank=4, seed=0, adapter=tmp_path)
     assert "names Qwen/Qwen3-0.6B as its base" in caplog.text
+
+
+def test_an_adapter_of_another_hub_id_is_refused(text: Path, tmp_path: Path) -> None:
+    save_adapter(text, tmp_path)
+    (tmp_path / BASE).unlink()
+    base = open_base(str(text))
+    base.network.name_or_path = "Qwen/Qwen3-0.6B-Base"
+    change_json(tmp_path / CONFIG, base_model_name_or_path="Qwen/Qwen3-0.6B")
+    with pytest.raises(UsageError, match=r"was trained on Qwen/Qwen3-0\.6B, and model_name is"):
+        plain_adapter(base.network, tmp_path, base.fingerprint)
+
+
+def test_an_adapter_of_a_hub_id_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # In the hub client's cache, as a download leaves it.
+    cached = tmp_path / "models--Qwen--Tiny"
+    write_checkpoint(cached / "snapshots" / "abc", "qwen3")
+    (cached / "refs").mkdir()
+    (cached / "refs" / "main").write_text("abc")
+    monkeypatch.setattr(hub, "cached_file", functools.partial(cached_file, cache_dir=tmp_path))
+    save_adapter(Path("Qwen/Tiny"), tmp_path / "adapter")
+    assert read_adapter_settings(tmp_path / "adapter").base_name == "Qwen/Tiny"
+    assert json.loads((tmp_path / "adapter" / BASE).read_text())["name"] == "Qwen/Tiny"
 
 
 @pytest.mark.parametrize(
