@@ -2,7 +2,7 @@
 
 import logging
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -64,13 +64,23 @@ def saved_adapter(
     # Read before peft renames the layers that it adapts.
     allowed = target_names(base, architecture, None)
     asked = None if target_modules is None else target_names(base, architecture, target_modules)
-    adapted = plain_adapter(base, folder, base_fingerprint)
-    _check_targets(folder, adapted_names(adapted), allowed, asked)
-    return adapted
+    return plain_adapter(
+        base,
+        folder,
+        base_fingerprint,
+        check=lambda adapted: _check_targets(folder, adapted_names(adapted), allowed, asked),
+    )
 
 
-def plain_adapter(base: PreTrainedModel, folder: Path, base_fingerprint: str) -> PeftModel:
+def plain_adapter(
+    base: PreTrainedModel,
+    folder: Path,
+    base_fingerprint: str,
+    check: Callable[[PeftModel], None] = lambda _adapted: None,
+) -> PeftModel:
     """The base with the adapter of `folder`, whatever linear layers it adapts.
+
+    `check` sees it before its weights are loaded.
 
     UsageError if it belongs to another base, or has keys missing, left over or of another shape.
     """
@@ -85,6 +95,7 @@ def plain_adapter(base: PreTrainedModel, folder: Path, base_fingerprint: str) ->
             config.lora_dropout = 0.0
         try:
             adapted = get_peft_model(base, config)
+            check(adapted)
             _load_whole(folder, adapted, weights)
         except (ValueError, TypeError, RuntimeError, KeyError, AttributeError) as error:
             message = (

@@ -137,7 +137,7 @@ def test_an_adapter_of_another_architecture_is_refused(
 def test_an_adapter_of_other_weights_is_refused(folder: Path, tmp_path: Path) -> None:
     save_adapter(folder, tmp_path / "adapter")
     other = tmp_path / "base"
-    write_checkpoint(other, folder.name.removesuffix("0"), seed=1)
+    write_checkpoint(other, folder.name[:-1], seed=1)
     message = refusal(other, tmp_path / "adapter")
     assert "was trained on other weights" in message
     assert str(folder) in message
