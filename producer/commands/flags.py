@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import rich_click as click
 from pydantic.fields import FieldInfo
@@ -20,6 +20,8 @@ DEFAULTS = {
     "log_path": "CUA_HOME/runs/NAME",
     "screen_cache_bytes": "2 GiB",
     "kv_cache_bytes": "all",
+    "lora_alpha": "2 x lora_rank",
+    "target_modules": "all",
 }
 """Defaults that are not a value of the field."""
 METAVARS = {
@@ -28,6 +30,7 @@ METAVARS = {
     "wandb_project": "NAME",
     "wandb_name": "NAME",
     "device": "auto|cpu|cuda|cuda:N",
+    "target_modules": "all|attention|mlp|JSON",
 }
 JSON_FIELDS = frozenset({"tasks", "eval_tasks"})
 
@@ -83,8 +86,10 @@ def _type(name: str, field: FieldInfo) -> tuple[click.ParamType[Any], str]:
         return click.Choice(choices), "|".join(choices)
     if name in JSON_FIELDS:
         return click.STRING, "JSON"
-    if isinstance(annotation, UnionType):
+    if get_origin(annotation) in {Union, UnionType}:
         annotation = next(one for one in get_args(annotation) if one is not type(None))
+    if get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
     if annotation is Path:
         return click.Path(path_type=Path), "FOLDER"
     if annotation is int:

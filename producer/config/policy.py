@@ -1,11 +1,37 @@
 """Fields of the configuration: the policy and how it samples."""
 
+import json
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
-from producer.config.numbers import NonNegativeFloat, PositiveInt
+from producer.config.numbers import NonNegativeFloat, PositiveFloat, PositiveInt
+
+
+def _read_targets(given: object) -> object:
+    """A single word or a JSON list, as a flag gives them, as a list."""
+    if not isinstance(given, str):
+        return given
+    if not given.startswith("["):
+        return [given]
+    try:
+        return json.loads(given)
+    except ValueError as error:
+        message = f"{given!r} is not a JSON list of names ({error})"
+        raise ValueError(message) from error
+
+
+def _check_named(targets: tuple[str, ...]) -> tuple[str, ...]:
+    if not targets or not all(targets):
+        message = "names nothing; choose all, attention, mlp, or a list of names"
+        raise ValueError(message)
+    return targets
+
+
+TargetModules = Annotated[
+    tuple[str, ...], BeforeValidator(_read_targets), AfterValidator(_check_named)
+]
 
 
 class PolicyFields(BaseModel):
@@ -19,8 +45,21 @@ class PolicyFields(BaseModel):
         ),
     )
     lora_rank: PositiveInt = Field(32, description="Rank of the LoRA adapters.")
+    lora_alpha: PositiveFloat | None = Field(
+        None, description="Scale of the LoRA adapters: they are multiplied by lora_alpha/lora_rank."
+    )
+    target_modules: TargetModules | None = Field(
+        None,
+        description=(
+            "What of the language model is adapted: all, attention, mlp, or a JSON list of names"
+            ' (["q_proj", "v_proj"]) or regular expressions. All and mlp include experts.'
+        ),
+    )
     load_checkpoint_path: Path | None = Field(
-        None, description="Start from this adapter (PEFT layout)."
+        None,
+        description=(
+            "Start from this adapter (PEFT layout), with its own rank, alpha and target modules."
+        ),
     )
     renderer_name: Literal["auto", "compact", "qwen"] = Field(
         "auto", description="Format of prompts and actions; auto chooses by the policy."

@@ -28,6 +28,7 @@ from producer.config.reporting import ReportingFields
 from producer.config.tasks import TaskFields
 from producer.errors import UsageError, did_you_mean
 from producer.field_errors import field_problems
+from producer.policy.adapter_settings import AdapterSettings
 
 TOPICS: dict[str, type[BaseModel]] = {
     "Policy": PolicyFields,
@@ -82,8 +83,6 @@ class RunConfig(
                 ' {"source_type": "demo_training"}'
                 + did_you_mean(self.model_name, (DEMO_POLICY, ORACLE_POLICY)).replace(" ", ". ", 1)
             )
-        if self.model_name == ORACLE_POLICY and self.load_checkpoint_path is not None:
-            problems.append("load_checkpoint_path: the policy `oracle` has no adapter; omit it")
         if self.wandb_name is not None and self.wandb_project is None:
             problems.append("wandb_name: needs a wandb_project to have a run in")
         if self.model_name == ORACLE_POLICY:
@@ -92,6 +91,13 @@ class RunConfig(
                 for name, field in ComputationFields.model_fields.items()
                 if getattr(self, name) != field.default
             ]
+            problems += [
+                f"{name}: the policy `oracle` has no adapter; omit it"
+                for name in ("load_checkpoint_path", "lora_alpha", "target_modules")
+                if getattr(self, name) is not None
+            ]
+        elif self.lora_alpha is None:
+            object.__setattr__(self, "lora_alpha", 2.0 * self.lora_rank)
         if self.box_type == "linux":
             problems.append("box_type: linux is not supported yet; use android")
         if self.min_group_size > self.group_size:
@@ -116,7 +122,25 @@ class RunConfig(
         """A copy with this answer to what happens when the training exists."""
         return self._changed(behavior_if_log_dir_exists=behavior)
 
-    def _changed(self, **changes: str) -> "RunConfig":
+    def with_adapter(self, settings: AdapterSettings) -> "RunConfig":
+        """A copy with the settings of the adapter of `load_checkpoint_path`.
+
+        UsageError if others were given. Given `target_modules` are compared when it is loaded.
+        """
+        found: dict[str, object] = {"lora_rank": settings.rank, "lora_alpha": settings.alpha}
+        problems = [
+            f"{name}: the adapter {self.load_checkpoint_path} has {value:g}, not"
+            f" {getattr(self, name):g}; leave {name} out"
+            for name, value in (("lora_rank", settings.rank), ("lora_alpha", settings.alpha))
+            if name in self.explicit and getattr(self, name) != value
+        ]
+        if problems:
+            raise UsageError("; ".join(problems))
+        if "target_modules" not in self.explicit:
+            found["target_modules"] = settings.targets
+        return self._changed(**found)
+
+    def _changed(self, **changes: object) -> "RunConfig":
         changed = self.model_copy(update=changes)
         changed._explicit = self._explicit
         return changed

@@ -14,7 +14,8 @@ from producer.task import Task
 class TrainedTurn:
     """One turn of a trajectory, as the update uses it."""
 
-    screenshot: Screenshot
+    screenshot: Screenshot | None
+    """None: the environment has no screen."""
     tokens: SampledTokens
 
 

@@ -17,7 +17,8 @@ from producer.environments.android_sim.oracle.oracles import oracle_action, rand
 from producer.policy.learner import Trajectory, UpdateResult, UpdateSettings
 from producer.policy.policy import Completion, SampleRequest
 
-_STATE = "scripted.json"
+STATE = "scripted.json"
+"""Name of the file that a state and a checkpoint consist of."""
 
 
 class NoisyOracle:
@@ -70,25 +71,25 @@ class NoisyOracle:
 
     def save_state(self, folder: Path) -> None:
         """Write the version into an existing folder, synced."""
-        with (folder / _STATE).open("w") as file:
+        with (folder / STATE).open("w") as file:
             json.dump({"version": self._version}, file)
             file.flush()
             os.fsync(file.fileno())
 
     def load_state(self, folder: Path) -> None:
         """Restore the version."""
-        self._version = int(json.loads((folder / _STATE).read_text())["version"])
+        self._version = int(json.loads((folder / STATE).read_text())["version"])
 
     def save_checkpoint(self, folder: Path) -> str:
         """Write the state (there are no weights); returns the sha256 of its file."""
         folder.mkdir(parents=True, exist_ok=True)
         self.save_state(folder)
-        return sha256((folder / _STATE).read_bytes()).hexdigest()
+        return sha256((folder / STATE).read_bytes()).hexdigest()
 
     def _sample(self, request: SampleRequest) -> Completion:
         sim = self._devices[request.episode]
         random = Random(f"{self._seed}/{request.seed}")  # noqa: S311  # noise, not secrets
-        width, height = request.screenshot.width_px, request.screenshot.height_px
+        width, height = request.screen.width_px, request.screen.height_px
         if random.random() < self._noise:
             text = self._codec.encode(random_action(random, sim), width, height)
         else:

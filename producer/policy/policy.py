@@ -1,4 +1,4 @@
-"""The interface Policy: screenshots in, completions out. Imports no torch.
+"""The interface Policy: what the environment shows or says in, completions out. Imports no torch.
 
 Implementations: `oracle.NoisyOracle` (scripted, no tokens) and
 `torch_policy.in_process.InProcessPolicy` (transformers).
@@ -34,7 +34,8 @@ class SampledTokens:
 class PastTurn:
     """An earlier turn of the episode."""
 
-    screenshot: Screenshot
+    screenshot: Screenshot | None
+    """None: the environment has no screen."""
     completion_text: str
     tokens: SampledTokens | None
     """None if a scripted policy took the turn."""
@@ -49,7 +50,8 @@ class SampleRequest:
     task: Task
     history: tuple[PastTurn, ...]
     """Earlier turns, oldest first."""
-    screenshot: Screenshot
+    screenshot: Screenshot | None
+    """None: the environment has no screen."""
     temperature: float
     """0: greedy."""
     max_tokens: int
@@ -57,6 +59,23 @@ class SampleRequest:
     """Seeds every random number of this draw; the log records it as `Sampling.seed`. The same
     policy, request and seed give the same completion, whatever else is in the batch. Not negative.
     """
+    text: str | None = None
+    """What the environment says in words this turn, such as the result of a query; None: nothing.
+    On the first turn it follows the task's description."""
+
+    @property
+    def screen(self) -> Screenshot:
+        """The screenshot. ValueError if the environment has no screen."""
+        if self.screenshot is None:
+            message = f"episode {self.episode} has no screenshot"
+            raise ValueError(message)
+        return self.screenshot
+
+    @property
+    def num_screenshots(self) -> int:
+        """Of the whole episode so far, this turn's included."""
+        shown = [*(turn.screenshot for turn in self.history), self.screenshot]
+        return sum(screenshot is not None for screenshot in shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +84,7 @@ class Completion:
 
     text: str
     actions: tuple[TakenAction, ...]
-    """Parsed by the policy's codec; coordinates in the screenshot's pixels."""
+    """Parsed by the policy's codec; coordinates in the screenshot's pixels, if there is one."""
     tokens: SampledTokens | None
     """None for a scripted policy."""
 

@@ -149,6 +149,11 @@ def _folder(run: Path, generation: int, step: int) -> Path:
     return run / "state" / f"generation-{generation}" / f"step-{step:06d}"
 
 
+def checkpoint_folder(run: Path, generation: int, step: int) -> Path:
+    """Where a run keeps the checkpoint of a step."""
+    return run / "checkpoints" / f"generation-{generation}" / f"step-{step:06d}"
+
+
 def write_config(run: Path, config: dict[str, JsonValue]) -> None:
     """Keep the whole configuration beside the states, for whoever evaluates them."""
     write_durably(run / "config.json", json.dumps(config, indent=1))

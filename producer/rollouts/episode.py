@@ -178,7 +178,7 @@ class Episode:
             or monotonic() - self._task_begun_s > self._settings.max_task_time_s
         )
         self._turn_seconds += monotonic() - sampled.started_s
-        for shown in (request.screenshot, acted.screenshot):
+        for shown in (request.screen, acted.screenshot):
             self._emitter.put_blob(shown.png, shown.ref)
         self._rollout.emit(
             events.turn_taken(

@@ -66,7 +66,7 @@ def turn_taken(
     ended_at: datetime,
 ) -> TurnTaken:
     """One turn: the request has what the agent saw, `acted` what came of its actions."""
-    completion, seen = sampled.completion, request.screenshot
+    completion, seen = sampled.completion, request.screen
     turn = len(request.history) + 1
     return TurnTaken(
         turn=turn,

@@ -25,10 +25,13 @@ def token_record(request: SampleRequest, tokens: SampledTokens) -> TokenRecord:
 
 def new_prompt_images(request: SampleRequest, tokens: SampledTokens) -> Sequence[Screenshot]:
     """The screenshots that the prompt has beyond the one it extends, oldest first."""
-    shown = [*(turn.screenshot for turn in request.history), request.screenshot]
-    extends = tokens.prompt_extends
-    num_new = tokens.num_prompt_images if extends is None else len(shown) - extends
-    return shown[max(0, len(shown) - num_new) :]
+    turns = [*(turn.screenshot for turn in request.history), request.screenshot]
+    shown = [screenshot for screenshot in turns if screenshot is not None]
+    if tokens.prompt_extends is not None:
+        return [
+            screenshot for screenshot in turns[tokens.prompt_extends :] if screenshot is not None
+        ]
+    return shown[max(0, len(shown) - tokens.num_prompt_images) :]
 
 
 def total_prompt_images(turns: Iterable[TurnTaken]) -> dict[int, int]:

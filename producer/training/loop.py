@@ -168,7 +168,7 @@ def save_checkpoint(
     run_folder: Path, learner: Learner, generation: int, step: int, step_id: UUID | None
 ) -> CheckpointSaved:
     """Save the adapter among the kept checkpoints; the event to emit."""
-    folder = run_folder / "checkpoints" / f"generation-{generation}" / f"step-{step:06d}"
+    folder = resume_state.checkpoint_folder(run_folder, generation, step)
     digest = learner.save_checkpoint(folder)
     return CheckpointSaved(
         step_id=step_id,

@@ -24,7 +24,7 @@ from producer.resume.run_folder import find_run_folder
 from producer.resume.training_history import TrainingHistory
 from producer.tasks.sources import load_tasks
 from producer.training.evaluation import EvaluationPlan, run_evaluation
-from producer.training.open_policy import open_policy
+from producer.training.open_policy import open_policy, with_adapter_settings
 from producer.training.progress import ProgressTracker, Unit
 from producer.training.progress_events import ProgressEvents
 from producer.training.run import utc_now
@@ -74,7 +74,8 @@ def config_of_policy(given: dict[str, Any]) -> RunConfig:
     A policy without tasks of its own is evaluated on all training tasks.
     """
     has_tasks = given.get("model_name") in {None, DEMO_POLICY, ORACLE_POLICY}
-    return read_config(given if has_tasks else {"tasks": {"source_type": "demo_training"}, **given})
+    tasks = {} if has_tasks else {"tasks": {"source_type": "demo_training"}}
+    return with_adapter_settings(read_config({**tasks, **given}))
 
 
 def _policy_of_training(

@@ -13,6 +13,7 @@ from producer.environments.android_sim.screens.widget import HEIGHT_PX, WIDTH_PX
 from producer.environments.blanked import BlankedEnvironment
 from producer.environments.environment import Environment
 from producer.errors import UsageError
+from producer.policy.adapter_settings import read_adapter_settings
 from producer.policy.compute_settings import ComputeSettings
 from producer.policy.learner import Learner
 from producer.policy.memory_demand import RunExtent
@@ -66,6 +67,8 @@ def open_policy(
             kv_cache_bytes=config.kv_cache_bytes,
         ),
         extent=_extent(config, is_training=is_training),
+        lora_alpha=config.lora_alpha,
+        target_modules=config.target_modules,
     )
     return learner, lambda _plan: _ablated(config, AndroidSim())
 
@@ -80,6 +83,16 @@ def _extent(config: RunConfig, *, is_training: bool) -> RunExtent:
         max_tokens=config.max_tokens,
         is_training=is_training and config.num_steps > 0 and not config.baseline_only,
     )
+
+
+def with_adapter_settings(config: RunConfig) -> RunConfig:
+    """The configuration with the rank, scale and targets of the adapter that it starts from.
+
+    NotFoundError or UsageError if that is none, or others were given.
+    """
+    if config.load_checkpoint_path is None:
+        return config
+    return config.with_adapter(read_adapter_settings(config.load_checkpoint_path))
 
 
 def require_torch(model_name: str) -> None:

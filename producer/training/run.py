@@ -34,7 +34,7 @@ from producer.task import Task
 from producer.tasks.sources import load_tasks
 from producer.training.heartbeat import HEARTBEAT_S, heartbeat
 from producer.training.loop import TrainingLoop, save_checkpoint
-from producer.training.open_policy import open_policy, require_torch
+from producer.training.open_policy import open_policy, require_torch, with_adapter_settings
 from producer.training.progress import ProgressTracker
 from producer.training.progress_events import ProgressEvents
 from producer.training.run_files import RunFiles, log_file
@@ -78,7 +78,7 @@ def run(
     in the log, so that its name alone continues it. `takeover`: continue although another
     process seems to train it; that one stops when it notices.
     """
-    config = config or RunConfig()
+    config = with_adapter_settings(config or RunConfig())
     installation = installation or read_installation(os.environ)
     name = config.training_name or new_training_name(config.model_name, clock())
     config = config.named(name)

@@ -4,6 +4,7 @@ import pytest
 
 from producer.config import DEMO_PRESET, RunConfig, differences, read_config
 from producer.errors import UsageError
+from producer.policy.adapter_settings import AdapterSettings
 
 
 def test_without_a_policy_the_demo_preset_applies_and_what_is_given_wins() -> None:
@@ -134,3 +135,55 @@ def test_a_longer_run_is_the_same_training_and_another_rate_is_not() -> None:
     assert differences(recorded, read_config({"learning_rate": 0.5}).recorded()) == [
         "learning_rate: 0.0015 -> 0.5"
     ]
+
+
+def test_lora_alpha_is_twice_the_rank_unless_it_is_given() -> None:
+    assert read_config({}).lora_alpha == 32
+    assert read_config({"lora_rank": 3}).lora_alpha == 6
+    assert read_config({"lora_rank": 3, "lora_alpha": 5}).lora_alpha == 5
+    assert read_config({"model_name": "oracle"}).lora_alpha is None
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("attention", ("attention",)),
+        (r".*q_proj", (r".*q_proj",)),
+        ('["q_proj", "v_proj"]', ("q_proj", "v_proj")),
+        (["q_proj"], ("q_proj",)),
+        (None, None),
+    ],
+)
+def test_target_modules_are_a_word_or_a_list(given: object, expected: object) -> None:
+    config = read_config({"target_modules": given})
+    assert config.target_modules == expected
+    assert read_config(config.recorded()).target_modules == expected
+
+
+@pytest.mark.parametrize("given", ["[", "[]", [], "", [3], 3])
+def test_target_modules_that_are_no_names_are_refused(given: object) -> None:
+    with pytest.raises(UsageError, match="target_modules"):
+        read_config({"target_modules": given})
+
+
+@pytest.mark.parametrize("name", ["lora_alpha", "target_modules"])
+def test_the_oracle_has_no_adapter_to_set(name: str) -> None:
+    with pytest.raises(UsageError, match=f"{name}: the policy `oracle` has no adapter"):
+        read_config({"model_name": "oracle", name: "3"})
+
+
+def test_the_settings_of_an_adapter_are_recorded() -> None:
+    settings = AdapterSettings(3, 5.0, ("q_proj",), None, None)
+    config = read_config({"load_checkpoint_path": "x"}).with_adapter(settings)
+    assert (config.lora_rank, config.lora_alpha, config.target_modules) == (3, 5.0, ("q_proj",))
+    assert config.explicit == {"load_checkpoint_path"}
+
+
+@pytest.mark.parametrize(("name", "same", "other"), [("lora_rank", 3, 4), ("lora_alpha", 5.0, 6.0)])
+def test_other_settings_than_those_of_the_adapter_are_refused(
+    name: str, same: float, other: float
+) -> None:
+    settings = AdapterSettings(3, 5.0, ("q_proj",), None, None)
+    read_config({"load_checkpoint_path": "x", name: same}).with_adapter(settings)
+    with pytest.raises(UsageError, match=f"{name}: the adapter x has {same:g}, not {other:g}"):
+        read_config({"load_checkpoint_path": "x", name: other}).with_adapter(settings)

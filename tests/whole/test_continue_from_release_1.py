@@ -162,7 +162,9 @@ def test_its_turns_are_trained_on_with_the_images_of_their_whole_prompts() -> No
     whole_prompts = [len(tokens["prompt_images"]) for tokens in stored if tokens]
     assert whole_prompts == [1, 2, 3, 4, 5, 6]
     assert [turn.tokens.num_prompt_images for turn in result.turns] == whole_prompts
-    assert {(turn.screenshot.width_px, turn.screenshot.height_px) for turn in result.turns} == {
+    screens = [turn.screenshot for turn in result.turns if turn.screenshot]
+    assert len(screens) == len(result.turns)
+    assert {(screen.width_px, screen.height_px) for screen in screens} == {
         (picture(1).width_px, picture(1).height_px)
     }
     assert sum(len(turn.tokens.completion_tokens) for turn in result.turns) == finished.num_tokens

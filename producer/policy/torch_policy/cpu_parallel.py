@@ -30,15 +30,20 @@ def num_workers(device: torch.device) -> int:
 
 
 def parallel_map(
-    work: Callable[[Item], Result], items: Iterable[Item], device: torch.device
+    work: Callable[[Item], Result],
+    items: Iterable[Item],
+    device: torch.device,
+    max_workers: int | None = None,
 ) -> Iterator[Result]:
     """`map(work, items)` on `num_workers(device)` threads, under the caller's grad mode.
+
+    At most `max_workers`, for work that may not run beside itself.
 
     Re-raises what `work` raises. With one worker it is lazy. `work` must not write shared state
     without a lock: it returns gradients instead of accumulating them.
     """
     pending = list(items)
-    workers = min(num_workers(device), len(pending))
+    workers = min(num_workers(device), len(pending), max_workers or len(pending))
     if workers <= 1:
         yield from map(work, pending)
         return

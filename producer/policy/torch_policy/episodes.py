@@ -11,7 +11,7 @@ from uuid import UUID
 from producer.policy.policy import SampledTokens, SampleRequest
 from producer.policy.torch_policy.forward import Segment
 from producer.policy.torch_policy.kv_cache import EpisodeCaches
-from producer.policy.torch_policy.render import Renderer
+from producer.policy.torch_policy.render import Grid, Renderer
 from producer.policy.torch_policy.sampling import DecodedBatch, SampledCompletion
 from producer.policy.torch_policy.screen_cache import ScreenFeatures
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder
@@ -58,18 +58,20 @@ class Episodes:
         self._caches = caches
         self._states: dict[UUID, EpisodeState] = {}
 
-    def prompt(self, request: SampleRequest, screen: ScreenFeatures) -> Prompt:
+    def prompt(self, request: SampleRequest, screen: ScreenFeatures | None) -> Prompt:
         """The request's prompt; `screen` is its screenshot, encoded.
 
         ValueError if the last turn has no tokens.
         """
         if not request.history:
             self.forget(request.episode)
-            tokens = self._renderer.first_turn(request.task.description, screen.grid)
+            tokens = self._renderer.first_turn(
+                request.task.description, _grid(screen), text=request.text
+            )
             return Prompt(
                 new_tokens=tokens,
                 extends=None,
-                segment=Segment(tokens, [screen]),
+                segment=Segment(tokens, _shown(screen)),
                 slot=None,
                 num_cached=0,
                 digest=_digest(b"", tokens, screen),
@@ -81,7 +83,9 @@ class Episodes:
                 " recorded no tokens; continue it with that policy"
             )
             raise ValueError(message)
-        tokens = self._renderer.next_turn(screen.grid, stopped=previous.stop_reason == "stop")
+        tokens = self._renderer.next_turn(
+            _grid(screen), stopped=previous.stop_reason == "stop", text=request.text
+        )
         state = self._states.get(request.episode)
         if (
             state is None
@@ -92,7 +96,7 @@ class Episodes:
         return Prompt(
             new_tokens=tokens,
             extends=len(request.history),
-            segment=Segment([state.last_token, *tokens], [screen], state.next_position),
+            segment=Segment([state.last_token, *tokens], _shown(screen), state.next_position),
             slot=state.slot,
             num_cached=state.num_cached,
             digest=_digest(state.digest, tokens, screen),
@@ -131,7 +135,7 @@ class Episodes:
             self.forget(episode)
 
     def _rebuilt_prompt(
-        self, request: SampleRequest, tokens: list[int], screen: ScreenFeatures
+        self, request: SampleRequest, tokens: list[int], screen: ScreenFeatures | None
     ) -> Prompt:
         self.forget(request.episode)
         turns = [
@@ -140,13 +144,17 @@ class Episodes:
         sequence = join_turns(turns)[-1]
         past = self._encoder.encode(sequence.screenshots)
         digest = b""
-        for (_, recorded), past_screen in zip(turns[-len(past) :], past, strict=True):
+        begins = [index for index, (_, one) in enumerate(turns) if one.prompt_extends is None]
+        # The turn that begins a sequence may show more screens than its own; its own is the last.
+        own = iter(past[max(0, turns[begins[-1]][1].num_prompt_images - 1) :])
+        for screenshot, recorded in turns[begins[-1] :]:
+            past_screen = None if screenshot is None else next(own)
             digest = _digest(digest, list(recorded.prompt_tokens), past_screen)
             digest = _digest(digest, list(recorded.completion_tokens), None)
         return Prompt(
             new_tokens=tokens,
             extends=len(request.history),
-            segment=Segment([*sequence.tokens, *tokens], [*past, screen]),
+            segment=Segment([*sequence.tokens, *tokens], [*past, *_shown(screen)]),
             slot=None,
             num_cached=0,
             digest=_digest(digest, tokens, screen),
@@ -165,6 +173,14 @@ def sampled_tokens(
         completion_logprobs=completion.logprobs,
         stop_reason=completion.stop_reason,
     )
+
+
+def _shown(screen: ScreenFeatures | None) -> list[ScreenFeatures]:
+    return [] if screen is None else [screen]
+
+
+def _grid(screen: ScreenFeatures | None) -> Grid | None:
+    return None if screen is None else screen.grid
 
 
 def _digest(previous: bytes, tokens: list[int], screen: ScreenFeatures | None) -> bytes:

@@ -80,21 +80,23 @@ def hidden_states(
     to.
     """
     embeddings_BTD = network.base.get_input_embeddings()(batch.tokens_BT)
-    is_image_BT = None
-    deepstack = None
+    deepstack = {}
     if batch.screens:
         is_image_BT = batch.tokens_BT == network.image_token
         embeddings_BTD[is_image_BT] = torch.cat([screen.features_ND for screen in batch.screens])
         if len(batch.screens[0].deepstack_LND):
-            deepstack = list(torch.cat([screen.deepstack_LND for screen in batch.screens], dim=1))
+            layers_LND = torch.cat([screen.deepstack_LND for screen in batch.screens], dim=1)
+            deepstack = {
+                "visual_pos_masks": is_image_BT,
+                "deepstack_visual_embeds": list(layers_LND),
+            }
     output = network.language_model(
         inputs_embeds=embeddings_BTD,
-        position_ids=batch.positions_3BT,
+        position_ids=network.positions(batch.positions_3BT),
         attention_mask=mask_B1TC,
         past_key_values=cache,
         use_cache=cache is not None,
-        visual_pos_masks=is_image_BT,
-        deepstack_visual_embeds=deepstack,
+        **deepstack,
     )
     hidden: Tensor = output.last_hidden_state
     return hidden

@@ -31,6 +31,7 @@ from producer.policy.torch_policy.sampling import (
 )
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder
 from producer.policy.torch_policy.state import load_state, save_checkpoint, save_state
+from producer.policy.torch_policy.trial import check_runs
 from producer.policy.torch_policy.update import make_optimizer, policy_gradient
 
 
@@ -44,17 +45,19 @@ class InProcessPolicy:
         system_prompt: str | None = None,
         compute: ComputeSettings = DEFAULT_COMPUTE,
     ) -> None:
-        """`system_prompt` describes the tools; None for a policy that was trained to know them."""
+        """`system_prompt` describes the tools; None for a policy that was trained to know them.
+
+        UsageError if the network computes no probabilities or its chat template does not append.
+        """
         self._network = network
         self._codec = codec
-        self._encoder = ScreenEncoder(
-            network.base.model.visual, network.processor, compute.screen_cache_bytes
-        )
+        self._encoder = ScreenEncoder(network.visual, network.processor, compute.screen_cache_bytes)
         self._caches = EpisodeCaches(
             network.cache_shape, network.device, network.base.dtype, compute.kv_cache_bytes
         )
         self._compute = compute
         renderer = Renderer(network.processor, network.image_token, system_prompt)
+        check_runs(network, self._encoder, renderer)
         self._episodes = Episodes(renderer, self._encoder, self._caches)
         self._optimizer = make_optimizer(network)
         self._version = 0
@@ -74,10 +77,11 @@ class InProcessPolicy:
         """One completion per request, decoded as one batch; equal prompts are prefilled once."""
         if not requests:
             return []
-        screens = self._encoder.encode([request.screenshot for request in requests])
+        shown = [request.screenshot for request in requests]
+        screens = iter(self._encoder.encode([shot for shot in shown if shot is not None]))
         prompts = [
-            self._episodes.prompt(request, screen)
-            for request, screen in zip(requests, screens, strict=True)
+            self._episodes.prompt(request, None if shot is None else next(screens))
+            for request, shot in zip(requests, shown, strict=True)
         ]
         with merged_adapter(self._network):
             completions = self._decode_all(list(requests), prompts)
@@ -123,8 +127,10 @@ class InProcessPolicy:
     def _decode_all(
         self, requests: list[SampleRequest], prompts: list[Prompt]
     ) -> list[SampledCompletion]:
-        device = self._network.device
-        num_parts = max(num_workers(device), self._num_parts_in_memory(requests, prompts))
+        device, max_workers = self._network.device, self._network.max_workers
+        num_parts = max(
+            max_workers or num_workers(device), self._num_parts_in_memory(requests, prompts)
+        )
         parts = _partition_rows(prompts, num_parts)
         parameters = [
             SamplingParameters(request.temperature, request.max_tokens, request.seed)
@@ -177,12 +183,13 @@ class InProcessPolicy:
     def _parsed(
         self, request: SampleRequest, prompt: Prompt, completion: SampledCompletion
     ) -> Completion:
-        text = self._network.processor.tokenizer.decode(completion.tokens, skip_special_tokens=True)
-        screenshot = request.screenshot
+        text = self._network.tokenizer.decode(completion.tokens, skip_special_tokens=True)
+        shot = request.screenshot
+        width_px, height_px = (0, 0) if shot is None else (shot.width_px, shot.height_px)
         return Completion(
             text=text,
-            actions=self._codec.parse(text, screenshot.width_px, screenshot.height_px),
-            tokens=sampled_tokens(prompt, completion, num_prompt_images=len(request.history) + 1),
+            actions=self._codec.parse(text, width_px, height_px),
+            tokens=sampled_tokens(prompt, completion, num_prompt_images=request.num_screenshots),
         )
 
 

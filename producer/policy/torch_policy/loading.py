@@ -1,45 +1,80 @@
-"""Loads a Qwen3-VL policy from a folder, the local Hugging Face cache or the Hugging Face hub.
+"""Loads a policy whole from a folder, the local Hugging Face cache or the Hugging Face hub.
 
 A name that cannot be loaded raises one UsageError or NotFoundError, without the hub client's
-retries.
+retries. A policy of which any weight is missing, left over or of another shape is refused.
 """
 
-import warnings
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any
 
 import torch
-from huggingface_hub import HfApi
-from huggingface_hub.errors import GatedRepoError, HFValidationError, RepositoryNotFoundError
-from peft import LoraConfig, PeftModel, get_peft_model
-from transformers import Qwen3VLConfig, Qwen3VLForConditionalGeneration, Qwen3VLProcessor
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForImageTextToText,
+    AutoProcessor,
+    AutoTokenizer,
+    PreTrainedModel,
+)
 from transformers.utils import logging as transformers_logging
 
 from producer.errors import NotFoundError, UsageError
+from producer.policy.torch_policy.adapters import fresh_adapter, saved_adapter
+from producer.policy.torch_policy.architectures import (
+    Architecture,
+    architecture_of,
+    check_text_config,
+)
+from producer.policy.torch_policy.hub import check_hub_has, first_line, is_path, policy_folder
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.placement import Placement, choose_placement
-
-LORA_TARGETS: Final = (
-    r".*language_model\.layers\.\d+\.(self_attn\.(q|k|v|o)_proj|mlp\.(gate|up|down)_proj)"
+from producer.policy.torch_policy.processor_check import check_processor
+from producer.policy.torch_policy.stored_weights import read_stored_weights
+from producer.policy.torch_policy.whole import (
+    check_square_experts,
+    check_whole,
+    log_ignored,
+    not_whole,
 )
-"""Every linear layer of the language model. The vision tower stays frozen, so that its features can
-be cached."""
-HUB_TIMEOUT_S: Final = 10.0
-"""Of the one request that asks whether the hub can be reached and has the policy."""
 
 
-def load_base(
-    name: str, placement: Placement | None = None
-) -> tuple[Qwen3VLForConditionalGeneration, Qwen3VLProcessor]:
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A policy without an adapter."""
+
+    architecture: Architecture
+    network: PreTrainedModel
+    processor: Any
+    """The processor of a policy that sees screens, the tokenizer of one that does not."""
+    fingerprint: str
+    """Of its weights (`StoredWeights.fingerprint`)."""
+    stored_dtype: str
+    """Of most of its weights, as safetensors writes it."""
+
+
+def load_base(name: str, placement: Placement | None = None) -> tuple[PreTrainedModel, Any]:
     """Weights and processor of a folder or hub id; by default on `choose_placement()`.
 
-    Tries the local cache before the hub. NotFoundError if the policy does not exist or the hub
-    cannot be reached, UsageError if it is not a Qwen3-VL policy.
+    As `open_base`, for callers that need no more.
+    """
+    base = open_base(name, placement)
+    return base.network, base.processor
+
+
+def open_base(name: str, placement: Placement | None = None) -> Base:
+    """The policy of a folder or hub id; the local cache is tried before the hub.
+
+    NotFoundError if the policy does not exist or the hub cannot be reached, UsageError if its
+    architecture is not supported or it cannot be loaded whole.
     """
     transformers_logging.disable_progress_bar()
     placement = placement or choose_placement()
     is_folder = Path(name).is_dir()
-    if not is_folder and _is_path(name):
+    if not is_folder and is_path(name):
         message = f"policy folder {name} does not exist; check the path"
         raise NotFoundError(message)
     try:
@@ -47,15 +82,15 @@ def load_base(
     except OSError as error:
         if is_folder:
             message = (
-                f"folder {name} is not a Qwen3-VL policy ({_first_line(error)}); pass a folder with"
+                f"folder {name} is not a policy ({first_line(error)}); pass a folder with"
                 " config.json, weights, tokenizer and processor"
             )
             raise NotFoundError(message) from error
-    _check_hub_has(name)
+    check_hub_has(name)
     try:
         return _load(name, placement, local_files_only=False)
     except OSError as error:
-        message = f"policy {name!r} could not be downloaded ({_first_line(error)}); run again"
+        message = f"policy {name!r} could not be downloaded ({first_line(error)}); run again"
         raise NotFoundError(message) from error
 
 
@@ -65,110 +100,120 @@ def load_network(
     seed: int,
     adapter: Path | None = None,
     placement: Placement | None = None,
+    *,
+    lora_alpha: float | None = None,
+    target_modules: tuple[str, ...] | None = None,
 ) -> Network:
     """The base with the saved `adapter`, or with a fresh one of `lora_rank`.
 
-    A fresh adapter has alpha = 2 * rank and B = 0, so it does not change the output yet; `seed`
-    initialises its A.
+    A fresh adapter has B = 0, so it does not change the output yet; `seed` initialises its A.
+    `lora_alpha` None: 2 * rank. `target_modules` None: every linear layer of the language model; of
+    a saved adapter: those that it has. UsageError if the adapter does not fit.
     """
-    base, processor = load_base(name, placement)
-    base.requires_grad_(requires_grad=False)
-    with warnings.catch_warnings():
-        # peft asks transformers for a property by its old name.
-        warnings.simplefilter("ignore", FutureWarning)
-        adapted = (
-            _fresh_adapter(base, lora_rank, seed)
-            if adapter is None
-            else _saved_adapter(base, adapter)
+    base = open_base(name, placement)
+    base.network.requires_grad_(requires_grad=False)
+    if adapter is None:
+        adapted = fresh_adapter(
+            base.network,
+            base.architecture,
+            rank=lora_rank,
+            alpha=2 * lora_rank if lora_alpha is None else lora_alpha,
+            target_modules=target_modules,
+            seed=seed,
+        )
+    else:
+        adapted = saved_adapter(
+            base.network, base.architecture, adapter, target_modules, base.fingerprint
         )
     adapted.eval()
-    return Network(name=name, adapted=adapted, base=base, processor=processor)
+    return Network(
+        name=name,
+        architecture=base.architecture,
+        adapted=adapted,
+        base=base.network,
+        processor=base.processor,
+        base_fingerprint=base.fingerprint,
+    )
 
 
-def _load(
-    name: str, placement: Placement, *, local_files_only: bool
-) -> tuple[Qwen3VLForConditionalGeneration, Qwen3VLProcessor]:
-    """OSError if files are missing, UsageError if they are another architecture's."""
-    config, _ = Qwen3VLConfig.get_config_dict(name, local_files_only=local_files_only)
-    found = config.get("model_type")
-    if found is None:
-        message = "no config.json with a model_type"
-        raise OSError(message)
-    if found != Qwen3VLConfig.model_type:
-        message = (
-            f"policy {name!r} has the architecture {found!r}; only {Qwen3VLConfig.model_type!r} is"
-            " supported, choose another model_name"
-        )
-        raise UsageError(message)
+def _load(name: str, placement: Placement, *, local_files_only: bool) -> Base:
+    """OSError if files are missing; UsageError if the policy is not supported or not whole."""
+    folder = policy_folder(name, local_files_only=local_files_only)
+    architecture = architecture_of(name, _read_config(folder / "config.json"))
     try:
-        processor = Qwen3VLProcessor.from_pretrained(name, local_files_only=local_files_only)
-        base = Qwen3VLForConditionalGeneration.from_pretrained(
-            name,
-            dtype=placement.dtype or "auto",
-            local_files_only=local_files_only,
+        stored = read_stored_weights(folder)
+    except FileNotFoundError as error:
+        if not Path(name).is_dir() or not any(folder.glob("*.safetensors")):
+            raise
+        # An unfinished copy: some weights are there, so this is a policy, and not a whole one.
+        raise UsageError(not_whole(name, str(error))) from error
+    with _naming(name, architecture), _quiet():
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        check_text_config(name, config.get_text_config())
+        check_square_experts(name, architecture, stored)
+        auto = AutoModelForImageTextToText if architecture.sees_screens else AutoModelForCausalLM
+        processors = AutoProcessor if architecture.sees_screens else AutoTokenizer
+        processor = processors.from_pretrained(
+            folder, local_files_only=True, trust_remote_code=False
         )
-    except (ValueError, TypeError, RuntimeError) as error:
+        network, info = auto.from_pretrained(
+            folder,
+            config=config,
+            dtype=placement.dtype or "auto",
+            attn_implementation="sdpa",
+            use_safetensors=True,
+            ignore_mismatched_sizes=True,
+            output_loading_info=True,
+            local_files_only=True,
+            trust_remote_code=False,
+        )
+        check_whole(name, architecture, network, info)
+        check_processor(name, architecture, network, processor)
+    # peft records it in adapters: the hub id, not the cache's folder.
+    network.name_or_path = network.config._name_or_path = name
+    log_ignored(name, stored)
+    return Base(
+        architecture,
+        network.to(placement.device).eval(),
+        processor,
+        stored.fingerprint,
+        stored.main_dtype,
+    )
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    try:
+        config = json.loads(path.read_text())
+    except ValueError as error:
+        message = f"{path} is not JSON ({error})"
+        raise OSError(message) from error
+    if not isinstance(config, dict) or "model_type" not in config:
+        message = f"{path} names no model_type"
+        raise OSError(message)
+    return config
+
+
+@contextmanager
+def _naming(name: str, architecture: Architecture) -> Iterator[None]:
+    """Turn whatever transformers raises for a damaged checkpoint into one UsageError."""
+    try:
+        yield
+    except (UsageError, OSError, MemoryError, torch.OutOfMemoryError):
+        raise
+    except Exception as error:
         message = (
-            f"policy {name!r} cannot be loaded as Qwen3-VL ({_first_line(error)}); choose another"
-            " model_name"
+            f"policy {name!r} cannot be loaded as {architecture.title} ({first_line(error)});"
+            " choose another model_name"
         )
         raise UsageError(message) from error
-    return base.to(placement.device).eval(), processor
 
 
-def _is_path(name: str) -> bool:
-    return Path(name).is_absolute() or name.startswith((".", "~")) or name.count("/") > 1
-
-
-def _check_hub_has(name: str) -> None:
-    """One request without retries: from_pretrained would retry for every file that it misses."""
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without transformers' own report of missing weights: ours is an error."""
+    before = transformers_logging.get_verbosity()
+    transformers_logging.set_verbosity_error()
     try:
-        HfApi().model_info(name, timeout=HUB_TIMEOUT_S)
-    except HFValidationError as error:
-        message = (
-            f"policy {name!r} is neither an existing folder nor a Hugging Face id such as"
-            " 'Qwen/Qwen3-VL-2B-Instruct'; check model_name"
-        )
-        raise NotFoundError(message) from error
-    except GatedRepoError as error:
-        message = f"policy {name!r} is gated; request access on the Hugging Face hub and log in"
-        raise NotFoundError(message) from error
-    except RepositoryNotFoundError as error:
-        message = (
-            f"policy {name!r} is neither an existing folder nor on the Hugging Face hub; check"
-            " model_name (a private policy needs a login)"
-        )
-        raise NotFoundError(message) from error
-    except Exception as error:  # the hub's HTTP client is not part of its interface
-        message = (
-            f"policy {name!r} is not in the local Hugging Face cache and the Hugging Face hub"
-            f" cannot be reached ({_first_line(error)}); pass a folder, or connect and run again"
-        )
-        raise NotFoundError(message) from error
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
-
-
-def _fresh_adapter(base: Qwen3VLForConditionalGeneration, rank: int, seed: int) -> PeftModel:
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        config = LoraConfig(
-            r=rank,
-            lora_alpha=2 * rank,
-            lora_dropout=0.0,
-            target_modules=LORA_TARGETS,
-            task_type="CAUSAL_LM",
-        )
-        return get_peft_model(base, config)
-
-
-def _saved_adapter(base: Qwen3VLForConditionalGeneration, folder: Path) -> PeftModel:
-    if not (folder / "adapter_config.json").is_file():
-        message = (
-            f"{folder} is not an adapter in PEFT's layout: it has no adapter_config.json; pass a"
-            " checkpoint's folder"
-        )
-        raise NotFoundError(message)
-    return PeftModel.from_pretrained(base, str(folder), is_trainable=True)
+        yield
+    finally:
+        transformers_logging.set_verbosity(before)

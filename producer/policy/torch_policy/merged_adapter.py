@@ -8,6 +8,8 @@ from contextlib import contextmanager
 
 import torch
 from peft.tuners.lora import LoraLayer
+from peft.tuners.lora.layer import ParamWrapper
+from torch import Tensor
 
 from producer.policy.torch_policy.network import Network
 
@@ -24,7 +26,7 @@ def merged_adapter(network: Network) -> Iterator[None]:
     unless the network is float32 with at most `MAX_MERGED_WEIGHTS` adapted weights.
     """
     layers = [module for module in network.adapted.modules() if isinstance(module, LoraLayer)]
-    weights = [layer.get_base_layer().weight.data for layer in layers]
+    weights = [_adapted_weight(layer) for layer in layers]
     if (
         network.base.dtype != torch.float32
         or sum(weight.numel() for weight in weights) > MAX_MERGED_WEIGHTS
@@ -40,3 +42,10 @@ def merged_adapter(network: Network) -> Iterator[None]:
         for layer, weight, original in zip(layers, weights, originals, strict=True):
             weight.copy_(original)
             layer.merged_adapters.clear()
+
+
+def _adapted_weight(layer: LoraLayer) -> Tensor:
+    is_fused = isinstance(layer, ParamWrapper)
+    parameter = layer.get_param() if is_fused else layer.get_base_layer().weight
+    data: Tensor = parameter.data
+    return data

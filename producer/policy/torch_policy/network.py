@@ -4,12 +4,15 @@ Names the parts that the rest of the policy uses. Knows no prompts, episodes or 
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from peft import PeftModel
-from torch import nn
-from transformers import Qwen3VLForConditionalGeneration, Qwen3VLProcessor
+from peft.tuners.lora.layer import ParamWrapper
+from torch import Tensor, nn
+from transformers import PreTrainedModel
 
+from producer.policy.torch_policy.architectures import Architecture
 from producer.policy.torch_policy.kv_cache import CacheShape
 
 
@@ -19,26 +22,43 @@ class Network:
 
     name: str
     """Folder or hub id that it was loaded from."""
+    architecture: Architecture
     adapted: PeftModel
     """Base and adapter. Only the adapter's parameters require gradients."""
-    base: Qwen3VLForConditionalGeneration
+    base: PreTrainedModel
     """The same network without peft's wrapper; its linear layers carry the adapter."""
-    processor: Qwen3VLProcessor
+    processor: Any
+    """Of a policy that sees screens the processor, otherwise the tokenizer."""
+    base_fingerprint: str
+    """Equal for equal weights of the base."""
+
+    @property
+    def tokenizer(self) -> Any:
+        """Text to tokens and back."""
+        return self.processor.tokenizer if self.architecture.sees_screens else self.processor
 
     @property
     def language_model(self) -> nn.Module:
         """From embeddings to hidden states."""
-        inner: nn.Module = self.base.model.language_model
+        model = self.base.model
+        inner: nn.Module = model.language_model if self.architecture.sees_screens else model
         return inner
+
+    @property
+    def visual(self) -> nn.Module | None:
+        """The vision tower; None for a policy that sees no screens."""
+        tower: nn.Module | None = self.base.model.visual if self.architecture.sees_screens else None
+        return tower
 
     @property
     def cache_shape(self) -> CacheShape:
         """Dimensions of its KV cache."""
         config = self.base.config.get_text_config()
+        head_dim = getattr(config, "head_dim", None)
         return CacheShape(
             num_layers=config.num_hidden_layers,
             num_heads=config.num_key_value_heads,
-            head_dim=config.head_dim,
+            head_dim=head_dim or config.hidden_size // config.num_attention_heads,
         )
 
     @property
@@ -52,9 +72,19 @@ class Network:
         return int(self.base.config.get_text_config().vocab_size)
 
     @property
-    def image_token(self) -> int:
-        """Id of the placeholder for one image feature."""
-        return int(self.base.config.image_token_id)
+    def max_workers(self) -> int | None:
+        """Threads that may run a pass at the same time; None: any number.
+
+        peft adapts fused experts by changing their module during the pass, which a second pass
+        would see.
+        """
+        has_experts = any(isinstance(module, ParamWrapper) for module in self.adapted.modules())
+        return 1 if has_experts else None
+
+    @property
+    def image_token(self) -> int | None:
+        """Id of the placeholder for one image feature; None for a policy that sees no screens."""
+        return int(self.base.config.image_token_id) if self.architecture.sees_screens else None
 
     @property
     def end_tokens(self) -> frozenset[int]:
@@ -63,15 +93,21 @@ class Network:
         ids = configured if isinstance(configured, list) else [configured]
         return frozenset(
             {
-                int(self.processor.tokenizer.eos_token_id),
+                int(self.tokenizer.eos_token_id),
                 *(int(token) for token in ids if token is not None),
             }
         )
 
     @property
-    def suppressed_tokens(self) -> tuple[int, int]:
+    def suppressed_tokens(self) -> tuple[int, ...]:
         """Image and video placeholders: in a completion they would stand for a missing image."""
+        if not self.architecture.sees_screens:
+            return ()
         return int(self.base.config.image_token_id), int(self.base.config.video_token_id)
+
+    def positions(self, positions_3BT: Tensor) -> Tensor:
+        """As the language model takes them: [3, B, T], or [B, T] without screens."""
+        return positions_3BT if self.architecture.sees_screens else positions_3BT[0]
 
     def trainable(self) -> list[nn.Parameter]:
         """The adapter's parameters, in a fixed order."""

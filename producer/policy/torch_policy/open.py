@@ -35,17 +35,30 @@ def open_in_process(
     adapter: Path | None = None,
     compute: ComputeSettings = DEFAULT_COMPUTE,
     extent: RunExtent | None = None,
+    lora_alpha: float | None = None,
+    target_modules: tuple[str, ...] | None = None,
+    needs_screens: bool = True,
 ) -> InProcessPolicy:
     """The policy of a folder or hub id, with a fresh adapter or the saved `adapter`.
 
-    NotFoundError if there is no such policy or adapter, UsageError if it is not a Qwen3-VL policy,
-    the renderer is unknown, the device is not there, or what `extent` asks for does not fit into
-    its memory (None: not checked).
+    NotFoundError if there is no such policy or adapter; UsageError if it cannot be loaded whole,
+    sees no screens although the environment `needs_screens`, the renderer is unknown, the device is
+    not there, or what `extent` asks for does not fit into its memory (None: not checked).
     """
     placement = choose_placement(compute.device, compute.dtype)
     if extent is not None:
         check_memory(folder, lora_rank, compute, extent, placement)
-    network = load_network(folder, lora_rank, seed, adapter, placement)
+    network = load_network(
+        *(folder, lora_rank, seed, adapter, placement),
+        lora_alpha=lora_alpha,
+        target_modules=target_modules,
+    )
+    if needs_screens and not network.architecture.sees_screens:
+        message = (
+            f"policy {folder!r} ({network.architecture.title}) sees no screens, which this"
+            " environment shows; choose a model_name with a vision tower, such as Qwen3-VL"
+        )
+        raise UsageError(message)
     codec = _codec(renderer_name, is_compact=(Path(folder) / COMPACT_MARK).is_file())
     return InProcessPolicy(
         network, codec, QWEN_SYSTEM_PROMPT if isinstance(codec, QwenCodec) else None, compute

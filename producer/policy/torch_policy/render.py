@@ -34,41 +34,62 @@ class Grid:
 class Renderer:
     """Renders turns as token ids; caches by instruction. Not thread-safe."""
 
-    def __init__(self, processor: Any, image_token: int, system_prompt: str | None = None) -> None:
-        """`processor` is a Qwen3VLProcessor. UsageError if its chat template does not append."""
+    def __init__(
+        self, processor: Any, image_token: int | None, system_prompt: str | None = None
+    ) -> None:
+        """`processor` is a processor, or without an `image_token` a tokenizer.
+
+        UsageError if its chat template does not append.
+        """
         self._processor = processor
+        self._tokenizer = processor if image_token is None else processor.tokenizer
         self._image_token = image_token
         self._system = (
             [] if system_prompt is None else [{"role": "system", "content": system_prompt}]
         )
         self._first_turns: dict[str, list[int]] = {}
-        end = str(processor.tokenizer.eos_token)
-        between = self._text_between_answers()
-        if not between.startswith(end):
-            message = (
-                f"this policy cannot be used: its chat template ends an answer with {between!r}"
-                f" instead of the tokenizer's end token {end!r}"
-            )
-            raise UsageError(message)
-        self._after_stop = self._tokens(between.removeprefix(end))
+        self._end = str(self._tokenizer.eos_token)
+        has_screen = image_token is not None
+        between = self._text_between_answers(
+            None if has_screen else _SENTINEL, has_screen=has_screen
+        )
+        self._after_stop = self._tokens(between.removeprefix(self._end))
         self._after_length = self._tokens(between)
 
-    def first_turn(self, instruction: str, grid: Grid) -> list[int]:
-        """The whole prompt of turn 1."""
+    def first_turn(self, instruction: str, grid: Grid | None, text: str | None = None) -> list[int]:
+        """The whole prompt of turn 1: the instruction, what the environment says, its screen.
+
+        UsageError if a text contains the image placeholder.
+        """
+        said = instruction if text is None else f"{instruction}\n\n{text}"
+        if text is not None or grid is None:
+            return self._expand_image(self._first_tokens(said, has_screen=grid is not None), grid)
         if instruction not in self._first_turns:
-            self._first_turns[instruction] = self._tokens(self._text([self._user(instruction)]))
+            self._first_turns[instruction] = self._first_tokens(said, has_screen=True)
         return self._expand_image(self._first_turns[instruction], grid)
 
-    def next_turn(self, grid: Grid, *, stopped: bool) -> list[int]:
-        """The tokens between an answer and the next one, with the new screen.
+    def next_turn(self, grid: Grid | None, *, stopped: bool, text: str | None = None) -> list[int]:
+        """The tokens between an answer and the next one, with what the environment says and shows.
 
-        They begin with the end token unless the answer has `stopped` with one already.
+        They begin with the end token unless the answer has `stopped` with one already. UsageError
+        if the text contains the image placeholder.
         """
-        return self._expand_image(self._after_stop if stopped else self._after_length, grid)
+        if text is None and grid is not None:
+            return self._expand_image(self._after_stop if stopped else self._after_length, grid)
+        between = self._text_between_answers(text or "", has_screen=grid is not None)
+        return self._expand_image(
+            self._tokens(between.removeprefix(self._end) if stopped else between), grid
+        )
 
-    def _user(self, instruction: str | None) -> dict[str, Any]:
-        text = [] if instruction is None else [{"type": "text", "text": instruction}]
-        return {"role": "user", "content": [*text, {"type": "image"}]}
+    def _first_tokens(self, said: str, *, has_screen: bool) -> list[int]:
+        return self._tokens(self._text([self._user(said, has_screen=has_screen)]))
+
+    def _user(self, said: str | None, *, has_screen: bool) -> dict[str, Any]:
+        if self._image_token is None:
+            return {"role": "user", "content": said or ""}
+        text = [] if said is None else [{"type": "text", "text": said}]
+        image = [{"type": "image"}] if has_screen else []
+        return {"role": "user", "content": [*text, *image]}
 
     def _text(self, messages: list[dict[str, Any]]) -> str:
         text: str = self._processor.apply_chat_template(
@@ -76,11 +97,15 @@ class Renderer:
         )
         return text
 
-    def _text_between_answers(self) -> str:
-        opening = [self._user(_SENTINEL)]
+    def _text_between_answers(self, said: str | None, *, has_screen: bool) -> str:
+        opening = [self._user(_SENTINEL, has_screen=has_screen)]
         before = self._text(opening) + _SENTINEL
         after = self._text(
-            [*opening, {"role": "assistant", "content": _SENTINEL}, self._user(None)]
+            [
+                *opening,
+                {"role": "assistant", "content": _SENTINEL},
+                self._user(said, has_screen=has_screen),
+            ]
         )
         if not after.startswith(before):
             message = (
@@ -89,18 +114,34 @@ class Renderer:
                 " before"
             )
             raise UsageError(message)
-        return after.removeprefix(before)
+        between = after.removeprefix(before)
+        if not between.startswith(self._end):
+            message = (
+                f"this policy cannot be used: its chat template ends an answer with {between!r}"
+                f" instead of the tokenizer's end token {self._end!r}"
+            )
+            raise UsageError(message)
+        return between
 
     def _tokens(self, text: str) -> list[int]:
-        return list(self._processor.tokenizer(text, add_special_tokens=False)["input_ids"])
+        return list(self._tokenizer(text, add_special_tokens=False)["input_ids"])
 
-    def _expand_image(self, tokens: list[int], grid: Grid) -> list[int]:
+    def _expand_image(self, tokens: list[int], grid: Grid | None) -> list[int]:
+        num_images = 0 if self._image_token is None else tokens.count(self._image_token)
+        if num_images != (grid is not None):
+            message = (
+                f"a prompt has {num_images} image placeholders for {int(grid is not None)} screens;"
+                " take the placeholder out of the task's text"
+            )
+            raise UsageError(message)
+        if grid is None or self._image_token is None:
+            return tokens
         at = tokens.index(self._image_token)
         return [*tokens[:at], *[self._image_token] * grid.num_tokens, *tokens[at + 1 :]]
 
 
 def rope_positions(
-    tokens: list[int], *, image_token: int, grids: list[Grid], start: int = 0
+    tokens: list[int], *, image_token: int | None, grids: list[Grid], start: int = 0
 ) -> tuple[Positions, int]:
     """Positions of `tokens` from `start` on, and the position of the token after them.
 

@@ -34,15 +34,17 @@ class ScreenEncoder:
     """
 
     def __init__(
-        self, visual: nn.Module, processor: Any, max_cached_bytes: int | None = None
+        self, visual: nn.Module | None, processor: Any, max_cached_bytes: int | None = None
     ) -> None:
         """Keeps features of at most `max_cached_bytes`; what does not fit is encoded again.
 
-        None: `SCREEN_CACHE_BYTES`.
+        None: `SCREEN_CACHE_BYTES`. `visual` None: a policy without screens; no screenshots are ever
+        passed.
         """
-        self._visual = visual
-        self._device = next(visual.parameters()).device
-        self._processor = processor.image_processor
+        self._visual: Any = visual or nn.Identity()
+        parameter = next(self._visual.parameters(), torch.zeros(0))
+        self._device = parameter.device
+        self._processor: Any = getattr(processor, "image_processor", None)
         self._cache = ScreenCache(
             SCREEN_CACHE_BYTES if max_cached_bytes is None else max_cached_bytes
         )

@@ -31,15 +31,19 @@ class TokenSequence:
         self.sampled_logprobs += turn.completion_logprobs
 
 
-def join_turns(turns: Iterable[tuple[Screenshot, SampledTokens]]) -> list[TokenSequence]:
+def join_turns(
+    turns: Iterable[tuple[Screenshot | None, SampledTokens]],
+) -> list[TokenSequence]:
     """One sequence per chain of turns that extend each other, oldest first."""
     sequences: list[TokenSequence] = []
     screenshots: list[Screenshot] = []
     for screenshot, tokens in turns:
-        screenshots.append(screenshot)
+        shown = [] if screenshot is None else [screenshot]
+        screenshots += shown
         if tokens.prompt_extends is None:
-            sequences.append(TokenSequence(screenshots=screenshots[-tokens.num_prompt_images :]))
+            first = len(screenshots) - tokens.num_prompt_images
+            sequences.append(TokenSequence(screenshots=screenshots[first:]))
         else:
-            sequences[-1].screenshots.append(screenshot)
+            sequences[-1].screenshots += shown
         sequences[-1].append(tokens)
     return sequences

@@ -5,6 +5,7 @@ from a seed that is passed in. Files are synced on return; the caller's manifest
 complete.
 """
 
+import json
 import os
 from hashlib import sha256
 from pathlib import Path
@@ -15,12 +16,11 @@ from peft import get_peft_model_state_dict, set_peft_model_state_dict
 from safetensors.torch import load_file, save_file
 
 from producer.errors import MismatchError, NotFoundError
+from producer.policy.adapter_settings import BASE, WEIGHTS
 from producer.policy.torch_policy.network import Network
 
 _ADAPTER: Final = "adapter.safetensors"
 _OPTIMIZER: Final = "optimizer.pt"
-WEIGHTS: Final = "adapter_model.safetensors"
-"""PEFT's name for the weights file of a checkpoint."""
 
 
 def save_state(
@@ -32,14 +32,22 @@ def save_state(
         for name, tensor in get_peft_model_state_dict(network.adapted).items()
     }
     save_file(adapter, folder / _ADAPTER)
-    torch.save({"version": version, "optimizer": optimizer.state_dict()}, folder / _OPTIMIZER)
+    torch.save(
+        {
+            "version": version,
+            "optimizer": optimizer.state_dict(),
+            "base_fingerprint": network.base_fingerprint,
+        },
+        folder / _OPTIMIZER,
+    )
     sync_files(folder)
 
 
 def load_state(folder: Path, network: Network, optimizer: torch.optim.Optimizer) -> int:
     """Restore adapter and optimiser; returns the version.
 
-    NotFoundError if files are missing, MismatchError if the adapter has other shapes.
+    NotFoundError if files are missing, MismatchError if the adapter has other shapes or belongs to
+    other weights than the policy's folder has now.
     """
     if not (folder / _ADAPTER).is_file() or not (folder / _OPTIMIZER).is_file():
         message = (
@@ -57,15 +65,25 @@ def load_state(folder: Path, network: Network, optimizer: torch.optim.Optimizer)
             " that it was saved with"
         )
         raise MismatchError(message)
-    set_peft_model_state_dict(network.adapted, adapter)
     stored = torch.load(folder / _OPTIMIZER, weights_only=True)
+    # States of older releases do not record it.
+    if stored.get("base_fingerprint", network.base_fingerprint) != network.base_fingerprint:
+        message = (
+            f"the weights of the policy {network.name} have changed since {folder} was saved; put"
+            " back those that the training began with, or begin another training"
+        )
+        raise MismatchError(message)
+    set_peft_model_state_dict(network.adapted, adapter)
     optimizer.load_state_dict(stored["optimizer"])
     return int(stored["version"])
 
 
 def save_checkpoint(folder: Path, network: Network) -> str:
     """Write the adapter in PEFT's layout; returns the sha256 of its weights file, hex."""
-    network.adapted.save_pretrained(str(folder))
+    # Embeddings are never adapted; by default peft would ask the hub whether they were resized.
+    network.adapted.save_pretrained(str(folder), save_embedding_layers=False)
+    base = {"name": network.name, "fingerprint": network.base_fingerprint}
+    (folder / BASE).write_text(json.dumps(base, indent=2) + "\n")
     sync_files(folder)
     return sha256((folder / WEIGHTS).read_bytes()).hexdigest()
 

@@ -112,7 +112,9 @@ def policy_gradient(
             gradient_checkpointing, network, [_num_padded(one) for one in batches]
         )
         with checkpointed_layers(network.language_model, enabled=enabled):
-            for done in parallel_map(context.backward, batches, network.device):
+            for done in parallel_map(
+                context.backward, batches, network.device, network.max_workers
+            ):
                 add_gradients(network.trainable(), done.gradients)
                 loss += done.loss
                 logprobs.append(done.logprobs_2N)
@@ -155,6 +157,7 @@ def _with_kl_penalty(
             lambda rows: context.logprobs([sequences[row] for row in rows]),
             batches,
             network.device,
+            network.max_workers,
         )
         for rows, logprobs_N in zip(batches, base_logprobs, strict=True):
             lengths = [len(sequences[row].sampled_logprobs_N) for row in rows]

@@ -37,7 +37,8 @@ def plain_logprobs(folder: Path, adapter: Path, turns: list[PastTurn]) -> list[f
         sampled_at += range(len(tokens), len(tokens) + len(turn.tokens.completion_tokens))
         tokens += turn.tokens.completion_tokens
     pixels = processor.image_processor(
-        images=[Image.open(io.BytesIO(turn.screenshot.png)) for turn in turns], return_tensors="pt"
+        images=[Image.open(io.BytesIO(turn.screenshot.png)) for turn in turns if turn.screenshot],
+        return_tensors="pt",
     )
     input_ids = torch.tensor([tokens])
     is_image = (input_ids == network.base_model.model.config.image_token_id).int()
@@ -118,12 +119,13 @@ def test_positions_of_text_and_images_are_those_of_qwen(network: Network) -> Non
     # 6 x 10 and 10 x 6 patches: a portrait and a landscape screen in one dialogue.
     screens = encoder.encode([make_screen(1), make_screen(2, width_px=160, height_px=90)])
     image = network.image_token
+    assert image is not None
     tokens = [2, 9, *[image] * 60, 3, 2, *[image] * 60, 4, 5]
     ours = pad_segments([Segment(tokens, screens)], network).positions_3BT
     grids = torch.tensor([[1, screen.grid.rows, screen.grid.columns] for screen in screens])
     input_ids = torch.tensor([tokens])
     theirs, _ = network.base.model.get_rope_index(
-        input_ids, (input_ids == image).int(), image_grid_thw=grids
+        input_ids, input_ids.eq(image).int(), image_grid_thw=grids
     )
     assert ours.tolist() == theirs.tolist()
 
@@ -132,6 +134,7 @@ def test_the_built_folder_loads_without_our_code_and_renders_the_recorded_prompt
     base_folder: Path, play: Play
 ) -> None:
     turn = play(1, 1)[0]
+    assert turn.screenshot is not None
     processor = AutoProcessor.from_pretrained(base_folder)
     content = [
         {"type": "text", "text": "Turn on Wi-Fi"},

@@ -1,0 +1,281 @@
+"""`cua-train checkpoints`: list what is kept, copy an adapter out, merge it into its base."""
+
+import json
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import rich_click as click
+
+from producer.console import print_table
+from producer.errors import (
+    CuaTrainError,
+    MismatchError,
+    NotFoundError,
+    UsageError,
+    did_you_mean,
+)
+from producer.policy.adapter_settings import BASE, CONFIG, WEIGHTS, read_adapter_settings
+from producer.training_name import check_training_name
+from schemas.installation import Installation, read_installation
+
+if TYPE_CHECKING:
+    from producer.training.checkpoints import Checkpoint
+
+logger = logging.getLogger(__name__)
+
+
+def _examples(*lines: str) -> str:
+    return "\n\n".join(["Examples:", *lines])
+
+
+_name = click.argument("source", metavar="NAME|FOLDER")
+_output = click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="FOLDER",
+    help="Folder to write; it must not exist or be empty.",
+)
+_step = click.option(
+    "--step", type=click.INT, metavar="INTEGER", help="Checkpoint to take. [default: the newest]"
+)
+_json = click.option("--json", "as_json", is_flag=True, panel="Output", help="Print JSON.")
+
+
+@click.group()
+def command() -> None:
+    """List, export and merge the checkpoints of trainings."""
+
+
+@command.command(
+    "list",
+    epilog=_examples("$ cua-train checkpoints list first", "$ cua-train checkpoints list --json"),
+)
+@click.argument("name", metavar="[NAME]", required=False)
+@_json
+def list_(name: str | None, *, as_json: bool) -> None:
+    """List the checkpoints of a training, or of all trainings on this host.
+
+    "verified" compares the sha256 of the weights with the one recorded when they were saved.
+    """
+    installation = read_installation(os.environ)
+    found = (
+        _listed_all(installation)
+        if name is None
+        else _listed(installation, _known(installation, name))
+    )
+    if as_json:
+        click.echo(json.dumps([_row(one) for one in found], indent=2))
+        return
+    print_table(
+        ["training", "generation", "step", "verified", "success", "folder"],
+        [
+            [
+                *(one.training_name, one.generation, one.step, one.verified),
+                *(None if one.success is None else round(one.success, 3), one.folder),
+            ]
+            for one in found
+        ],
+    )
+
+
+@command.command(
+    "export", epilog=_examples("$ cua-train checkpoints export first --output adapter")
+)
+@_name
+@_output
+@_step
+@_json
+def export(source: str, output: Path, *, step: int | None, as_json: bool) -> None:
+    """Copy an adapter in PEFT's layout, with a model card; the copy is verified."""
+    from producer.training.checkpoints import file_sha256
+
+    taken = _taken(source, step)
+    settings = read_adapter_settings(taken.folder)
+    with _written_whole(output) as making:
+        for path in (taken.folder / name for name in (CONFIG, WEIGHTS, BASE)):
+            if path.is_file():
+                shutil.copyfile(path, making / path.name)
+        digest = file_sha256(making / WEIGHTS)
+        if digest != file_sha256(taken.folder / WEIGHTS) or taken.sha256 not in {None, digest}:
+            message = f"{taken.folder / WEIGHTS} changed while it was copied; run again"
+            raise MismatchError(message)
+        card = _model_card(settings.base_name, taken, settings.rank, settings.alpha, digest)
+        (making / "README.md").write_text(card, encoding="utf-8")
+    _report({"output": str(output.absolute()), "adapter_sha256": digest}, as_json=as_json)
+
+
+@command.command("merge", epilog=_examples("$ cua-train checkpoints merge first --output policy"))
+@_name
+@_output
+@_step
+@click.option(
+    "--model-name",
+    metavar="NAME|FOLDER",
+    help="Base to merge into. [default: the one that the adapter was trained on]",
+)
+@_json
+def merge(
+    source: str, output: Path, *, step: int | None, model_name: str | None, as_json: bool
+) -> None:
+    """Merge an adapter into its base: a folder that transformers and servers load alone."""
+    from producer.training.open_policy import require_torch
+
+    taken = _taken(source, step)
+    base = model_name or _base_of(taken.folder)
+    require_torch(base)
+    from producer.policy.torch_policy.merging import merge_adapter
+
+    with _written_whole(output) as making:
+        parameters = merge_adapter(base, taken.folder, making)
+    _report(
+        {"output": str(output.absolute()), "base": base, "parameters": parameters}, as_json=as_json
+    )
+
+
+class _Taken(NamedTuple):
+    """An adapter that was asked for."""
+
+    folder: Path
+    sha256: str | None
+    """As the log recorded it; None: a folder that no training named."""
+    title: str
+
+
+def _taken(source: str, step: int | None) -> _Taken:
+    folder = Path(source).expanduser()
+    if (folder / CONFIG).is_file():
+        if step is not None:
+            message = f"--step: {source} is one adapter; omit --step"
+            raise UsageError(message)
+        return _Taken(folder.absolute(), None, f"adapter of {folder.name}")
+    from producer.training.checkpoints import choose_checkpoint
+
+    installation = read_installation(os.environ)
+    name = _known(installation, source)
+    chosen = choose_checkpoint(_listed(installation, name), name, step)
+    if not (chosen.folder / CONFIG).is_file():
+        message = f"training {name!r} trains a scripted policy, which has no adapter"
+        raise UsageError(message)
+    title = f"training {name}, generation {chosen.generation}, step {chosen.step}"
+    return _Taken(chosen.folder, chosen.adapter_sha256, title)
+
+
+def _base_of(adapter: Path) -> str:
+    name = read_adapter_settings(adapter).base_name
+    if name is None:
+        message = f"the adapter {adapter} does not name its base; pass --model-name"
+        raise UsageError(message)
+    if Path(name).is_absolute() and not Path(name).is_dir():
+        # The demo policy moves with CUA_HOME.
+        moved = read_installation(os.environ).policies_dir / Path(name).name
+        if moved.is_dir():
+            return str(moved)
+        message = f"the adapter's base {name} does not exist; pass --model-name"
+        raise NotFoundError(message)
+    return name
+
+
+def _names(installation: Installation) -> list[str]:
+    runs = installation.runs_dir
+    if not runs.is_dir():
+        return []
+    # A link to a --log-path that is missing now is reported as such.
+    return sorted(one.name for one in runs.iterdir() if one.is_dir() or one.is_symlink())
+
+
+def _known(installation: Installation, name: str) -> str:
+    runs = installation.runs_dir
+    with suppress(ValueError):
+        name = check_training_name(name)
+        if (runs / name).is_dir() or (runs / name).is_symlink():
+            return name
+    hint = did_you_mean(name, _names(installation))
+    message = f"{name!r} is neither a training in {runs} nor an adapter's folder.{hint}"
+    raise NotFoundError(message)
+
+
+def _listed_all(installation: Installation) -> list["Checkpoint"]:
+    """Those of every training that can be read; of the others, why not is logged."""
+    found: list[Checkpoint] = []
+    for name in _names(installation):
+        try:
+            found += _listed(installation, name)
+        except CuaTrainError as error:
+            logger.warning("training %r: %s", name, error)
+    return found
+
+
+def _listed(installation: Installation, name: str) -> list["Checkpoint"]:
+    from producer.emit import Emitter
+    from producer.training.checkpoints import list_checkpoints
+
+    with Emitter.open(installation, clock=lambda: datetime.now(UTC)) as emitter:
+        return list_checkpoints(installation, emitter, name)
+
+
+@contextmanager
+def _written_whole(output: Path) -> Iterator[Path]:
+    """A folder that takes the name `output` when everything is in it, or is removed."""
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        message = f"--output: {output} exists and is not empty; choose another folder"
+        raise UsageError(message)
+    try:
+        output.absolute().parent.mkdir(parents=True, exist_ok=True)
+        making = Path(tempfile.mkdtemp(dir=output.absolute().parent, prefix=f".{output.name}-"))
+    except OSError as error:
+        message = f"--output: {output} cannot be written ({error.strerror})"
+        raise UsageError(message) from error
+    try:
+        yield making
+        making.chmod(0o755)
+        if output.is_dir():
+            output.rmdir()
+        making.rename(output)
+    finally:
+        shutil.rmtree(making, ignore_errors=True)
+
+
+def _row(one: "Checkpoint") -> dict[str, Any]:
+    shown: dict[str, Callable[[Any], Any]] = {"folder": str, "saved_at": datetime.isoformat}
+    return {name: shown.get(name, lambda same: same)(value) for name, value in asdict(one).items()}
+
+
+def _report(result: dict[str, object], *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(result))
+        return
+    for name, value in result.items():
+        click.echo(f"{name}: {value}")
+
+
+def _model_card(base: str | None, taken: _Taken, rank: int, alpha: float, digest: str) -> str:
+    return f"""---
+base_model: {json.dumps(base)}
+library_name: peft
+tags:
+- lora
+- cua-train
+---
+
+# LoRA adapter: {taken.title}
+
+Trained by reinforcement learning with cua-train on `{base}`: rank {rank}, alpha {alpha:g}.
+sha256 of `{WEIGHTS}`: `{digest}`.
+
+```python
+from peft import PeftModel
+
+policy = PeftModel.from_pretrained(base, "this folder")
+```
+
+`{BASE}` holds the hash of the base's weights that the adapter belongs to.
+"""

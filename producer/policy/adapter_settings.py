@@ -1,0 +1,105 @@
+"""The settings that a saved adapter brings, read from its folder (PEFT's layout) without torch."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from producer.errors import NotFoundError, UsageError
+
+CONFIG: Final = "adapter_config.json"
+WEIGHTS: Final = "adapter_model.safetensors"
+"""PEFT's names for the files of an adapter."""
+BASE: Final = "base_policy.json"
+"""Ours, beside them: which weights the adapter belongs to."""
+
+_UNSUPPORTED: Final = (
+    "modules_to_save",
+    "trainable_token_indices",
+    "layer_replication",
+    "use_dora",
+    "use_qalora",
+    "lora_bias",
+    "alora_invocation_tokens",
+    "arrow_config",
+    "monteclora_config",
+    "velora_config",
+    "kasa_config",
+    "fan_in_fan_out",
+)
+"""Fields of LoraConfig that change more than low-rank weights, or how they are applied."""
+_PLAIN_INITS: Final = (None, True, False, "gaussian", "orthogonal")
+"""Initialisations that leave the base as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterSettings:
+    """What `adapter_config.json` says of a LoRA adapter."""
+
+    rank: int
+    alpha: float
+    targets: tuple[str, ...]
+    """Names or regular expressions of the adapted weights, as `target_modules` takes them."""
+    base_name: str | None
+    """Folder or hub id of the base that it was trained on; None: not recorded."""
+    base_fingerprint: str | None
+    """Of that base's weights; None: the adapter was not saved by this program."""
+
+
+def read_adapter_settings(folder: Path) -> AdapterSettings:
+    """NotFoundError if `folder` has no adapter, UsageError if it is not one that we can train."""
+    if not (folder / CONFIG).is_file():
+        message = (
+            f"{folder} is not an adapter in PEFT's layout: it has no {CONFIG}; pass a checkpoint's"
+            " folder"
+        )
+        raise NotFoundError(message)
+    if not (folder / WEIGHTS).is_file():
+        message = f"the adapter {folder} has no {WEIGHTS}; pass a checkpoint's folder"
+        raise NotFoundError(message)
+    config = _read_json(folder / CONFIG)
+    kind = config.get("peft_type")
+    if kind != "LORA":
+        message = f"the adapter {folder} is {kind!r}; only LORA is supported"
+        raise UsageError(message)
+    unsupported = [field for field in _UNSUPPORTED if config.get(field)]
+    if config.get("bias", "none") != "none":
+        unsupported.append("bias")
+    if config.get("init_lora_weights") not in _PLAIN_INITS:
+        unsupported.append(f"init_lora_weights {config['init_lora_weights']!r}")
+    if unsupported:
+        message = (
+            f"the adapter {folder} uses {', '.join(unsupported)}, which is not supported; merge it"
+            " into its base with PEFT and train on the result"
+        )
+        raise UsageError(message)
+    base = _read_json(folder / BASE) if (folder / BASE).is_file() else {}
+    try:
+        return AdapterSettings(
+            rank=int(config["r"]),
+            alpha=float(config["lora_alpha"]),
+            targets=_targets(config),
+            base_name=config.get("base_model_name_or_path") or None,
+            base_fingerprint=base.get("fingerprint"),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        message = f"{folder / CONFIG} lacks a valid r, lora_alpha or target_modules ({error})"
+        raise UsageError(message) from error
+
+
+def _targets(config: dict[str, Any]) -> tuple[str, ...]:
+    modules = config.get("target_modules") or []
+    names = [modules] if isinstance(modules, str) else sorted(modules)
+    return (*names, *sorted(config.get("target_parameters") or []))
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text())
+    except ValueError as error:
+        message = f"{path} is not JSON ({error}); copy the adapter again"
+        raise UsageError(message) from error
+    if not isinstance(content, dict):
+        message = f"{path} is not a JSON object; copy the adapter again"
+        raise UsageError(message)
+    return content

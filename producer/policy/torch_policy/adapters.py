@@ -1,0 +1,197 @@
+"""LoRA adapters: a fresh one, or a saved one that fits its base to the last key."""
+
+import logging
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+from peft import LoraConfig, PeftConfig, PeftModel, get_peft_model, set_peft_model_state_dict
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from producer.errors import UsageError
+from producer.policy.adapter_settings import WEIGHTS, AdapterSettings, read_adapter_settings
+from producer.policy.torch_policy.architectures import Architecture
+from producer.policy.torch_policy.lora_targets import lora_targets, target_names
+from producer.policy.torch_policy.stored_weights import list_some
+
+logger = logging.getLogger(__name__)
+
+
+def fresh_adapter(
+    base: PreTrainedModel,
+    architecture: Architecture,
+    *,
+    rank: int,
+    alpha: float,
+    target_modules: Sequence[str] | None,
+    seed: int,
+) -> PeftModel:
+    """The base with an adapter that does not change its output yet. UsageError as `lora_targets`.
+
+    Its A is drawn from `seed`; its B is 0.
+    """
+    targets = lora_targets(base, architecture, target_modules)
+    with torch.random.fork_rng(), _quiet():
+        torch.manual_seed(seed)
+        config = LoraConfig(
+            r=rank,
+            lora_alpha=int(alpha) if float(alpha).is_integer() else alpha,
+            lora_dropout=0.0,
+            target_modules=targets.modules,
+            target_parameters=targets.parameters or None,
+            task_type="CAUSAL_LM",
+        )
+        return get_peft_model(base, config)
+
+
+def saved_adapter(
+    base: PreTrainedModel,
+    architecture: Architecture,
+    folder: Path,
+    target_modules: Sequence[str] | None,
+    base_fingerprint: str,
+) -> PeftModel:
+    """The base with the adapter of `folder`, trainable.
+
+    UsageError if it belongs to another base, adapts other weights than `target_modules` (None: any
+    of the language model's), or has keys missing, left over or of another shape.
+    """
+    # Read before peft renames the layers that it adapts.
+    allowed = target_names(base, architecture, None)
+    asked = None if target_modules is None else target_names(base, architecture, target_modules)
+    return plain_adapter(
+        base,
+        folder,
+        base_fingerprint,
+        check=lambda adapted: _check_targets(folder, adapted_names(adapted), allowed, asked),
+    )
+
+
+def plain_adapter(
+    base: PreTrainedModel,
+    folder: Path,
+    base_fingerprint: str,
+    check: Callable[[PeftModel], None] = lambda _adapted: None,
+) -> PeftModel:
+    """The base with the adapter of `folder`, whatever linear layers it adapts.
+
+    `check` sees it before its weights are loaded.
+
+    UsageError if it belongs to another base, or has keys missing, left over or of another shape.
+    """
+    settings = read_adapter_settings(folder)
+    _check_base(folder, settings, base, base_fingerprint)
+    weights = _read_weights(folder)
+    with torch.random.fork_rng(), _quiet():
+        config = PeftConfig.from_pretrained(str(folder))
+        config.inference_mode = False
+        if config.lora_dropout:
+            logger.info("the adapter %s is trained without its lora_dropout", folder)
+            config.lora_dropout = 0.0
+        try:
+            adapted = get_peft_model(base, config)
+            check(adapted)
+            _load_whole(folder, adapted, weights)
+        except (ValueError, TypeError, RuntimeError, KeyError, AttributeError) as error:
+            message = (
+                f"the adapter {folder} does not fit this policy"
+                f" ({(str(error).splitlines() or [''])[0]}); use the model_name that it was trained"
+                f" on, {settings.base_name}"
+            )
+            raise UsageError(message) from error
+    return adapted
+
+
+def adapted_names(adapted: PeftModel) -> frozenset[str]:
+    """Names, in the base, of the weights that the adapter changes."""
+    tuner = adapted.base_model
+    return frozenset(tuner.targeted_module_names) | frozenset(tuner.targeted_parameter_names)
+
+
+def _read_weights(folder: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(folder / WEIGHTS)
+    except SafetensorError as error:
+        message = f"{folder / WEIGHTS} is damaged ({error}); copy the adapter again"
+        raise UsageError(message) from error
+
+
+def _check_base(
+    folder: Path, settings: AdapterSettings, base: PreTrainedModel, fingerprint: str
+) -> None:
+    if settings.base_fingerprint not in {None, fingerprint}:
+        message = (
+            f"the adapter {folder} was trained on other weights, those of {settings.base_name};"
+            " use the model_name that it was trained on"
+        )
+        raise UsageError(message)
+    ours = str(base.name_or_path)
+    theirs = settings.base_name
+    if settings.base_fingerprint is not None or theirs in {None, ours}:
+        return
+    are_hub_ids = not (Path(ours).exists() or Path(str(theirs)).is_absolute())
+    if are_hub_ids:
+        message = (
+            f"the adapter {folder} was trained on {theirs}, and model_name is {ours}; use the"
+            " model_name that it was trained on"
+        )
+        raise UsageError(message)
+    logger.warning(
+        "the adapter %s names %s as its base, which cannot be compared with %s: they must have the"
+        " same weights",
+        *(folder, theirs, ours),
+    )
+
+
+def _check_targets(
+    folder: Path,
+    found: frozenset[str],
+    allowed: frozenset[str],
+    asked: frozenset[str] | None,
+) -> None:
+    beyond = sorted(found - allowed)
+    if beyond:
+        message = (
+            f"the adapter {folder} changes weights that stay frozen here: {list_some(beyond)};"
+            " merge it into its base and train on the result"
+        )
+        raise UsageError(message)
+    if asked is not None and asked != found:
+        message = (
+            f"the adapter {folder} adapts other weights than target_modules asks for: it lacks"
+            f" {list_some(sorted(asked - found)) or 'none'}, and has"
+            f" {list_some(sorted(found - asked)) or 'none'} beyond; leave target_modules out"
+        )
+        raise UsageError(message)
+
+
+def _load_whole(folder: Path, adapted: PeftModel, weights: dict[str, Tensor]) -> None:
+    result = set_peft_model_state_dict(adapted, weights)
+    missing = sorted(key for key in result.missing_keys if ".lora_" in key)
+    problems = []
+    if missing:
+        problems.append(f"{len(missing)} missing: {list_some(missing)}")
+    if result.unexpected_keys:
+        unexpected = sorted(result.unexpected_keys)
+        problems.append(f"{len(unexpected)} unexpected: {list_some(unexpected)}")
+    if problems:
+        message = (
+            f"the adapter {folder} does not fit this policy: {'; '.join(problems)}; use the"
+            " model_name that it was trained on"
+        )
+        raise UsageError(message)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        # peft asks transformers for a property by its old name, and says that an adapter's base is
+        # at another path than where it was trained, which is compared here.
+        warnings.simplefilter("ignore", FutureWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        yield

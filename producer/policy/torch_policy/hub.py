@@ -1,0 +1,69 @@
+"""Finds the files of a policy: a folder, the local Hugging Face cache or the Hugging Face hub."""
+
+from pathlib import Path
+from typing import Final
+
+from huggingface_hub import HfApi, snapshot_download
+from huggingface_hub.errors import GatedRepoError, HFValidationError, RepositoryNotFoundError
+from transformers.utils import cached_file
+
+from producer.errors import NotFoundError
+
+HUB_TIMEOUT_S: Final = 10.0
+"""Of the one request that asks whether the hub can be reached and has the policy."""
+_FILES: Final = ("*.json", "*.safetensors", "*.jinja", "*.txt")
+
+
+def policy_folder(name: str, *, local_files_only: bool) -> Path:
+    """The folder on this machine with the policy's files; downloads them unless told not to.
+
+    OSError if it has no config.json.
+    """
+    if Path(name).is_dir():
+        if not (Path(name) / "config.json").is_file():
+            message = "it has no config.json"
+            raise FileNotFoundError(message)
+        return Path(name)
+    if local_files_only:
+        return Path(cached_file(name, "config.json", local_files_only=True)).parent
+    return Path(snapshot_download(name, allow_patterns=list(_FILES)))
+
+
+def is_path(name: str) -> bool:
+    """Whether the name can only be a folder's."""
+    return Path(name).is_absolute() or name.startswith((".", "~")) or name.count("/") > 1
+
+
+def check_hub_has(name: str) -> None:
+    """NotFoundError unless the hub answers that it has this policy.
+
+    One request without retries: a download would retry for every file that it misses.
+    """
+    try:
+        HfApi().model_info(name, timeout=HUB_TIMEOUT_S)
+    except HFValidationError as error:
+        message = (
+            f"policy {name!r} is neither an existing folder nor a Hugging Face id such as"
+            " 'Qwen/Qwen3-VL-2B-Instruct'; check model_name"
+        )
+        raise NotFoundError(message) from error
+    except GatedRepoError as error:
+        message = f"policy {name!r} is gated; request access on the Hugging Face hub and log in"
+        raise NotFoundError(message) from error
+    except RepositoryNotFoundError as error:
+        message = (
+            f"policy {name!r} is neither an existing folder nor on the Hugging Face hub; check"
+            " model_name (a private policy needs a login)"
+        )
+        raise NotFoundError(message) from error
+    except Exception as error:  # the hub's HTTP client is not part of its interface
+        message = (
+            f"policy {name!r} is not in the local Hugging Face cache and the Hugging Face hub"
+            f" cannot be reached ({first_line(error)}); pass a folder, or connect and run again"
+        )
+        raise NotFoundError(message) from error
+
+
+def first_line(error: Exception) -> str:
+    """What an error says, without its details."""
+    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -1,0 +1,172 @@
+"""Policies for environments without screens: what the environment says goes in, text comes out."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+import torch
+
+from producer.errors import UsageError
+from producer.policy.learner import TrainedTurn, Trajectory, UpdateSettings
+from producer.policy.policy import PastTurn, SampleRequest
+from producer.policy.torch_policy.in_process import InProcessPolicy
+from producer.policy.torch_policy.loading import load_network
+from producer.policy.torch_policy.open import open_in_process
+from tests.support.checkpoints import write_checkpoint
+
+from .conftest import ClickOnly, make_screen, make_task, randomize_adapter
+from .test_architectures import plain
+
+SYSTEM = "Answer with one query."
+ANSWERS = ("2 rows: a, b", "1 row: <b> &amp; c", "")
+Play = Callable[[InProcessPolicy, int], list[tuple[SampleRequest, PastTurn]]]
+
+
+@pytest.fixture(scope="module", params=["qwen2", "qwen3", "qwen3_vl"])
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp(request.param)
+    write_checkpoint(folder, request.param)
+    return folder
+
+
+@pytest.fixture
+def policy(folder: Path) -> InProcessPolicy:
+    network = load_network(str(folder), lora_rank=4, seed=1)
+    randomize_adapter(network)
+    return InProcessPolicy(network, ClickOnly(), SYSTEM)
+
+
+def request(episode: int, history: tuple[PastTurn, ...]) -> SampleRequest:
+    return SampleRequest(
+        episode=UUID(int=episode),
+        task=make_task(f"How many orders are there? ({episode % 2})"),
+        history=history,
+        screenshot=None,
+        temperature=1.0,
+        max_tokens=4,
+        seed=100 * episode + len(history),
+        text=ANSWERS[len(history)] or None,
+    )
+
+
+def play(
+    policy: InProcessPolicy, episode: int, num_turns: int = 3, *, forgetting: bool = False
+) -> list[PastTurn]:
+    history: list[PastTurn] = []
+    for _ in range(num_turns):
+        asked = request(episode, tuple(history))
+        completion = policy.sample([asked])[0]
+        history.append(PastTurn(None, completion.text, completion.tokens))
+        if forgetting:
+            policy.forget(asked.episode)
+    policy.forget(UUID(int=episode))
+    return history
+
+
+def test_the_whole_dialogue_is_what_the_chat_template_renders(policy: InProcessPolicy) -> None:
+    turns = play(policy, 1)
+    tokenizer = policy._network.tokenizer
+    tokens: list[int] = []
+    expected = [{"role": "system", "content": SYSTEM}]
+    for turn, answer in zip(turns, ANSWERS, strict=True):
+        assert turn.tokens is not None
+        said = answer if turn is not turns[0] else f"How many orders are there? (1)\n\n{answer}"
+        expected.append({"role": "user", "content": said})
+        prompt = tokenizer.apply_chat_template(expected, tokenize=False, add_generation_prompt=True)
+        tokens += turn.tokens.prompt_tokens
+        assert turn.tokens.num_prompt_images == 0
+        ours = tokenizer.decode(tokens)
+        assert ours == prompt
+        tokens += turn.tokens.completion_tokens
+        ended = turn.tokens.stop_reason == "stop"
+        written = tokenizer.decode(turn.tokens.completion_tokens)
+        expected.append(
+            {
+                "role": "assistant",
+                "content": written.removesuffix("<|im_end|>") if ended else written,
+            }
+        )
+
+
+def test_sampled_log_probs_of_every_turn_are_those_of_plain_peft(
+    folder: Path, policy: InProcessPolicy, tmp_path: Path
+) -> None:
+    from peft import PeftModel
+
+    turns = play(policy, 3)
+    policy.save_checkpoint(tmp_path)
+    theirs = PeftModel.from_pretrained(plain(folder), tmp_path).eval()
+    tokens: list[int] = []
+    ours: list[float] = []
+    sampled_at: list[int] = []
+    for turn in turns:
+        assert turn.tokens is not None
+        tokens += turn.tokens.prompt_tokens
+        sampled_at += range(len(tokens), len(tokens) + len(turn.tokens.completion_tokens))
+        tokens += turn.tokens.completion_tokens
+        ours += turn.tokens.completion_logprobs
+    with torch.no_grad():
+        logprobs = torch.log_softmax(theirs(input_ids=torch.tensor([tokens])).logits[0], dim=-1)
+    expected = [float(logprobs[at - 1, tokens[at]]) for at in sampled_at]
+    assert ours == pytest.approx(expected, rel=0, abs=2e-4)
+
+
+def test_a_dialogue_goes_on_the_same_without_its_cache(policy: InProcessPolicy) -> None:
+    kept, rebuilt = play(policy, 5), play(policy, 5, forgetting=True)
+    for one, two in zip(kept, rebuilt, strict=True):
+        assert one.tokens is not None
+        assert two.tokens is not None
+        assert one.tokens.prompt_tokens == two.tokens.prompt_tokens
+        assert one.tokens.completion_tokens == two.tokens.completion_tokens
+        assert one.tokens.completion_logprobs == pytest.approx(
+            two.tokens.completion_logprobs, abs=2e-4
+        )
+
+
+def test_a_batch_of_dialogues_is_each_on_its_own(policy: InProcessPolicy) -> None:
+    alone = [play(policy, episode, 1)[0].completion_text for episode in (1, 2, 3)]
+    together = policy.sample([request(episode, ()) for episode in (1, 2, 3)])
+    assert [one.text for one in together] == alone
+
+
+def test_an_update_trains_on_dialogues_without_screens(policy: InProcessPolicy) -> None:
+    trajectories = [
+        Trajectory(
+            make_task("any"),
+            tuple(
+                TrainedTurn(turn.screenshot, turn.tokens)
+                for turn in play(policy, episode)
+                if turn.tokens
+            ),
+            advantage,
+        )
+        for episode, advantage in ((1, 1.0), (2, -1.0))
+    ]
+    settings = UpdateSettings("importance_sampling", 1e-3, 1, 1.0, 0.0, seed=0)
+    result = policy.update(trajectories, settings)
+    assert result.num_tokens == sum(
+        len(turn.tokens.completion_tokens) for one in trajectories for turn in one.turns
+    )
+    assert result.kl_sample_train_v1 == pytest.approx(0.0, abs=1e-4)
+    assert result.gradient_norm > 0
+
+
+def test_a_policy_without_screens_is_refused_where_the_environment_shows_one(
+    tmp_path: Path,
+) -> None:
+    write_checkpoint(tmp_path, "qwen3")
+    open_in_process(str(tmp_path), lora_rank=2, renderer_name="qwen", seed=0, needs_screens=False)
+    with pytest.raises(UsageError, match="sees no screens"):
+        open_in_process(str(tmp_path), lora_rank=2, renderer_name="qwen", seed=0)
+
+
+def test_a_text_with_the_image_placeholder_is_refused(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path, "qwen3_vl")
+    policy = InProcessPolicy(load_network(str(tmp_path), 2, 0), ClickOnly())
+    injected = replace(request(1, ()), text="see <|image_pad|> here")
+    with pytest.raises(UsageError, match="1 image placeholders for 0 screens"):
+        policy.sample([injected])
+    with pytest.raises(UsageError, match="2 image placeholders for 1 screens"):
+        policy.sample([replace(injected, screenshot=make_screen(1))])

@@ -1,0 +1,139 @@
+"""Trainings of small policies in the hub's layout: whole ones train, others leave nothing."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from peft import PeftModel
+from transformers import AutoModelForImageTextToText
+
+from producer.config import RunConfig, read_config
+from producer.errors import UsageError
+from producer.training.run import run
+from schemas.installation import Installation
+from tests.support.checkpoints import change_json, write_checkpoint
+
+ReadLog = Callable[[], list[dict[str, Any]]]
+
+
+def config(folder: Path, **fields: object) -> RunConfig:
+    return read_config(
+        {
+            "training_name": "first",
+            "model_name": str(folder),
+            "tasks": {"source_type": "ids", "task_ids": ["train_01_open_settings"]},
+            "num_steps": 1,
+            "group_size": 2,
+            "groups_per_batch": 1,
+            "max_turns": 1,
+            "max_tokens": 4,
+            "lora_rank": 2,
+            "skip_baseline": True,
+            "eval_every": 0,
+            "eval_episodes": 1,
+            **fields,
+        }
+    )
+
+
+@pytest.mark.parametrize("model_type", ["qwen3_vl", "qwen3_vl_moe", "qwen2_5_vl"])
+def test_every_architecture_with_a_tower_trains_and_its_adapter_loads_in_plain_peft(
+    installation: Installation, read_log: ReadLog, tmp_path: Path, model_type: str
+) -> None:
+    write_checkpoint(tmp_path / "policy", model_type)
+    summary = run(config(tmp_path / "policy"), installation=installation)
+    assert (summary.status, summary.steps) == ("completed", 1)
+    saved = [one["data"] for one in read_log() if one["type"] == "cua.checkpoint.saved"]
+    base = AutoModelForImageTextToText.from_pretrained(tmp_path / "policy")
+    PeftModel.from_pretrained(base, saved[-1]["path"])
+    created = next(one["data"] for one in read_log() if one["type"] == "cua.training.created")
+    assert created["config"]["lora_alpha"] == 4.0
+
+
+def test_a_policy_that_is_not_whole_leaves_no_event(
+    installation: Installation, read_log: ReadLog, tmp_path: Path
+) -> None:
+    write_checkpoint(tmp_path / "policy", "qwen3_vl_moe")
+    (tmp_path / "policy" / "model-00001-of-00003.safetensors").unlink()
+    with pytest.raises(UsageError, match=r"lacks model-00001-of-00003\.safetensors"):
+        run(config(tmp_path / "policy"), installation=installation)
+    assert read_log() == []
+
+
+def test_a_policy_without_screens_leaves_no_event(
+    installation: Installation, read_log: ReadLog, tmp_path: Path
+) -> None:
+    write_checkpoint(tmp_path / "policy", "qwen3")
+    with pytest.raises(UsageError, match="sees no screens"):
+        run(config(tmp_path / "policy"), installation=installation)
+    assert read_log() == []
+
+
+def test_a_training_from_an_adapter_has_its_rank_and_continues_with_it(
+    installation: Installation, read_log: ReadLog, tmp_path: Path
+) -> None:
+    write_checkpoint(tmp_path / "policy", "qwen3_vl")
+    run(
+        config(tmp_path / "policy", lora_alpha=3, target_modules="attention"),
+        installation=installation,
+    )
+    adapter = next(
+        one["data"]["path"] for one in read_log() if one["type"] == "cua.checkpoint.saved"
+    )
+    given = config(tmp_path / "policy", load_checkpoint_path=adapter, training_name="second")
+    second = {name: value for name, value in given.recorded().items() if name in given.explicit}
+    second.pop("lora_rank")
+    run(read_config(second), installation=installation)
+    created = [one["data"] for one in read_log() if one["type"] == "cua.training.created"][-1]
+    assert created["recipe"]["lora_rank"] == 2
+    assert created["config"]["lora_alpha"] == 3.0
+    summary = run(read_config({**second, "num_steps": 2}), installation=installation)
+    assert summary.steps == 2
+    num_events = len(read_log())
+    for changed in ({"target_modules": "mlp"}, {"lora_alpha": 8}):
+        with pytest.raises(UsageError, match=f"begun with other settings|{next(iter(changed))}"):
+            run(read_config({**second, **changed}), installation=installation)
+    with pytest.raises(UsageError, match=r"lora_rank: the adapter .* has 2, not 8"):
+        run(
+            read_config({**second, "lora_rank": 8, "training_name": "third"}),
+            installation=installation,
+        )
+    with pytest.raises(UsageError, match="adapts other weights than target_modules"):
+        run(
+            read_config({**second, "target_modules": "mlp", "training_name": "third"}),
+            installation=installation,
+        )
+    assert len(read_log()) == num_events
+
+
+def test_a_base_that_changed_since_is_not_continued(
+    installation: Installation, tmp_path: Path
+) -> None:
+    write_checkpoint(tmp_path / "policy", "qwen3_vl")
+    run(config(tmp_path / "policy"), installation=installation)
+    write_checkpoint(tmp_path / "policy", "qwen3_vl", seed=1)
+    with pytest.raises(Exception, match="have changed since"):
+        run(config(tmp_path / "policy", num_steps=2), installation=installation)
+
+
+def test_weights_that_are_not_numbers_leave_no_event(
+    installation: Installation, read_log: ReadLog, tmp_path: Path
+) -> None:
+    import torch
+
+    from tests.support.checkpoints import hub_weights, write_shards
+
+    write_checkpoint(tmp_path / "policy", "qwen3_vl")
+    weights = hub_weights(tmp_path / "policy", "qwen3_vl")
+    weights["model.language_model.norm.weight"][0] = torch.nan
+    write_shards(tmp_path / "policy", weights)
+    with pytest.raises(UsageError, match="not numbers"):
+        run(config(tmp_path / "policy"), installation=installation)
+    text = json.loads((tmp_path / "policy" / "config.json").read_text())["text_config"]
+    text["rope_scaling"] |= {"mrope_section": [9, 9, 9]}
+    change_json(tmp_path / "policy" / "config.json", text_config=text)
+    with pytest.raises(UsageError):
+        run(config(tmp_path / "policy"), installation=installation)
+    assert read_log() == []
