@@ -40,6 +40,11 @@ EPILOG = "\n\n".join(
 )
 
 
+def with_dashes(word: str) -> str:
+    """An option or a choice as it is compared: both spellings are the same."""
+    return word.replace("_", "-")
+
+
 class LazyGroup(RichGroup):
     """A group whose commands are imported on first use."""
 
@@ -71,6 +76,8 @@ class LazyGroup(RichGroup):
     epilog=EPILOG,
     context_settings={
         "help_option_names": ["-h", "--help"],
+        # `--model_name` as `--model-name`, also in every command: the spelling of the fields.
+        "token_normalize_func": with_dashes,
         "rich_help_config": {
             "theme": "default-slim",
             "max_width": 110,

@@ -20,6 +20,7 @@ DEFAULTS = {
     "log_path": "CUA_HOME/runs/NAME",
     "screen_cache_bytes": "2 GiB",
     "kv_cache_bytes": "all",
+    "log_dir": "CUA_HOME/runs",
 }
 """Defaults that are not a value of the field."""
 METAVARS = {
@@ -28,8 +29,17 @@ METAVARS = {
     "wandb_project": "NAME",
     "wandb_name": "NAME",
     "device": "auto|cpu|cuda|cuda:N",
+    "base_url": "URL",
 }
 JSON_FIELDS = frozenset({"tasks", "eval_tasks"})
+
+
+class FieldChoice(click.Choice[str]):
+    """A choice whose error names the values as the field has them, in their one spelling."""
+
+    def get_invalid_choice_message(self, value: object, ctx: click.Context | None) -> str:  # noqa: ARG002  # click's signature
+        """What is wrong, with every choice."""
+        return f"{value!r} is not one of {', '.join(map(repr, self.choices))}."
 
 
 def config_flags(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -80,7 +90,7 @@ def _type(name: str, field: FieldInfo) -> tuple[click.ParamType[Any], str]:
     annotation = field.annotation
     if get_origin(annotation) is Literal:
         choices = get_args(annotation)
-        return click.Choice(choices), "|".join(choices)
+        return FieldChoice(choices), "|".join(choices)
     if name in JSON_FIELDS:
         return click.STRING, "JSON"
     if isinstance(annotation, UnionType):

@@ -18,6 +18,10 @@ class PolicyFields(BaseModel):
             " or `oracle` (scripted, learns nothing)."
         ),
     )
+    base_url: str | None = Field(
+        None,
+        description="Server that samples, OpenAI-compatible. Not supported yet: sampled here.",
+    )
     lora_rank: PositiveInt = Field(32, description="Rank of the LoRA adapters.")
     load_checkpoint_path: Path | None = Field(
         None, description="Start from this adapter (PEFT layout)."
