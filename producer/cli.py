@@ -25,6 +25,7 @@ COMMANDS: dict[str, str] = {
     "run": "producer.commands.run",
     "evaluate": "producer.commands.evaluate",
     "tasks": "producer.commands.tasks",
+    "trainings": "producer.commands.trainings",
 }
 """Command -> the module that has it as `command`."""
 EPILOG = "\n\n".join(
