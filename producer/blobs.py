@@ -4,6 +4,7 @@
 which events name a blob.
 """
 
+import contextlib
 import os
 import secrets
 from collections.abc import Mapping
@@ -101,6 +102,18 @@ class RemoteBlobs:
         except Exception as error:  # every file system of fsspec raises errors of its own
             message = f"the blob store {self._url} cannot be written: {error}"
             raise UnreachableError(message) from error
+
+    def check_writable(self) -> None:
+        """Write a small file and remove it. UnreachableError."""
+        path = f"{self._root}/.probe-{secrets.token_hex(8)}"
+        try:
+            self._files.makedirs(self._root, exist_ok=True)
+            self._files.pipe_file(path, b"probe")
+        except Exception as error:  # every file system of fsspec raises errors of its own
+            message = f"the blob store {self._url} (CUA_BLOBS) cannot be written: {error}"
+            raise UnreachableError(message) from error
+        with contextlib.suppress(Exception):  # a store may keep what it was given
+            self._files.rm_file(path)
 
     def exists(self, ref: str) -> bool:
         """Whether the store has it."""

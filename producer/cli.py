@@ -26,6 +26,7 @@ COMMANDS: dict[str, str] = {
     "evaluate": "producer.commands.evaluate",
     "tasks": "producer.commands.tasks",
     "checkpoints": "producer.commands.checkpoints",
+    "trainings": "producer.commands.trainings",
 }
 """Command -> the module that has it as `command`."""
 EPILOG = "\n\n".join(
@@ -39,6 +40,11 @@ EPILOG = "\n\n".join(
         "6 timeout, 130 interrupted.",
     ]
 )
+
+
+def with_dashes(word: str) -> str:
+    """An option or a choice as it is compared: both spellings are the same."""
+    return word.replace("_", "-")
 
 
 class LazyGroup(RichGroup):
@@ -72,6 +78,8 @@ class LazyGroup(RichGroup):
     epilog=EPILOG,
     context_settings={
         "help_option_names": ["-h", "--help"],
+        # `--model_name` as `--model-name`, also in every command: the spelling of the fields.
+        "token_normalize_func": with_dashes,
         "rich_help_config": {
             "theme": "default-slim",
             "max_width": 110,

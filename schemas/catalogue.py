@@ -4,6 +4,7 @@ from functools import lru_cache
 from uuid import UUID
 
 from schemas import (
+    annotation,
     checkpoint,
     environment,
     evaluation,
@@ -68,6 +69,7 @@ PAYLOADS: tuple[type[Payload], ...] = (
     evaluation.EvaluationCancelled,
     evaluation.EvaluationSuperseded,
     checkpoint.CheckpointSaved,
+    annotation.TrainingAnnotated,
 )
 
 BY_TYPE: dict[tuple[str, int], type[Payload]] = {
@@ -77,6 +79,7 @@ BY_TYPE: dict[tuple[str, int], type[Payload]] = {
 TOPICS: dict[str, str] = {
     "training": "training",
     "evaluation": "training",
+    "annotation": "training",
     "rollout": "rollouts",
     "environment": "rollouts",
     "scoring": "rollouts",

@@ -100,16 +100,16 @@ class StepFinished(Payload):
     loss: float
     """Value of the loss function, summed over the samples of all substeps; 0 if no sample had an
     advantage."""
-    kl_divergence: float
+    kl_divergence: float | None
     """Mean of log p_sampling - log p_training over the action tokens, nats (tinker-cookbook's
-    optim/kl_sample_train_v1); 0 if nothing was trained."""
-    policy_gradient_norm: float
+    optim/kl_sample_train_v1); 0 if nothing was trained; None: supervised training."""
+    policy_gradient_norm: float | None
     """Global L2 norm of the gradient before clipping, mean over substeps; 0 if nothing was
-    trained."""
-    reward_mean: float
-    """Mean reward over the rollouts of the step."""
-    reward_std: float
-    """Population standard deviation of those rewards."""
+    trained; None: not measured."""
+    reward_mean: float | None
+    """Mean reward over the rollouts of the step; None: supervised training has none."""
+    reward_std: float | None
+    """Population standard deviation of those rewards; None: there are none."""
     num_trajectories: Count
     """Rollouts that ended with a reward."""
     num_tokens: Count

@@ -21,15 +21,15 @@ class Recipe(Value):
     learning_rate: float
     """Of the optimizer."""
     batch_size: Count
-    """Rollouts per step: group_size x groups_per_batch."""
+    """Rollouts per step: group_size x groups_per_batch. Supervised: sequences per step."""
     group_size: Count
     """Rollouts per group."""
     groups_per_batch: Count
     """Groups per step."""
     max_tokens: Count
-    """Limit of one completion, tokens."""
+    """Limit of one completion, tokens; 0: supervised training, which samples nothing."""
     temperature: float
-    """Of sampling in training."""
+    """Of sampling in training; 0 in supervised training, which samples nothing."""
     kl_penalty_coef: float
     """Weight of the KL penalty; 0: no penalty."""
     num_substeps: Count

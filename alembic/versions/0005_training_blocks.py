@@ -1,12 +1,12 @@
 """Which blocks of the log's offsets name which trainings, so that a trainer reads only its own.
 
-Revision: 0005, after 0003.
+Revision: 0005, after 0004.
 """
 
 from alembic import op
 
 revision = "0005"
-down_revision = "0003"
+down_revision = "0004"
 branch_labels = None
 depends_on = None
 

@@ -17,7 +17,9 @@ MAX_LAG = timedelta(seconds=30)
 
 
 @click.command()
-@click.option("--all", "show_all", is_flag=True, help="List every finished training, not 10.")
+@click.option(
+    "--all", "show_all", is_flag=True, help="List every finished training, not 10, and hidden ones."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print everything as one object.")
 @click.option(
     "--check",

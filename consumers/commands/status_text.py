@@ -117,6 +117,9 @@ def _print_trainings(trainings: Sequence[TrainingStatus], *, show_all: bool) -> 
     if not trainings:
         click.echo("no training yet; `cua-train run` starts one")
         return
+    num_hidden = sum(one.hidden and not one.parked for one in trainings)
+    if not show_all:
+        trainings = [one for one in trainings if not one.hidden or one.parked]
     # A parked training is listed first, whatever its status: its row no longer follows the log.
     urgent = [
         training for training in trainings if training.status not in FINISHED or training.parked
@@ -128,6 +131,8 @@ def _print_trainings(trainings: Sequence[TrainingStatus], *, show_all: bool) -> 
     shown = (*urgent, *listed)
     columns = {
         "training": Column("training"),
+        "name": Column("name"),
+        "tags": Column("tags"),
         "status": Column("status"),
         "progress": Column("progress", is_number=True),
         "heartbeat": Column("heartbeat", is_number=True),
@@ -135,23 +140,35 @@ def _print_trainings(trainings: Sequence[TrainingStatus], *, show_all: bool) -> 
     }
     if all(training.status == "completed" for training in shown):
         del columns["progress"]
+    if not any(training.display_name for training in shown):
+        del columns["name"]
+    if not any(training.tags for training in shown):
+        del columns["tags"]
     if not any(training.parked for training in shown):
         del columns["parked"]
     rows = [_cells(training) for training in shown]
-    print_table(list(columns.values()), [[row[name] for name in columns] for row in rows])
+    if rows:
+        print_table(list(columns.values()), [[row[name] for name in columns] for row in rows])
     if rest := finished[len(listed) :]:
         counts = Counter(training.status for training in rest)
         by_status = ", ".join(f"{count} {status}" for status, count in counts.most_common())
         click.echo(f"{len(rest)} more not shown ({by_status}); --all lists them")
+    if num_hidden and not show_all:
+        click.echo(f"{num_hidden} hidden; --all lists them")
 
 
 def _cells(training: TrainingStatus) -> dict[str, Cell | str]:
     age_s = training.heartbeat_age_s
-    status = Cell(training.status, STYLES.get(training.status, "cyan"))
+    text = training.status
+    if text == "initializing" and training.status_message:
+        text += f": {training.status_message}"  # what it waits for
+    status = Cell(text, STYLES.get(training.status, "cyan"))
     if training.stale:
         status = Cell(f"{training.status}, stale", "bold red")
     return {
         "training": training.run_name,
+        "name": training.display_name or "",
+        "tags": ", ".join(training.tags),
         "status": status,
         "progress": "" if training.status == "completed" else f"{training.progress_percent:.0f} %",
         "heartbeat": "never" if age_s is None else format_age(age_s),

@@ -9,19 +9,27 @@ from sqlalchemy.orm import Session
 from consumers.monitor import layout
 from consumers.monitor.html import Node, tag
 from consumers.queries import list_trainings
-from consumers.tables import Baseline, Eval, StreamState, Training
+from consumers.tables import Annotation, Baseline, Eval, StreamState, Training
 
 
 def overview_page(session: Session, now: datetime) -> str:
     """The list of trainings."""
     trainings = list_trainings(session)
     before, after = _success_before(session), _success_after(session)
+    names = _display_names(session)
     query = select(StreamState.stream, StreamState.parked_since).where(
         StreamState.parked_since.is_not(None)
     )
     parked = {stream: since for stream, since in session.execute(query) if since is not None}
     rows = [
-        _row(training, now, before.get(training.id), after.get(training.id), parked)
+        _row(
+            training,
+            now,
+            before.get(training.id),
+            after.get(training.id),
+            parked,
+            names.get(training.id),
+        )
         for training in trainings
     ]
     columns = (
@@ -53,13 +61,14 @@ def _row(
     before: float | None,
     after: float | None,
     parked: dict[str, datetime],
+    display_name: str | None,
 ) -> tuple[Node, ...]:
     since = parked.get(f"training/{training.id}")
     gained = before is not None and after is not None and after > before
     return (
         tag(
             "span",
-            layout.link(training.run_name, "training", training.id),
+            layout.link(display_name or training.run_name, "training", training.id),
             tag("span", f" {training.kind}", class_="faint"),
             class_="text",
         ),
@@ -86,6 +95,13 @@ def _parked_note(number: int) -> Node:
         f"{streams} because a record could not be applied; see `cua-project parked list`.",
         class_="warning",
     )
+
+
+def _display_names(session: Session) -> dict[UUID, str | None]:
+    """Training -> what it was renamed to last."""
+    query = select(Annotation.training_id, Annotation.display_name)
+    renamed = session.execute(query.order_by(Annotation.epoch, Annotation.sequence))
+    return {training: name for training, name in renamed}  # noqa: C416  # rows are no pairs for mypy
 
 
 def _success_before(session: Session) -> dict[UUID, float | None]:

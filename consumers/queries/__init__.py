@@ -39,6 +39,7 @@ from consumers.queries.tasks import (
     list_validators_by_task,
 )
 from consumers.queries.trainings import (
+    get_annotation,
     get_latest_completed_step,
     get_step_by_training_and_step,
     get_training,
@@ -48,6 +49,7 @@ from consumers.queries.trainings import (
 )
 
 __all__ = [
+    "get_annotation",
     "get_environment_by_rollout",
     "get_eval_by_training_and_step",
     "get_latest_completed_step",

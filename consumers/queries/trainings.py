@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from sqlalchemy import select
-from sqlalchemy.orm import Session
+from sqlalchemy import exists, select, tuple_
+from sqlalchemy.orm import Session, aliased
 
-from consumers.tables import Step, Training
+from consumers.tables import Annotation, Step, Training
 
 
 def get_training(session: Session, training_id: UUID) -> Training | None:
@@ -19,9 +19,28 @@ def get_training_by_run_name(session: Session, run_name: str) -> Training | None
     return session.scalar(select(Training).where(Training.run_name == run_name))
 
 
-def list_trainings(session: Session, status: str | None = None) -> Sequence[Training]:
-    """Trainings, newest first; with `status`, only those."""
+def get_annotation(session: Session, training_id: UUID) -> Annotation | None:
+    """The training's display name, tags and note, as stated last; None: nobody stated any."""
+    query = select(Annotation).where(Annotation.training_id == training_id)
+    return session.scalar(
+        query.order_by(Annotation.epoch.desc(), Annotation.sequence.desc()).limit(1)
+    )
+
+
+def list_trainings(
+    session: Session, status: str | None = None, *, include_hidden: bool = False
+) -> Sequence[Training]:
+    """Trainings, newest first; with `status`, only those. Hidden ones only where asked for."""
     query = select(Training).order_by(Training.created_at.desc(), Training.id)
+    if not include_hidden:
+        later = aliased(Annotation)
+        is_newest = ~exists().where(
+            later.training_id == Annotation.training_id,
+            tuple_(later.epoch, later.sequence) > tuple_(Annotation.epoch, Annotation.sequence),
+        )
+        query = query.where(
+            ~exists().where(Annotation.training_id == Training.id, Annotation.hidden, is_newest)
+        )
     if status is not None:
         query = query.where(Training.status == status)
     return session.scalars(query).all()

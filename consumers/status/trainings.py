@@ -29,6 +29,28 @@ class TrainingStatus(NamedTuple):
     """It should be at work, but gave no sign of life for a minute before the tables' time."""
     parked: bool = False
     """Some of its streams no longer follow the log."""
+    status_message: str | None = None
+    """Said beside the status: what a training that has not begun waits for."""
+    display_name: str | None = None
+    """What it was renamed to; None: its name is shown."""
+    tags: tuple[str, ...] = ()
+    hidden: bool = False
+    """It is listed only on request."""
+
+
+class _Row(NamedTuple):
+    """What the tables say of a training."""
+
+    id: str
+    run_name: str
+    status: str
+    progress: float
+    heartbeat: datetime | None
+    seen_at: datetime
+    status_message: str | None
+    display_name: str | None
+    tags: list[str]
+    hidden: bool
 
 
 def load_trainings(
@@ -39,15 +61,18 @@ def load_trainings(
     `lag_seconds`: the tables know nothing younger, so that silence is counted from there.
     """
     cursor.execute(
-        "SELECT id::text, run_name, status, progress_percent, last_heartbeat,"
-        f" greatest(last_heartbeat, updated_at) FROM {SCHEMA}.training ORDER BY created_at DESC,"
-        " run_name"
+        "SELECT training.id::text, run_name, status, progress_percent, last_heartbeat,"
+        " greatest(last_heartbeat, updated_at), status_message, display_name,"
+        f" coalesce(tags, '[]'), coalesce(hidden, false) FROM {SCHEMA}.training"
+        " LEFT JOIN (SELECT DISTINCT ON (training_id) training_id, display_name, tags, hidden"
+        f" FROM {SCHEMA}.annotation ORDER BY training_id, epoch DESC, sequence DESC) AS newest"
+        " ON newest.training_id = training.id ORDER BY training.created_at DESC, run_name"
     )
-    rows = cursor.fetchall()
+    rows = [_Row(*row) for row in cursor.fetchall()]
     since: dict[str | None, datetime] = {}
     for stream in reversed(parked):  # the oldest last, which stays
         since[stream.training_id] = stream.since
-    known = {row[0] for row in rows}
+    known = {row.id for row in rows}
     unborn = [
         TrainingStatus(
             stream.run_name or stream.stream,
@@ -63,15 +88,19 @@ def load_trainings(
     silent_before = now - timedelta(seconds=STALE_AFTER_S + lag_seconds)
     return unborn + [
         TrainingStatus(
-            run_name,
-            status,
-            progress,
-            None if heartbeat is None else max(0.0, (now - heartbeat).total_seconds()),
-            since[id_].isoformat() if id_ in since else None,
-            stale=status in ALIVE and seen_at < silent_before,
-            parked=id_ in since,
+            row.run_name,
+            row.status,
+            row.progress,
+            None if row.heartbeat is None else max(0.0, (now - row.heartbeat).total_seconds()),
+            since[row.id].isoformat() if row.id in since else None,
+            stale=row.status in ALIVE and row.seen_at < silent_before,
+            parked=row.id in since,
+            status_message=row.status_message,
+            display_name=row.display_name,
+            tags=tuple(row.tags),
+            hidden=row.hidden,
         )
-        for id_, run_name, status, progress, heartbeat, seen_at in rows
+        for row in rows
     ]
 
 

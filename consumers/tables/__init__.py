@@ -1,5 +1,6 @@
-"""The tables: 15 folded from the log, the projection's own, and those of `cua_ops`."""
+"""The tables: 16 folded from the log, the projection's own, and those of `cua_ops`."""
 
+from consumers.tables.annotation import Annotation
 from consumers.tables.base import OPS_SCHEMA, PREVIOUS_SCHEMA, PROJECTION_VERSION, SCHEMA, Base
 from consumers.tables.environment import Environment
 from consumers.tables.evaluation import Baseline, Eval
@@ -35,6 +36,7 @@ ROW_TABLES: tuple[type[Base], ...] = (
     Environment,
     Sample,
     StatusHistory,
+    Annotation,
 )
 """What users read and verify compares."""
 
@@ -58,6 +60,7 @@ __all__ = [
     "SCHEMA",
     "STATE_TABLES",
     "Action",
+    "Annotation",
     "Base",
     "Baseline",
     "Environment",

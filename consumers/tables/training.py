@@ -27,6 +27,7 @@ from consumers.tables.base import (
 )
 
 if TYPE_CHECKING:
+    from consumers.tables.annotation import Annotation
     from consumers.tables.evaluation import Baseline, Eval
     from consumers.tables.group import Group
 
@@ -104,6 +105,11 @@ class Training(CommonColumns, EtaColumns, Base):
         viewonly=True,
         primaryjoin="Training.id == foreign(Baseline.training_id)",
         order_by="Baseline.created_at",
+    )
+    annotations: Mapped[list["Annotation"]] = relationship(
+        viewonly=True,
+        primaryjoin="Training.id == foreign(Annotation.training_id)",
+        order_by="Annotation.epoch, Annotation.sequence",
     )
 
 

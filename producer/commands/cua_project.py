@@ -47,6 +47,8 @@ class CuaProject:
             ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
+            # On a terminal its log lines are printed by this process, above the progress bars.
+            stderr=subprocess.PIPE if sys.stderr.isatty() else None,
             text=True,
             # A session of its own: Ctrl-C reaches the trainer alone, which stops this one last.
             start_new_session=True,
@@ -55,6 +57,9 @@ class CuaProject:
             target=self._announce, args=(self._process,), name="cua-project", daemon=True
         )
         self._announcing.start()
+        threading.Thread(
+            target=_copy_log_lines, args=(self._process,), name="cua-project log", daemon=True
+        ).start()
 
     def _announce(self, process: "subprocess.Popen[str]") -> None:
         line = process.stdout.readline() if process.stdout is not None else ""
@@ -68,7 +73,7 @@ class CuaProject:
             )
             return
         logger.info("monitor: %s", monitor)
-        logger.info('tables:  psql "$(%s)"', cua_project_command("database"))
+        logger.info("tables:  %s", cua_project_command("psql"))
 
     def stop(self) -> None:
         """Let it read to the end of the log, then end it."""
@@ -87,3 +92,8 @@ class CuaProject:
                 CATCH_UP_TIMEOUT_S,
                 cua_project_command("run", "--once"),
             )
+
+
+def _copy_log_lines(process: "subprocess.Popen[str]") -> None:
+    for line in process.stderr or ():
+        sys.stderr.write(line)

@@ -47,7 +47,7 @@ OF_TRAINING = "the training's, or demo's"
     type=click.Path(path_type=Path),
     metavar="FILE",
     panel="Output",
-    help="JSON or TOML file of fields, as for `cua-train run`; flags win.",
+    help="JSON, TOML or YAML file of fields, as for `cua-train run`; flags win.",
 )
 @click.option("--json", "as_json", is_flag=True, panel="Output", help="Print the result as JSON.")
 def command(
@@ -59,7 +59,7 @@ def command(
     if training_name is not None and "model_name" in given:
         message = "give either --training-name or --model-name, not both"
         raise UsageError(message)
-    from producer.commands.writable import check_writable
+    from producer.training.writable import check_writable
 
     installation = read_installation(os.environ)
     check_writable(installation.home, "CUA_HOME")

@@ -10,7 +10,7 @@ import click
 
 from producer.config import RunConfig
 from producer.resume import resume_state
-from producer.resume.run_folder import find_run_folder
+from producer.resume.run_folder import find_run_folder, training_in
 from schemas.installation import Installation
 
 ANSWERS: dict[str, Literal["resume", "overwrite", "skip"]] = {
@@ -23,9 +23,11 @@ ANSWERS: dict[str, Literal["resume", "overwrite", "skip"]] = {
 def resolve_existing(config: RunConfig, installation: Installation) -> RunConfig:
     """The configuration with `ask` replaced: by the answer on a terminal, elsewhere by resume."""
     name = config.training_name
+    if name is None and config.log_path is not None:
+        name = training_in(config.log_path)
     if config.behavior_if_log_dir_exists != "ask" or name is None:
         return config
-    folder = find_run_folder(installation, name, config.log_path)
+    folder = find_run_folder(installation, name, config.named(name).run_folder)
     states = resume_state.find_states(folder)
     if not states or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return config.resolved("resume")

@@ -22,6 +22,7 @@ DEFAULTS = {
     "kv_cache_bytes": "all",
     "lora_alpha": "2 x lora_rank",
     "target_modules": "all",
+    "log_dir": "CUA_HOME/runs",
 }
 """Defaults that are not a value of the field."""
 METAVARS = {
@@ -31,8 +32,17 @@ METAVARS = {
     "wandb_name": "NAME",
     "device": "auto|cpu|cuda|cuda:N",
     "target_modules": "all|attention|mlp|JSON",
+    "base_url": "URL",
 }
 JSON_FIELDS = frozenset({"tasks", "eval_tasks"})
+
+
+class FieldChoice(click.Choice[str]):
+    """A choice whose error names the values as the field has them, in their one spelling."""
+
+    def get_invalid_choice_message(self, value: object, ctx: click.Context | None) -> str:  # noqa: ARG002  # click's signature
+        """What is wrong, with every choice."""
+        return f"{value!r} is not one of {', '.join(map(repr, self.choices))}."
 
 
 def config_flags(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -83,7 +93,7 @@ def _type(name: str, field: FieldInfo) -> tuple[click.ParamType[Any], str]:
     annotation = field.annotation
     if get_origin(annotation) is Literal:
         choices = get_args(annotation)
-        return click.Choice(choices), "|".join(choices)
+        return FieldChoice(choices), "|".join(choices)
     if name in JSON_FIELDS:
         return click.STRING, "JSON"
     if get_origin(annotation) in {Union, UnionType}:

@@ -1,13 +1,13 @@
 """The fields that a command was given: those of its flags, over those of its --config file."""
 
 import json
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import JsonValue
 
+from producer.commands.config_file import place, read_config_file
 from producer.commands.flags import JSON_FIELDS
 from producer.errors import UsageError
 
@@ -23,7 +23,7 @@ def given_fields(flags: Mapping[str, Any], config_file: Path | None) -> dict[str
     for name, value in flags.items():
         if value is not None:
             given[name] = _parse_json(name, value) if name in JSON_FIELDS else value
-    for name in ("log_path", "load_checkpoint_path"):
+    for name in ("log_path", "log_dir", "load_checkpoint_path"):
         if isinstance(given.get(name), str | Path):
             given[name] = _absolute(given[name])
     model_name = given.get("model_name")
@@ -41,34 +41,6 @@ def given_fields(flags: Mapping[str, Any], config_file: Path | None) -> dict[str
     return given
 
 
-def read_config_file(path: Path) -> dict[str, Any]:
-    """A JSON or TOML file of fields. UsageError."""
-    is_toml = path.suffix == ".toml"
-    try:
-        text = path.read_text(encoding="utf-8-sig")  # editors on Windows begin with a mark
-        fields = tomllib.loads(text) if is_toml else json.loads(text)
-    except OSError as error:
-        message = f"--config: {path} cannot be read: {error.strerror}"
-        raise UsageError(message) from None
-    except UnicodeDecodeError:
-        message = f"--config: {path} is not a text file in UTF-8"
-        raise UsageError(message) from None
-    except json.JSONDecodeError as error:
-        hint = "" if path.suffix == ".json" else "; name a TOML file *.toml"
-        message = f"--config: {path} is not valid JSON, {_place(error)}{hint}"
-        raise UsageError(message) from None
-    except RecursionError:
-        message = f"--config: {path} is nested too deeply"
-        raise UsageError(message) from None
-    except tomllib.TOMLDecodeError as error:
-        message = f"--config: {path} is not valid TOML: {error}"
-        raise UsageError(message) from None
-    if not isinstance(fields, dict):
-        message = f'--config: {path} must hold an object of fields, such as {{"num_steps": 20}}'
-        raise UsageError(message)
-    return fields
-
-
 def _parse_json(name: str, text: str) -> JsonValue:
     try:
         value: JsonValue = json.loads(text)
@@ -76,17 +48,13 @@ def _parse_json(name: str, text: str) -> JsonValue:
         flag = "--" + name.replace("_", "-")
         shown = text if len(text) <= 80 else text[:80] + "..."  # noqa: PLR2004  # a line of a terminal
         message = (
-            f"{flag}: {shown!r} is not valid JSON, {_place(error)}; for example {flag} '{EXAMPLE}'"
+            f"{flag}: {shown!r} is not valid JSON, {place(error)}; for example {flag} '{EXAMPLE}'"
         )
         raise UsageError(message) from None
     except RecursionError:
         message = f"--{name.replace('_', '-')} is nested too deeply"
         raise UsageError(message) from None
     return value
-
-
-def _place(error: json.JSONDecodeError) -> str:
-    return f"line {error.lineno} column {error.colno}: {error.msg[:1].lower()}{error.msg[1:]}"
 
 
 def _with_absolute_files(source: JsonValue) -> JsonValue:

@@ -12,7 +12,7 @@ import rich_click as click
 
 from producer.commands.flags import config_flags
 from producer.commands.given_fields import given_fields
-from producer.commands.shell import continue_command, cua_project_command
+from producer.commands.shell import continue_command, cua_project_command, withheld
 from producer.commands.stopping import stop_on_signals
 from producer.config import read_config
 from producer.errors import StopRequestedError
@@ -49,7 +49,7 @@ EPILOG = "\n\n".join(
     type=click.Path(path_type=Path),
     metavar="FILE",
     panel="Output",
-    help="JSON or TOML file of fields, named as the flags; flags win.",
+    help="JSON, TOML or YAML file of fields, named as the flags; flags win.",
 )
 @click.option(
     "--monitor/--no-monitor",
@@ -70,17 +70,15 @@ def command(
     # Imported here, as the trainer below, so that --help stays quick.
     from producer.commands.cua_project import CuaProject
     from producer.commands.existing import resolve_existing
-    from producer.commands.writable import check_writable
     from producer.tasks.sources import load_tasks
+    from producer.training.preflight import check_folders
 
     installation = read_installation(os.environ)
     config = read_config(given_fields(flags, config_file))
     for source in (config.tasks, config.eval_tasks):
         if source is not None:
             load_tasks(source)  # a mistake in it is reported before anything starts
-    check_writable(installation.home, "CUA_HOME")
-    if config.log_path is not None:
-        check_writable(config.log_path, "--log-path")
+    check_folders(installation, config)
     config = resolve_existing(config, installation)
     from producer.training.run import run
 
@@ -89,10 +87,17 @@ def command(
     with ExitStack() as beside:
 
         def on_open(name: str, folder: Path) -> None:
-            again = continue_command(name, log_path=config.log_path, monitor=monitor)
+            again = continue_command(
+                name,
+                log_path=None if config.run_folder is None else folder,
+                monitor=monitor,
+                baseline_only=config.baseline_only,
+            )
             opened.append(again)
             logger.info("training: %s", name)
             logger.info("continue it with: %s", again)
+            if secrets := withheld(database=monitor):
+                logger.info("set %s there first: secrets are not printed", ", ".join(secrets))
             logger.info("state and checkpoints: %s", folder)
             if monitor:
                 cua_project = CuaProject()
@@ -129,5 +134,5 @@ def _print_summary(summary: "Summary") -> None:
             )
     click.echo("look at it:")
     click.echo(f"  {cua_project_command('up')}  # tables and monitor")
-    click.echo(f'  psql "$({cua_project_command("database")})"  # SQL')
+    click.echo(f"  {cua_project_command('psql')}  # SQL")
     click.echo(f"  {cua_project_command('tail', '--training', name, '-n', '20')}  # events")

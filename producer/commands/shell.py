@@ -1,17 +1,26 @@
 """Commands that are printed for people: each runs as printed, in a new shell, from any folder."""
 
 import os
+import re
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from schemas.installation import read_installation
 
-SHARED = ("KAFKA_BOOTSTRAP_SERVERS", "CUA_TOPIC_PREFIX", "CUA_BLOBS")
-"""Variables that name another log or blob store. KAFKA_SASL_* and the like are secrets."""
 MODULES = {"cua-train": "producer", "cua-project": "consumers"}
+DATABASE = ("POSTGRES_HOST", "POSTGRES_PORT", "POSTGRES_DB", "POSTGRES_USER", "POSTGRES_PASSWORD")
+EVERY_SHELL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""What every shell searches; a virtual environment is on the PATH of one shell alone."""
+PUBLIC = re.compile(
+    r"_(SERVERS|PROTOCOL|MECHANISM|FILE|CAFILE|CERTFILE|KEYFILE|CRLFILE|HOSTNAME|USERNAME|URL"
+    r"|SCOPE|CLIENT_ID|SERVICE_NAME|VERSION)$"
+)
+"""How the names of KAFKA_* variables end whose values may be printed; all others may be secrets."""
 
 
 def continue_command(
@@ -19,6 +28,7 @@ def continue_command(
     *,
     log_path: Path | None = None,
     monitor: bool = True,
+    baseline_only: bool = False,
     environ: Mapping[str, str] = os.environ,
 ) -> str:
     """The `cua-train run` that continues a training.
@@ -28,31 +38,81 @@ def continue_command(
     words = ["run", "--training-name", training_name]
     if log_path is not None:
         words += ["--log-path", str(log_path.expanduser().absolute())]
+    if baseline_only:
+        words.append("--baseline-only")
     if not monitor:
         words.append("--no-monitor")
-    return " ".join([*_assignments(environ), program("cua-train"), shlex.join(words)])
+    variables = _variables(environ, database=monitor)
+    return " ".join([*_assignments(variables), program("cua-train"), shlex.join(words)])
 
 
 def cua_project_command(*words: str, environ: Mapping[str, str] = os.environ) -> str:
     """A `cua-project` command that reads this installation."""
-    return " ".join([*_assignments(environ), program("cua-project"), shlex.join(words)])
+    variables = _variables(environ, database=True)
+    return " ".join([*_assignments(variables), program("cua-project"), shlex.join(words)])
+
+
+def withheld(environ: Mapping[str, str] = os.environ, *, database: bool = True) -> list[str]:
+    """Names of variables that a printed command needs and that may be secrets: not printed."""
+    variables = _variables(environ, database=database)
+    return [name for name, value in variables if value is None]
 
 
 def program(name: str) -> str:
-    """One of our two commands as a shell finds it: its name, or its path when not on the PATH."""
+    """One of our two commands as any shell finds it: its name, or the path where it is not."""
     for folder in (Path(sys.argv[0]).absolute().parent, Path(sys.executable).parent):
         own = folder / name
         if os.access(own, os.X_OK):
-            found = shutil.which(name)
-            is_on_path = found is not None and Path(found).samefile(own)
-            return name if is_on_path else shlex.quote(str(own))
-    return shlex.join([sys.executable, "-m", MODULES[name]])
+            found = shutil.which(name, path=EVERY_SHELL_PATH)
+            is_found = found is not None and Path(found).samefile(own)
+            return name if is_found else shlex.quote(str(own))
+    # -P: a folder `schemas` where the command is typed must not be imported.
+    words = shlex.join([sys.executable, "-P", "-m", MODULES[name]])
+    try:
+        distribution("cua-train")
+    except PackageNotFoundError:  # a checkout that was not installed
+        return f"PYTHONPATH={shlex.quote(str(Path(__file__).parents[2]))} {words}"
+    return words
 
 
-def _assignments(environ: Mapping[str, str]) -> list[str]:
-    given = {name: environ[name] for name in SHARED if environ.get(name)}
-    if "@" in given.get("CUA_BLOBS", ""):
-        del given["CUA_BLOBS"]  # it may hold a password
+def _assignments(variables: Iterator[tuple[str, str | None]]) -> list[str]:
+    return [f"{name}={shlex.quote(value)}" for name, value in variables if value is not None]
+
+
+def _variables(environ: Mapping[str, str], *, database: bool) -> Iterator[tuple[str, str | None]]:
+    """(name, value) of what names this installation; None for a value that is not printed."""
     if environ.get("CUA_HOME") or environ.get("XDG_DATA_HOME"):
-        given = {"CUA_HOME": str(read_installation(environ).home), **given}
-    return [f"{name}={shlex.quote(value)}" for name, value in given.items()]
+        yield "CUA_HOME", str(read_installation(environ).home)
+    if environ.get("KAFKA_BOOTSTRAP_SERVERS"):
+        for name in sorted(name for name in environ if name.startswith("KAFKA_")):
+            if environ[name]:
+                yield name, _public_kafka_value(name, environ[name])
+    if value := environ.get("CUA_TOPIC_PREFIX"):
+        yield "CUA_TOPIC_PREFIX", value
+    if value := environ.get("CUA_BLOBS"):
+        yield "CUA_BLOBS", _public_blobs_url(value)
+    if database:
+        yield from _database_variables(environ)
+
+
+def _database_variables(environ: Mapping[str, str]) -> Iterator[tuple[str, str | None]]:
+    if url := environ.get("DATABASE_URL"):
+        has_password = "password=" in url or ":" in urlsplit(url).netloc.rpartition("@")[0]
+        yield "DATABASE_URL", None if has_password else url
+        return
+    for name in DATABASE:
+        if environ.get(name):
+            yield name, None if name == "POSTGRES_PASSWORD" else environ[name]
+
+
+def _public_kafka_value(name: str, value: str) -> str | None:
+    ending = PUBLIC.search(name)
+    if ending is None:
+        return None
+    return str(Path(value).expanduser().absolute()) if name.endswith("FILE") else value
+
+
+def _public_blobs_url(url: str) -> str | None:
+    if "://" in url:
+        return None if "@" in urlsplit(url).netloc else url
+    return str(Path(url).expanduser().absolute())

@@ -1,6 +1,6 @@
 """The configuration of a run: one frozen model, a file for each topic of its fields."""
 
-from producer.config.continuing import CHANGEABLE, differences, recipe
+from producer.config.continuing import CHANGEABLE, OF_ONE_PROCESS, differences, recipe
 from producer.config.preset import DEMO_POLICY, DEMO_PRESET, ORACLE_POLICY
 from producer.config.run_config import TOPICS, RunConfig, read_config
 
@@ -8,6 +8,7 @@ __all__ = [
     "CHANGEABLE",
     "DEMO_POLICY",
     "DEMO_PRESET",
+    "OF_ONE_PROCESS",
     "ORACLE_POLICY",
     "TOPICS",
     "RunConfig",

@@ -15,7 +15,16 @@ class CheckpointFields(BaseModel):
     training_name: Annotated[str, AfterValidator(check_training_name)] | None = Field(
         None, description="Name of the training. The same name continues the same training."
     )
-    log_path: Path | None = Field(None, description="Folder of resume states and checkpoints.")
+    log_path: Path | None = Field(
+        None,
+        description=(
+            "Folder of this training's resume states and checkpoints. Alone it names the training"
+            " that it holds."
+        ),
+    )
+    log_dir: Path | None = Field(
+        None, description="Folder in which each training has its log_path, under its name."
+    )
     save_every: NonNegativeInt = Field(
         10, description="Steps between checkpoints; 0: only after the last step."
     )

@@ -11,6 +11,8 @@ CHANGEABLE = frozenset(
     {
         "num_steps",
         "log_path",
+        "log_dir",
+        "baseline_only",
         "max_concurrent_rollouts",
         "save_every",
         "eval_every",
@@ -24,8 +26,12 @@ CHANGEABLE = frozenset(
         "kv_cache_bytes",
     }
 )
-"""Fields that may differ when a training is continued: its length, how it is observed, and the
-machine that it runs on."""
+"""Fields that may differ when a training is continued: its length, its folder, how it is observed,
+and the machine that it runs on."""
+
+OF_ONE_PROCESS = frozenset({"log_path", "log_dir", "baseline_only"})
+"""Fields that a training which is continued does not inherit: where its folder is is known
+otherwise, and a training of which only the baseline was asked for may be trained later."""
 
 
 def differences(recorded: dict[str, JsonValue], requested: dict[str, JsonValue]) -> list[str]:

@@ -44,6 +44,10 @@ class PolicyFields(BaseModel):
             " or `oracle` (scripted, learns nothing)."
         ),
     )
+    base_url: str | None = Field(
+        None,
+        description="Server that samples, OpenAI-compatible. Not supported yet: sampled here.",
+    )
     lora_rank: PositiveInt = Field(32, description="Rank of the LoRA adapters.")
     lora_alpha: PositiveFloat | None = Field(
         None, description="Scale of the LoRA adapters: they are multiplied by lora_alpha/lora_rank."

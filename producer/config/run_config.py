@@ -4,6 +4,7 @@ Without a `model_name`, or with `demo`, the preset replaces some defaults (`DEMO
 that are given win over both. Secrets are no part of it.
 """
 
+from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import (
@@ -83,6 +84,14 @@ class RunConfig(
                 ' {"source_type": "demo_training"}'
                 + did_you_mean(self.model_name, (DEMO_POLICY, ORACLE_POLICY)).replace(" ", ". ", 1)
             )
+        problems += self._not_together()
+        if problems:
+            raise ValueError("\n".join(problems))
+        return self
+
+    def _not_together(self) -> list[str]:
+        """What contradicts itself, and what is not supported yet."""
+        problems = []
         if self.wandb_name is not None and self.wandb_project is None:
             problems.append("wandb_name: needs a wandb_project to have a run in")
         if self.model_name == ORACLE_POLICY:
@@ -98,16 +107,20 @@ class RunConfig(
             ]
         elif self.lora_alpha is None:
             object.__setattr__(self, "lora_alpha", 2.0 * self.lora_rank)
+        if self.base_url is not None:
+            problems.append("base_url: sampling by a server is not supported yet; omit it")
         if self.box_type == "linux":
             problems.append("box_type: linux is not supported yet; use android")
+        if self.skip_baseline and self.baseline_only:
+            problems.append("baseline_only: contradicts skip_baseline; give one of them")
+        if self.log_dir is not None and self.log_path is not None:
+            problems.append("log_dir: contradicts log_path, the folder itself; give one of them")
         if self.min_group_size > self.group_size:
             problems.append(
                 f"min_group_size: {self.min_group_size} is more than group_size"
                 f" ({self.group_size}), so every group would fail"
             )
-        if problems:
-            raise ValueError("\n".join(problems))
-        return self
+        return problems
 
     @property
     def explicit(self) -> frozenset[str]:
@@ -144,6 +157,14 @@ class RunConfig(
         changed = self.model_copy(update=changes)
         changed._explicit = self._explicit
         return changed
+
+    @property
+    def run_folder(self) -> Path | None:
+        """The folder that was chosen for this training, absolute; None: CUA_HOME/runs/NAME."""
+        folder = self.log_path
+        if self.log_dir is not None and self.training_name is not None:
+            folder = self.log_dir / self.training_name
+        return None if folder is None else folder.expanduser().absolute()
 
     @property
     def batch_size(self) -> int:

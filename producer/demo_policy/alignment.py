@@ -20,13 +20,12 @@ from torch.nn import functional
 from producer.demo_policy.examples import Example
 from producer.demo_policy.optimization import (
     accumulate_gradients,
-    learning_rate_factor,
     set_learning_rate,
 )
 from producer.demo_policy.patch_labels import NO_LABEL
+from producer.demo_policy.schedule import SCREENS_PER_BATCH, learning_rate_factor
 from producer.demo_policy.vocabulary import NUM_COORDINATES
 
-SCREENS_PER_BATCH = 64
 SCREENS_PER_MICRO_BATCH = 16
 
 

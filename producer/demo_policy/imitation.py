@@ -19,10 +19,10 @@ from producer.demo_policy.examples import Example
 from producer.demo_policy.grounding import GroundingSampler, TrainingSequence
 from producer.demo_policy.optimization import (
     accumulate_gradients,
-    learning_rate_factor,
     set_learning_rate,
 )
 from producer.demo_policy.recipe import ImitationPhase
+from producer.demo_policy.schedule import learning_rate_factor
 from producer.policy.torch_policy.cpu_parallel import parallel_map, split_evenly
 
 ROWS_PER_MICRO_BATCH = 6

@@ -40,9 +40,16 @@ class Turn:
 
 @contextmanager
 def making_turn(
-    lock_file: Path, is_made: Callable[[], bool], *, stale_s: float = STALE_S
+    lock_file: Path,
+    is_made: Callable[[], bool],
+    *,
+    stale_s: float = STALE_S,
+    on_wait: Callable[[str], None] = lambda _holder: None,
 ) -> Iterator[Turn]:
-    """Wait until no other process makes the policy, `is_made`, or its maker is stopped."""
+    """Wait until no other process makes the policy, `is_made`, or its maker is stopped.
+
+    `on_wait` gets the maker's name twice a second; what it raises propagates.
+    """
     lock = FileLock(lock_file)
     began = time.monotonic()
     has_warned = False
@@ -55,10 +62,11 @@ def making_turn(
             break
         if is_made() or _silent_s(lock_file) > stale_s or is_held_by_stopped(lock_file):
             break
+        holder = file_lock_holder(lock_file)
         if not has_warned and time.monotonic() - began > WARN_AFTER_S:
             has_warned = True
-            holder = file_lock_holder(lock_file)
             logger.info("waiting for %s, which makes the default policy", holder)
+        on_wait(holder)
         time.sleep(POLL_S)
     try:
         if lock.is_locked:

@@ -1,6 +1,5 @@
-"""What both stages of the warm-up share: learning-rate schedule, gradients, clipping."""
+"""What both stages of the warm-up share: gradients, clipping, setting the learning rate."""
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
@@ -9,16 +8,8 @@ from torch import Tensor, nn
 
 from producer.policy.torch_policy.cpu_parallel import add_gradients, parallel_map
 
-WARMUP_STEPS: Final = 20
-FINAL_FACTOR: Final = 0.05
 MAX_GRADIENT_NORM: Final = 1.0
 MicroBatch = TypeVar("MicroBatch")
-
-
-def learning_rate_factor(step: int, num_steps: int) -> float:
-    """Factor at optimiser step `step` (from 0): linear warm-up, then cosine to `FINAL_FACTOR`."""
-    cosine = 0.5 * (1 + math.cos(math.pi * step / num_steps))
-    return min(1.0, (step + 1) / WARMUP_STEPS) * (cosine * (1 - FINAL_FACTOR) + FINAL_FACTOR)
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, learning_rate: float) -> None:

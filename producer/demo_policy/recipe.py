@@ -9,6 +9,8 @@ from schemas.ids import content_hash
 
 OnProgress = Callable[[str, int, int, float | None], None]
 """Gets (policy, optimiser steps done, in all, loss); loss is None while demonstrations are made."""
+OnWait = Callable[[str, int, int, float | None], None]
+"""The same of another process that makes the policy, of which it gets the name."""
 
 VERSION: Final = 4
 """Raised when a change of the code makes another policy of the same recipe."""

@@ -22,8 +22,9 @@ from producer.demo_policy.examples import (
 )
 from producer.demo_policy.grounding import GROUNDING_PROMPT
 from producer.demo_policy.imitation import train_imitation
+from producer.demo_policy.making_progress import MakingProgress
 from producer.demo_policy.making_turn import making_turn
-from producer.demo_policy.recipe import OnProgress, WarmUpRecipe
+from producer.demo_policy.recipe import OnProgress, OnWait, WarmUpRecipe
 from producer.demo_policy.vocabulary import element_label
 from producer.policy.torch_policy.cpu_parallel import parallel_map
 from producer.policy.torch_policy.loading import load_base
@@ -35,20 +36,31 @@ logger = logging.getLogger(__name__)
 
 
 def ensure_demo_policy(
-    policies_dir: Path, on_progress: OnProgress, recipe: WarmUpRecipe | None = None
+    policies_dir: Path,
+    on_progress: OnProgress,
+    recipe: WarmUpRecipe | None = None,
+    *,
+    on_wait: OnWait = lambda *_: None,
 ) -> Path:
     """The folder of the warmed-up policy, which is made if it does not exist.
 
     The folder appears complete or not at all. Another process that needs it meanwhile waits, unless
     the one that makes it shows no progress (it is stopped): then it makes a copy of its own. An
-    exception from `on_progress` aborts the making and propagates.
+    exception from `on_progress` aborts the making, one from `on_wait` the waiting.
     """
     recipe = recipe or WarmUpRecipe()
     folder = policies_dir / recipe.policy_name
     if folder.is_dir():
         return folder
     policies_dir.mkdir(parents=True, exist_ok=True)
-    with making_turn(policies_dir / f".{folder.name}.lock", folder.is_dir) as turn:
+    shared = MakingProgress(policies_dir / f".{folder.name}.progress")
+
+    def wait(holder: str) -> None:
+        if (seen := shared.read()) is not None:
+            on_wait(holder, *seen)
+
+    lock_file = policies_dir / f".{folder.name}.lock"
+    with making_turn(lock_file, folder.is_dir, on_wait=wait) as turn:
         if folder.is_dir():
             return folder
         # A stopped process's folder is left to it: it may go on.
@@ -61,6 +73,8 @@ def ensure_demo_policy(
 
         def on_step(done: int, loss: float | None) -> None:
             turn.beat()
+            if turn.is_alone:
+                shared.write(done, recipe.num_steps, loss)
             on_progress(folder.name, done, recipe.num_steps, loss)
 
         try:
@@ -71,6 +85,8 @@ def ensure_demo_policy(
             sync_files(policies_dir)
         finally:
             shutil.rmtree(making, ignore_errors=True)
+            if turn.is_alone:
+                shared.clear()
     return folder
 
 

@@ -1,24 +1,32 @@
-"""Records the default policy's warm-up as a training of its own (kind sft), when one happens."""
+"""Records the default policy's warm-up as a training of its own (kind sft), when one happens.
 
+The run that needs the policy says meanwhile what it waits for, on its own stream.
+"""
+
+import json
 import logging
 import secrets
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from producer.config import RunConfig, recipe
 from producer.console import ProgressBar, progress_bar
+from producer.demo_policy.recipe import WarmUpRecipe
+from producer.demo_policy.schedule import warm_up_steps
 from producer.emit import Emitter, StreamWriter
 from producer.errors import LogBrokenError, StopRequestedError
 from producer.resume.open_stream_markers import mark_open
 from schemas import ids
 from schemas.base import Payload, Progress
-from schemas.catalogue import stream
+from schemas.catalogue import stream, stream_owner
+from schemas.step import StepCreated, StepFinished
 from schemas.training import (
+    Recipe,
     TrainingCancelled,
     TrainingCompleted,
     TrainingCreated,
@@ -30,29 +38,36 @@ from schemas.training import (
 
 logger = logging.getLogger(__name__)
 
+EVERY_PERCENT = 5
+
 
 class WarmUpTraining:
     """Created with the first progress it hears of and ended when left.
 
-    A policy that is warm already leaves no events.
+    A policy that is warm already leaves no events, nor does one that another process makes.
     """
 
     def __init__(
         self,
         emitter: Emitter,
         clock: Callable[[], datetime],
-        config: RunConfig,
         open_dir: Path,
         stop: threading.Event,
+        *,
+        waiting: StreamWriter | None = None,
+        recipe: WarmUpRecipe | None = None,
     ) -> None:
+        """`waiting`: the stream of the training that needs the policy; None: an evaluation."""
         self._emitter = emitter
         self._clock = clock
-        self._config = config
         self._open_dir = open_dir
         self._stop = stop
+        self._waiting = waiting
+        self._recipe = recipe or WarmUpRecipe()
+        self._steps = list(warm_up_steps(self._recipe))
         self._marker = ExitStack()
         self._drawing = ExitStack()
-        self._bar = ProgressBar()
+        self._bar: ProgressBar | None = None
         self._stream: StreamWriter | None = None
         self._total = 0
         self._done = 0
@@ -66,23 +81,43 @@ class WarmUpTraining:
         writer = self._stream or self._begin(policy, total)
         if self._stop.is_set():
             raise StopRequestedError
+        if loss is not None:
+            self._record_step(writer, done, loss)
+        line = self._say("warm-up of the default policy", done, total, loss)
+        if line is not None:
+            writer.emit(
+                TrainingProgressed(
+                    current_phase="training",
+                    current_step=done,
+                    progress=Progress(percent=100 * done / total),
+                    status_message=line,
+                )
+            )
+
+    def on_wait(self, holder: str, done: int, total: int, loss: float | None) -> None:
+        """`holder`, another process of this home, makes the policy. StopRequestedError."""
+        if self._stop.is_set():
+            raise StopRequestedError
+        self._say(f"waiting for {holder}, which warms up the default policy", done, total, loss)
+
+    def _say(self, what: str, done: int, total: int, loss: float | None) -> str | None:
+        """Show the progress; the line that was said, None within the same five percent."""
+        if self._bar is None:
+            self._bar = self._drawing.enter_context(
+                progress_bar("warming up the default policy", total)
+            )
         activity = "drawing demonstrations" if loss is None else f"loss {loss:.3f}"
         self._bar.advance(done - self._done, activity)
         self._done = done
         percent = 100 * done // total
-        if percent // 5 == self._percent // 5 and done < total:
-            return
+        if percent // EVERY_PERCENT == self._percent // EVERY_PERCENT and done < total:
+            return None
         self._percent = percent
-        line = f"warm-up of the default policy: {percent} %, {activity}"
+        line = f"{what}: {percent} %, {activity}"
         logger.log(logging.DEBUG if self._bar.is_drawn else logging.INFO, "%s", line)
-        writer.emit(
-            TrainingProgressed(
-                current_phase="training",
-                current_step=done,
-                progress=Progress(percent=percent),
-                status_message=line,
-            )
-        )
+        if self._waiting is not None:
+            self._waiting.emit(TrainingInitializing(status_message=line))
+        return line
 
     def __enter__(self) -> Self:
         return self
@@ -116,22 +151,73 @@ class WarmUpTraining:
         name = f"warm-up-{policy}-{secrets.token_hex(4)}"
         writer = self._emitter.stream(stream("training", ids.training_id(name)))
         self._marker.enter_context(mark_open(self._open_dir, writer.subject, self._emitter))
-        settings = recipe(self._config, Path()).model_copy(
-            update={"log_path": None, "lora_rank": None}
-        )
+        settings = json.loads(json.dumps(asdict(self._recipe)))
         writer.emit(
             TrainingCreated(
                 run_name=name,
                 kind="sft",
-                recipe=settings,
+                recipe=recorded_recipe(policy, self._recipe),
                 total_steps=total,
-                config={"kind": "behaviour cloning"},
+                config={"kind": "behaviour cloning", "recipe": settings},
             )
         )
         writer.emit(TrainingInitializing())
         writer.emit(TrainingStarted(current_step=0))
-        self._bar = self._drawing.enter_context(
-            progress_bar("warming up the default policy", total)
-        )
         self._stream, self._total = writer, total
         return writer
+
+    def _record_step(self, writer: StreamWriter, done: int, loss: float) -> None:
+        step_id = ids.step_id(stream_owner(writer.subject), 0, done)
+        step = self._steps[done - 1]
+        writer.emit(
+            StepCreated(
+                step_id=step_id,
+                generation=0,
+                step=done,
+                batch=done - 1,
+                learning_rate=step.learning_rate,
+                model_path=None,
+            )
+        )
+        writer.emit(
+            StepFinished(
+                step_id=step_id,
+                training_ended_at=self._clock(),
+                loss=loss,
+                kl_divergence=None,
+                policy_gradient_norm=None,
+                reward_mean=None,
+                reward_std=None,
+                num_trajectories=0,
+                num_tokens=0,
+                policy_version=done,
+                progress=Progress(percent=100.0),
+                metrics={
+                    "optim/lr": step.learning_rate,
+                    "progress/done_frac": done / self._total,
+                    "train/stage": step.stage,
+                    "train/batch_size": step.batch_size,
+                },
+            )
+        )
+
+
+def recorded_recipe(policy: str, recipe: WarmUpRecipe) -> Recipe:
+    """The warm-up's own settings: those of its last stage where they differ."""
+    last = list(warm_up_steps(recipe))[-1]
+    return Recipe(
+        model_name=policy,
+        lora_rank=None,
+        learning_rate=recipe.imitation_learning_rate,
+        batch_size=last.batch_size,
+        group_size=1,
+        groups_per_batch=last.batch_size,
+        max_tokens=0,
+        temperature=0.0,
+        kl_penalty_coef=0.0,
+        num_substeps=1,
+        max_turns=recipe.max_turns,
+        seed=recipe.seed,
+        box_type="android",
+        renderer_name="compact",
+    )

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from producer.config import RunConfig, differences, read_config, recipe
+from producer.config import OF_ONE_PROCESS, RunConfig, differences, read_config, recipe
 from producer.emit import Emitter, StreamWriter
 from producer.emit.ownership import OwnershipMonitor, claim
 from producer.errors import MismatchError, UsageError
@@ -194,8 +194,10 @@ def plan_training(
     manifest, folder = _state_to_load(recorded, generation)
     steps_done = recorded.history.steps_done(recorded.stream, generation)
     newest_done = max(steps_done, default=0)
-    is_complete = recorded.status == "completed"
-    if is_complete and not overwrite and config.num_steps <= newest_done:
+    is_complete = recorded.status == "completed" and config.num_steps <= newest_done
+    if config.baseline_only:
+        is_complete = any(one.label == "baseline" for one in manifest.evaluations)
+    if is_complete and not overwrite:
         return AlreadyComplete(config, manifest)
     has_begun = bool(steps_done) or recorded.history.has_evaluations(generation)
     begins_generation = (
@@ -275,7 +277,8 @@ def _continued(asked: RunConfig, recorded: dict[str, JsonValue], *, overwrite: b
             " generation with --behavior-if-log-dir-exists overwrite"
         )
         raise UsageError(message)
-    return read_config({**recorded, **explicit})
+    inherited = {name: value for name, value in recorded.items() if name not in OF_ONE_PROCESS}
+    return read_config({**inherited, **explicit})
 
 
 def _replay_pending(

@@ -1,13 +1,17 @@
 """The folder with a training's states and checkpoints: CUA_HOME/runs/NAME, or its --log-path.
 
-A folder elsewhere is linked from runs/NAME, so that the training's name alone finds it again.
+A folder elsewhere is linked from runs/NAME, so that the training's name alone finds it again. Where
+runs/NAME is a folder itself, of an older generation, the file `moved-to` in it names the newer one.
 """
 
 from pathlib import Path
 
+from producer.durable import write_durably
 from producer.errors import NotFoundError, UsageError
 from producer.resume.resume_state import find_states
 from schemas.installation import Installation
+
+MOVED_TO = "moved-to"
 
 
 def find_run_folder(installation: Installation, name: str, log_path: Path | None = None) -> Path:
@@ -24,8 +28,7 @@ def find_run_folder(installation: Installation, name: str, log_path: Path | None
             " name the folder that replaces it with --log-path"
         )
         raise NotFoundError(message)
-    states = find_states(folder)
-    owner = states[0].manifest.training_name if states else name
+    owner = training_in(folder) or name
     if owner != name:
         message = (
             f"{folder} holds training {owner!r}, not {name!r}; choose another --log-path or"
@@ -33,6 +36,12 @@ def find_run_folder(installation: Installation, name: str, log_path: Path | None
         )
         raise UsageError(message)
     return folder
+
+
+def training_in(folder: Path) -> str | None:
+    """The name of the training whose states are in `folder`; None without states."""
+    states = find_states(folder)
+    return states[0].manifest.training_name if states else None
 
 
 def check_not_elsewhere(installation: Installation, name: str, folder: Path) -> None:
@@ -50,13 +59,17 @@ def check_not_elsewhere(installation: Installation, name: str, folder: Path) -> 
 
 
 def link_run_folder(installation: Installation, name: str, folder: Path) -> None:
-    """Make the name alone lead to `folder`. A real folder runs/NAME is left as it is."""
+    """Make the name alone lead to `folder`. A real folder runs/NAME keeps what it holds."""
     named = _named(installation, name)
-    if folder in {named, _linked(installation, name)}:
+    if folder == named:
+        (named / MOVED_TO).unlink(missing_ok=True)
+        return
+    if folder == _linked(installation, name):
         return
     if named.is_symlink():
         named.unlink()
     elif named.exists():
+        write_durably(named / MOVED_TO, str(folder))
         return
     named.parent.mkdir(parents=True, exist_ok=True)
     named.symlink_to(folder, target_is_directory=True)
@@ -68,4 +81,9 @@ def _named(installation: Installation, name: str) -> Path:
 
 def _linked(installation: Installation, name: str) -> Path:
     named = _named(installation, name)
-    return named.readlink() if named.is_symlink() else named
+    if named.is_symlink():
+        return named.readlink()
+    try:
+        return Path((named / MOVED_TO).read_text(encoding="utf-8"))
+    except OSError:  # there is none
+        return named

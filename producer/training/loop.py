@@ -81,7 +81,7 @@ class TrainingLoop:
             tracker.units.append(baseline)
         steps: dict[int, Unit] = {}
         evaluations: dict[int, Unit] = {}
-        for step in range(1, config.num_steps + 1):
+        for step in range(1, 1 if config.baseline_only else config.num_steps + 1):
             units = [steps.setdefault(step, Unit(config.batch_size, max_turns, is_step=True))]
             if step == config.num_steps or (config.eval_every and step % config.eval_every == 0):
                 units.append(evaluations.setdefault(step, evaluation_unit()))

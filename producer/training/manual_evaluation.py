@@ -5,7 +5,7 @@ It claims nobody's training; its events have a stream of their own.
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -15,17 +15,22 @@ from producer.blobs import open_blobs
 from producer.config import DEMO_POLICY, ORACLE_POLICY, RunConfig, read_config
 from producer.demo_policy.warm_up_training import WarmUpTraining
 from producer.emit import Emitter
-from producer.errors import NotFoundError, UsageError
+from producer.errors import NotFoundError
+from producer.policy.learner import Learner
 from producer.resume import resume_state
 from producer.resume.open_stream_markers import mark_open
 from producer.resume.orphans import end_abandoned
 from producer.resume.resume_state import EvaluationSummary, Manifest
 from producer.resume.run_folder import find_run_folder
 from producer.resume.training_history import TrainingHistory
-from producer.tasks.sources import load_tasks
+from producer.rollouts.engine import EnvironmentFactory
+from producer.task import Task
 from producer.training.evaluation import EvaluationPlan, run_evaluation
+from producer.training.loaded import judged_tasks, load_policy
 from producer.training.open_policy import open_policy, with_adapter_settings
+from producer.training.preflight import check_home, check_services, is_unused
 from producer.training.progress import ProgressTracker, Unit
+from producer.training.progress_bars import progress_bars
 from producer.training.progress_events import ProgressEvents
 from producer.training.run import utc_now
 from producer.training.session import Session
@@ -64,8 +69,15 @@ def evaluate(
         if training_name is None
         else _policy_of_training(training_name, given, installation)
     )
+    check_home(installation, policy.config.model_name)
+    tasks = judged_tasks(policy.config.eval_tasks or policy.config.tasks, "eval_tasks")
+    # Opening the log makes files: what can be refused is refused before.
+    learner = load_policy(policy.config, installation, is_training=False)
+    if is_unused(installation):
+        check_services(installation, stop)
     with Emitter.open(installation, clock=clock, stop=stop) as emitter:
-        return _evaluate(policy, installation, emitter, clock, stop or threading.Event())
+        stop = stop or threading.Event()
+        return _evaluate(policy, tasks, learner, installation, emitter, clock, stop)
 
 
 def config_of_policy(given: dict[str, Any]) -> RunConfig:
@@ -96,21 +108,25 @@ def _policy_of_training(
 
 def _evaluate(
     policy: EvaluatedPolicy,
+    tasks: Sequence[Task],
+    opened: tuple[Learner, EnvironmentFactory] | None,
     installation: Installation,
     emitter: Emitter,
     clock: Callable[[], datetime],
     stop: threading.Event,
 ) -> EvaluationSummary:
     config, manifest, training_name = policy.config, policy.manifest, policy.training_name
-    tasks = [task for task in load_tasks(config.eval_tasks or config.tasks) if task.is_judged]
-    if not tasks:
-        message = "eval_tasks: none of these tasks has a validator; see cua-train tasks list"
-        raise UsageError(message)
     end_abandoned(installation, emitter, clock, stop)
-    with WarmUpTraining(emitter, clock, config, installation.open_dir, stop) as warm_up:
-        learner, make_environment = open_policy(
-            config, installation.policies_dir, warm_up.on_progress, is_training=False
-        )
+    if opened is None:
+        with WarmUpTraining(emitter, clock, installation.open_dir, stop) as warm_up:
+            opened = open_policy(
+                config,
+                installation.policies_dir,
+                warm_up.on_progress,
+                warm_up.on_wait,
+                is_training=False,
+            )
+    learner, make_environment = opened
     if policy.state_folder is not None:
         learner.load_state(policy.state_folder)
     evaluation_id = ids.manual_eval_id(ids.uuid7(clock()))
@@ -138,4 +154,5 @@ def _evaluate(
     plan = EvaluationPlan("manual", evaluation_id, label, manifest.step if manifest else None)
     with mark_open(installation.open_dir, subject, emitter):
         stated = state_tasks(writer, tasks)
-        return run_evaluation(session, plan, stated, unit)
+        with progress_bars(session.progress.tracker):
+            return run_evaluation(session, plan, stated, unit)

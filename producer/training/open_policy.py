@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from producer.config import DEMO_POLICY, ORACLE_POLICY, RunConfig
-from producer.demo_policy.recipe import OnProgress
+from producer.demo_policy.recipe import OnProgress, OnWait
 from producer.environments.android_sim.device.sim import AndroidSim
 from producer.environments.android_sim.screens.widget import HEIGHT_PX, WIDTH_PX
 from producer.environments.blanked import BlankedEnvironment
@@ -21,19 +21,23 @@ from producer.policy.oracle import NoisyOracle
 from producer.rollouts.engine import EnvironmentFactory
 from producer.rollouts.plan import RolloutPlan
 
+TRAIN_EXTRA = ("torch", "torchvision", "transformers", "peft", "safetensors", "numpy")
+"""What every policy but the scripted one imports: the extra `train`."""
+
 
 def open_policy(
     config: RunConfig,
     policies_dir: Path,
     on_progress: OnProgress = lambda *_: None,
+    on_wait: OnWait = lambda *_: None,
     *,
     is_training: bool = True,
 ) -> tuple[Learner, EnvironmentFactory]:
     """The learner and the factory of its environments.
 
-    Warms the default policy up if `policies_dir` has none, reporting to `on_progress`.
-    `is_training` False: it samples only, and needs less memory. UsageError or NotFoundError if the
-    policy cannot be loaded or does not fit.
+    Warms the default policy up if `policies_dir` has none, reporting to `on_progress`; waits for
+    another process that does, reporting to `on_wait`. `is_training` False: it samples only, and
+    needs less memory. UsageError or NotFoundError if the policy cannot be loaded or does not fit.
     """
     if config.model_name == ORACLE_POLICY:
         return _open_oracle(config)
@@ -52,7 +56,7 @@ def open_policy(
         # Whole passes run in parallel instead (producer.policy.torch_policy.cpu_parallel).
         torch.set_num_threads(1)
         keep_freed_memory()
-        name = str(ensure_demo_policy(policies_dir, on_progress))
+        name = str(ensure_demo_policy(policies_dir, on_progress, on_wait=on_wait))
     learner = open_in_process(
         name,
         lora_rank=config.lora_rank,
@@ -96,10 +100,12 @@ def with_adapter_settings(config: RunConfig) -> RunConfig:
 
 
 def require_torch(model_name: str) -> None:
-    """UsageError if the policy needs torch and it is not installed."""
-    if model_name != ORACLE_POLICY and find_spec("torch") is None:
+    """UsageError if the policy needs torch or a library over it that is not installed."""
+    if model_name == ORACLE_POLICY:
+        return
+    if missing := [name for name in TRAIN_EXTRA if find_spec(name) is None]:
         message = (
-            f"policy {model_name!r} needs torch; install cua-train[train], or use"
+            f"policy {model_name!r} needs {', '.join(missing)}; install cua-train[train], or use"
             f" --model-name {ORACLE_POLICY}"
         )
         raise UsageError(message)

@@ -3,15 +3,14 @@
 import logging
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
-from typing import NamedTuple
 
 from producer.blobs import open_blobs
-from producer.config import DEMO_POLICY, RunConfig
+from producer.config import RunConfig
 from producer.demo_policy.warm_up_training import WarmUpTraining
 from producer.emit import Emitter
 from producer.emit.ownership import ClaimLostError
@@ -27,21 +26,27 @@ from producer.resume.foreign_drops import ForeignDrops
 from producer.resume.open_training import AlreadyComplete, OpenedTraining, open_training
 from producer.resume.orphans import end_abandoned
 from producer.resume.resume_state import Manifest
-from producer.resume.run_folder import check_not_elsewhere, find_run_folder, link_run_folder
+from producer.resume.run_folder import (
+    check_not_elsewhere,
+    find_run_folder,
+    link_run_folder,
+    training_in,
+)
 from producer.resume.training_lock import TrainingLock, training_lock
 from producer.rollouts.engine import EnvironmentFactory
-from producer.task import Task
-from producer.tasks.sources import load_tasks
 from producer.training.heartbeat import HEARTBEAT_S, heartbeat
+from producer.training.loaded import Loaded, load
 from producer.training.loop import TrainingLoop, save_checkpoint
-from producer.training.open_policy import open_policy, require_torch, with_adapter_settings
+from producer.training.open_policy import open_policy, with_adapter_settings
+from producer.training.preflight import check_folders, check_services, is_unused
 from producer.training.progress import ProgressTracker
+from producer.training.progress_bars import progress_bars
 from producer.training.progress_events import ProgressEvents
 from producer.training.run_files import RunFiles, log_file
 from producer.training.session import Session
 from producer.training.stated_tasks import state_tasks
 from producer.training.summary import Summary, summarise
-from producer.training.tracking import mirrored, require_tracker
+from producer.training.tracking import mirrored
 from producer.training_name import new_training_name
 from schemas import ids
 from schemas.checkpoint import CheckpointSaved
@@ -80,9 +85,11 @@ def run(
     """
     config = with_adapter_settings(config or RunConfig())
     installation = installation or read_installation(os.environ)
-    name = config.training_name or new_training_name(config.model_name, clock())
+    check_folders(installation, config)
+    known = training_in(config.log_path) if config.log_path is not None else None
+    name = config.training_name or known or new_training_name(config.model_name, clock())
     config = config.named(name)
-    folder = find_run_folder(installation, name, config.log_path)
+    folder = find_run_folder(installation, name, config.run_folder)
     behavior = config.behavior_if_log_dir_exists
     states = resume_state.find_states(folder)
     if states and behavior == "raise":
@@ -96,7 +103,16 @@ def run(
     if behavior != "overwrite":
         check_not_elsewhere(installation, name, folder)
     begun_s = monotonic()
-    loaded: list[_Loaded] = []
+    loaded: list[Loaded] = []
+    if is_unused(installation):
+        # Opening the log makes files: what can be refused is refused before.
+        loaded.append(load(config, installation))
+        check_services(installation, stop)
+
+    def load_before_claim(config: RunConfig) -> None:
+        if not loaded or loaded[0].config != config:
+            loaded[:] = [load(config, installation)]
+
     with (
         training_lock(folder, name, takeover=takeover) as lock,
         Emitter.open(installation, clock=clock, stop=stop) as emitter,
@@ -110,17 +126,14 @@ def run(
             overwrite=behavior == "overwrite",
             takeover=takeover,
             stop=stop,
-            before_claim=lambda config: loaded.append(_load(config, installation)),
+            before_claim=load_before_claim,
             fetch_drops=ForeignDrops(installation, os.environ).fetch,
         )
         link_run_folder(installation, name, folder)
         if on_open is not None:
             on_open(name, folder)
         if isinstance(opened, AlreadyComplete):
-            logger.info(
-                "training %r is already complete after step %d; a larger --num-steps continues it",
-                *(name, opened.manifest.step),
-            )
+            _log_complete(name, opened)
             return summarise(opened.manifest, status="completed", seconds=0.0, folder=folder)
         process = _Process(
             opened=opened,
@@ -138,26 +151,15 @@ def run(
     return summarise(manifest, status="completed", seconds=monotonic() - begun_s, folder=folder)
 
 
-class _Loaded(NamedTuple):
-    """What a configuration names, loaded before anything is emitted: a mistake leaves nothing."""
-
-    tasks: list[Task]
-    eval_tasks: list[Task]
-    policy: tuple[Learner, EnvironmentFactory] | None
-    """None: the demo policy, whose warm-up is recorded and so follows the claim."""
-
-
-def _load(config: RunConfig, installation: Installation) -> _Loaded:
-    tasks = _judged(load_tasks(config.tasks), "tasks")
-    eval_tasks = tasks
-    if config.eval_tasks is not None:
-        eval_tasks = _judged(load_tasks(config.eval_tasks), "eval_tasks")
-    require_torch(config.model_name)
-    require_tracker(config)
-    policy = None
-    if config.model_name != DEMO_POLICY:
-        policy = open_policy(config, installation.policies_dir)
-    return _Loaded(tasks, eval_tasks, policy)
+def _log_complete(name: str, complete: AlreadyComplete) -> None:
+    step = complete.manifest.step
+    if complete.config.baseline_only:
+        logger.info("the baseline of training %r is evaluated; omit --baseline-only to train", name)
+        return
+    logger.info(
+        "training %r is already complete after step %d; a larger --num-steps continues it",
+        *(name, step),
+    )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -165,7 +167,7 @@ class _Process:
     """One process's work on a training that it owns; used once."""
 
     opened: OpenedTraining
-    loaded: _Loaded
+    loaded: Loaded
     emitter: Emitter
     name: str
     folder: Path
@@ -203,14 +205,17 @@ class _Process:
 
     def _train(self) -> Manifest:
         loop = self._prepare()
-        loop.run()
+        with progress_bars(loop.session.progress.tracker):
+            loop.run()
         progress = loop.session.progress
         progress.update_elapsed()
+        only_baseline = self.opened.plan.config.baseline_only
         self.opened.stream.emit(
             TrainingCompleted(
                 current_step=loop.manifest.step,
                 progress=progress.tracker.finished(),
                 ended_at=self.clock(),
+                status_message="only the baseline was asked for" if only_baseline else None,
             )
         )
         self.emitter.flush()
@@ -219,7 +224,7 @@ class _Process:
     def _prepare(self) -> TrainingLoop:
         plan, stream = self.opened.plan, self.opened.stream
         config = plan.config
-        tasks, eval_tasks, policy = self.loaded
+        _, tasks, eval_tasks, policy = self.loaded
         end_abandoned(self.installation, self.emitter, self.clock, self.stop)
         learner, make_environment = policy or self._open_demo_policy(config)
         if plan.state_folder is not None:
@@ -253,10 +258,17 @@ class _Process:
         )
 
     def _open_demo_policy(self, config: RunConfig) -> tuple[Learner, EnvironmentFactory]:
+        installation = self.installation
         with WarmUpTraining(
-            self.emitter, self.clock, config, self.installation.open_dir, self.stop
+            self.emitter,
+            self.clock,
+            installation.open_dir,
+            self.stop,
+            waiting=self.opened.stream,
         ) as warm_up:
-            return open_policy(config, self.installation.policies_dir, warm_up.on_progress)
+            return open_policy(
+                config, installation.policies_dir, warm_up.on_progress, warm_up.on_wait
+            )
 
     def _open_files(self) -> RunFiles:
         """The files beside the states, with what was recorded until now."""
@@ -297,14 +309,3 @@ class _Process:
         payloads = self.opened.history.payloads_of(self.opened.stream.subject)
         saved = (payload for payload in payloads if isinstance(payload, CheckpointSaved))
         return {checkpoint.generation for checkpoint in saved if checkpoint.step == 0}
-
-
-def _judged(tasks: Sequence[Task], field: str) -> list[Task]:
-    """The tasks with a validator; UsageError when none has one."""
-    judged = [task for task in tasks if task.is_judged]
-    if not judged:
-        message = (
-            f"{field}: none of these {len(tasks)} tasks has a validator; see cua-train tasks list"
-        )
-        raise UsageError(message)
-    return judged

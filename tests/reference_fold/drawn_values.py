@@ -29,6 +29,7 @@ KEPT: dict[str, str] = {
     "cua.rollout.environment_requested": "env_id",
     "cua.rollout.turn_taken": "turn tokens.prompt_extends tokens.prompt_images",
     "cua.validation.recorded": "rollout_id validator_id",
+    "cua.annotation.recorded": "training_id",
     "cua.checkpoint.saved": "step_id generation step",
 }
 """Type -> fields that name rows or streams, or on whose order something depends."""

@@ -34,6 +34,7 @@ TABLES = [
     "environment",
     "sample",
     "status_history",
+    "annotation",
 ]  # easier to compare with tables.md
 
 
@@ -245,6 +246,7 @@ HOMES = {
     "rollout": "rollout",
     "validation": "rollout scoring",
     "environment": "environment",
+    "annotation": "annotation",
 }
 """Second word of an event type -> kinds of streams that may contain it."""
 
@@ -272,11 +274,13 @@ def presupposed(  # noqa: PLR0911  # one case per event
             return []
 
 
-def ids_agree(  # noqa: C901  # one case per event
+def ids_agree(  # noqa: C901, PLR0912  # one case per event
     type_: str, data: dict[str, Any], owner: str, subject: str, event_training: str | None
 ) -> bool:
     """Whether a new row's id is what its natural key gives."""
     match type_:
+        case "cua.annotation.recorded":
+            pair = UUID(data["training_id"]), owner
         case "cua.training.created":
             pair = ids.training_id(data["run_name"]), owner
         case "cua.rollout.created":

@@ -35,7 +35,7 @@ def put(tables: Tables, table: str, event: Row, **columns: Any) -> None:
     ):
         raise MadeAlreadyError
     row = {"created_at": time(event["time"])} | columns
-    if table not in {"turn", "action", "obs", "sample", "validation", "validator"}:
+    if table not in {"turn", "action", "obs", "sample", "validation", "validator", "annotation"}:
         row.setdefault("updated_at", time(event["time"]))
     news.setdefault(table, {})[str(columns["id"])] = row
 

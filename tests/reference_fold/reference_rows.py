@@ -243,6 +243,13 @@ def evaluation_superseded(tables: Tables, data: Row, event: Row, owner: str) -> 
         change(tables, "group", group, event, superseded=True)
 
 
+def annotation(tables: Tables, data: Row, event: Row, owner: str) -> None:
+    place = event["epoch"], event["sequence"]
+    key = str(ids.natural_id("annotation", UUID(owner), *place))
+    columns = pick(data, "training_id display_name tags note hidden")
+    put(tables, "annotation", event, id=key, epoch=place[0], sequence=place[1], **columns)
+
+
 ROWS: dict[str, Handler] = {
     "cua.training.created": training_created,
     "cua.training.initialization_started": same(
@@ -314,4 +321,5 @@ ROWS: dict[str, Handler] = {
     "cua.evaluation.cancelled": ended("status_message", "reason"),
     "cua.evaluation.superseded": evaluation_superseded,
     "cua.checkpoint.saved": checkpoint,
+    "cua.annotation.recorded": annotation,
 }

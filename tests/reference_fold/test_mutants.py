@@ -59,7 +59,14 @@ def test_every_history_tells_every_type_and_every_event_is_applied() -> None:
         assert {effect.type for effect in told} == {payload.TYPE for payload in PAYLOADS}
         assert [effect.type for effect in told if not effect.operations] == []
         kinds = {one.subject.partition("/")[0] for one in events}
-        assert kinds == {"training", "evaluation", "rollout", "environment", "scoring"}
+        assert kinds == {
+            "training",
+            "evaluation",
+            "rollout",
+            "environment",
+            "scoring",
+            "annotation",
+        }
 
 
 def test_histories_without_drawn_fields_would_let_mutants_survive() -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 
+from consumers.fold.projectors.annotation import AnnotationProjector
 from consumers.fold.projectors.environment import EnvironmentProjector
 from consumers.fold.projectors.evaluation import EvaluationProjector
 from consumers.fold.projectors.group import GroupProjector
@@ -17,6 +18,7 @@ from consumers.fold.projectors.training import (
 from consumers.fold.projectors.turn import TurnProjector
 from consumers.fold.projectors.validation import ValidationProjector
 from consumers.tables import PROJECTION_VERSION
+from schemas.annotation import TrainingAnnotated
 from schemas.base import Payload
 from schemas.catalogue import PAYLOADS
 from schemas.checkpoint import CheckpointSaved
@@ -46,6 +48,7 @@ _BY_PAYLOAD: dict[type[Payload], Projector] = {
     ValidationRecorded: ValidationProjector(),
     TaskStated: TaskProjector(),
     ValidatorStated: ValidatorProjector(),
+    TrainingAnnotated: AnnotationProjector(),
 }
 
 
@@ -64,6 +67,7 @@ _HOMES: dict[str, frozenset[str]] = {
     "rollout": frozenset({"rollout"}),
     "validation": frozenset({"rollout", "scoring"}),
     "environment": frozenset({"environment"}),
+    "annotation": frozenset({"annotation"}),
 }
 """Second word of an event type -> kinds of streams that may contain it."""
 HOMES: dict[type[Payload], frozenset[str]] = {

@@ -58,6 +58,7 @@ RECOMPUTED = {
     "ValidatorStated": {"id"},
     "ValidationRecorded": {"rollout_id"},
     "EvaluationCreated": {"training_id"},
+    "TrainingAnnotated": {"training_id"},
 }
 """Compared with the hash of the natural key, which has the owner, or with the owner itself."""
 REFERENCES = {

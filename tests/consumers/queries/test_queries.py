@@ -10,9 +10,9 @@ from sqlalchemy.orm import Session
 
 import consumers.queries as q
 from consumers.errors import CuaProjectError, UnreachableError
-from consumers.tables import Training
+from consumers.tables import Annotation, Training
 from tests.support.postgres import PostgresServer
-from tests.support.sample_rows import named, write_sample
+from tests.support.sample_rows import at, named, write_sample
 
 pytestmark = pytest.mark.services
 
@@ -43,6 +43,41 @@ def test_trainings_are_found_by_id_and_by_name_and_listed_newest_first(session: 
     assert [training.run_name for training in q.list_trainings(session, status="completed")] == [
         "older"
     ]
+
+
+def annotated(name: str, epoch: int, sequence: int, **columns: object) -> Annotation:
+    defaults: dict[str, object] = {"display_name": None, "tags": [], "note": None, "hidden": False}
+    return Annotation(
+        id=uuid4(),
+        training_id=named(name),
+        epoch=epoch,
+        sequence=sequence,
+        created_at=at(0),
+        **(defaults | columns),
+    )
+
+
+def test_the_annotation_stated_last_counts_and_hides_a_training_from_lists(engine: Engine) -> None:
+    with Session(engine) as session:
+        assert q.get_annotation(session, named("demo")) is None
+        session.add_all(
+            [
+                annotated("demo", 2, 1, display_name="Second", tags=["x"], hidden=True),
+                annotated("demo", 1, 7, display_name="First"),
+                annotated("older", 1, 1, hidden=True),
+                annotated("older", 1, 2),
+            ]
+        )
+        session.flush()
+        newest = q.get_annotation(session, named("demo"))
+        assert newest is not None
+        assert (newest.display_name, newest.tags) == ("Second", ["x"])
+        assert [one.run_name for one in q.list_trainings(session)] == ["older"]
+        every = q.list_trainings(session, include_hidden=True)
+        assert [one.run_name for one in every] == ["demo", "older"]
+        said = every[0].annotations
+        assert [one.display_name for one in said] == ["First", "Second"]
+        session.rollback()
 
 
 def test_without_a_generation_what_a_newer_one_trains_again_is_left_out(session: Session) -> None:

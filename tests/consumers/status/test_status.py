@@ -268,3 +268,27 @@ def test_what_is_no_duration_is_a_usage_error(call: Call, text: str) -> None:
 
 def test_max_lag_needs_check(call: Call) -> None:
     assert call("status", "--max-lag", "30s").code == 2
+
+
+def test_a_training_is_shown_as_it_was_renamed_and_a_hidden_one_on_request(call: Call) -> None:
+    write(logged_events("a", shape=SMALL))
+    write(logged_events("b", shape=SMALL))
+    call("run", "--once")
+    (shown,) = [one for one in call("status", "--json").json["trainings"] if one["run_name"] == "a"]
+    # As the history's second person left it.
+    assert (shown["display_name"], shown["tags"], shown["hidden"]) == (
+        *("attempt 2", ["baseline", "v2"]),
+        False,
+    )
+    assert "attempt 2" in call("status").out
+    execute(
+        "INSERT INTO cua.annotation VALUES (gen_random_uuid(), %s, 9, 1, 'gone', '[]', NULL, true,"
+        " now())",
+        str(training_id("a")),
+    )
+    text = call("status").out
+    assert "gone" not in text
+    assert text.endswith("1 hidden; --all lists them\n")
+    assert "gone" in call("status", "--all").out
+    both = call("status", "--json").json["trainings"]
+    assert {one["run_name"]: one["hidden"] for one in both} == {"a": True, "b": False}

@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from producer.cli import main
-from producer.commands import writable
-from producer.commands.given_fields import given_fields, read_config_file
-from producer.commands.writable import check_writable
+from producer.commands.config_file import read_config_file
+from producer.commands.given_fields import given_fields
+from producer.config import read_config
 from producer.errors import CuaTrainError, UsageError, did_you_mean
+from producer.training import writable
+from producer.training.writable import check_writable
 
 Failed = Callable[..., str]
 
@@ -121,7 +123,7 @@ def test_a_full_disk_is_a_failure_not_a_mistake(
 
 def test_a_check_leaves_nothing_behind(tmp_path: Path) -> None:
     check_writable(tmp_path / "home", "CUA_HOME")
-    assert list((tmp_path / "home").iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -130,8 +132,17 @@ def test_a_check_leaves_nothing_behind(tmp_path: Path) -> None:
         ("a.json", '{"seed": 1,\n "x" 2}', "is not valid JSON, line 2 column 6: expecting ':'"),
         ("a.toml", "seed = 1\nx = [\n", "is not valid TOML: "),
         ("a.toml", "seed = 1\nx 2\n", r"line 2, column 3"),
-        ("a.txt", "seed = 1", r"is not valid JSON, .*; name a TOML file \*\.toml"),
+        ("a.txt", "seed = 1", r"is not valid JSON, .*; name a TOML file \*\.toml, a YAML file"),
         ("a.json", "[1]", "must hold an object of fields"),
+        ("a.yaml", "seed: 1\nx: [1\n", "is not valid YAML: line 3 column 1: "),
+        ("a.yml", "- 1", "must hold an object of fields"),
+        ("a.yaml", "", "must hold an object of fields"),
+        ("a.yaml", "1: 2", "must hold an object of fields"),
+        ("a.yaml", "seed: !!python/object:os.system {}", "is not valid YAML: line 1 column 7"),
+        ("a.yaml", "seed: 1\n...\nseed: 2", "is not valid YAML: "),
+        ("a.json", '{"seed": 1, "seed": 2}', "seed is given twice"),
+        ("a.yaml", "seed: 1\nseed: 2", "seed is given twice"),
+        ("a.toml", "seed = 1\nseed = 2", "is not valid TOML: "),
         ("a.json", b"\xff\xfe", "is not a text file in UTF-8"),
         ("a.json", "[" * 100_000, "is nested too deeply"),
     ],
@@ -158,6 +169,27 @@ def test_tasks_that_are_no_json_get_an_example() -> None:
         "--tasks: 'demo_training' is not valid JSON, line 1 column 1: expecting value;"
         ' for example --tasks \'{"source_type": "demo_training"}\''
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.json", '{"learning_rate": 1e-5, "tasks": [{"source_type": "demo_all"}]}'),
+        ("a.toml", 'learning_rate = 1e-5\ntasks = [{source_type = "demo_all"}]'),
+        ("a.yaml", "learning_rate: 1e-5\ntasks:\n- source_type: demo_all\n"),
+        ("a.YML", "{learning_rate: 1.0e-5, tasks: [{source_type: demo_all}]}"),
+    ],
+)
+def test_a_config_file_says_the_same_in_every_format(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    config = read_config(given_fields({}, tmp_path / name))
+    assert config.learning_rate == 0.00001
+    assert config.tasks == [{"source_type": "demo_all"}]
+
+
+def test_a_date_in_yaml_is_text(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("training_name: 2026-01-31")
+    assert read_config_file(tmp_path / "a.yaml") == {"training_name": "2026-01-31"}
 
 
 def test_a_config_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:

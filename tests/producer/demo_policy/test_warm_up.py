@@ -24,9 +24,9 @@ from producer.demo_policy.examples import (
     encode_demonstrations,
 )
 from producer.demo_policy.grounding import GroundingSampler
-from producer.demo_policy.optimization import learning_rate_factor
 from producer.demo_policy.patch_labels import NO_LABEL
 from producer.demo_policy.recipe import ImitationPhase, WarmUpRecipe
+from producer.demo_policy.schedule import learning_rate_factor
 from producer.demo_policy.vocabulary import element_name
 from producer.demo_policy.warm_up import ensure_demo_policy
 from producer.environments.android_sim.screens.widget import Element

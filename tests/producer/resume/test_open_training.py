@@ -187,12 +187,16 @@ def test_a_file_in_place_of_the_run_s_folder_is_a_usage_error(installation: Inst
         run(small(), installation=installation)
 
 
+SEED_0_ALONE = "test -e /sdcard/DCIM/Camera/IMG_002.jpg"
+"""Works on the phone on which tasks are checked, and on none of the two that the run opens."""
+
+
 @pytest.mark.parametrize("skip_baseline", [True, False])
 def test_a_failed_step_or_evaluation_is_final_and_the_same_command_begins_a_new_generation(
     installation: Installation, read_log: ReadLog, tmp_path: Path, *, skip_baseline: bool
 ) -> None:
     tasks = tmp_path / "tasks.json"
-    tasks.write_text(json.dumps([{**OPEN_SETTINGS, "setup": ["no-such-command"]}]))
+    tasks.write_text(json.dumps([{**OPEN_SETTINGS, "setup": [SEED_0_ALONE]}]))
     config = read_config(
         {
             "training_name": "unlucky",

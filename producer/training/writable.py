@@ -1,4 +1,4 @@
-"""Checks that a run can keep what it makes, before anything starts."""
+"""Checks that files can be kept in a folder, without making it."""
 
 import errno
 from pathlib import Path
@@ -10,14 +10,14 @@ PROBE_BYTES = 1 << 16
 
 
 def check_writable(folder: Path, name: str) -> None:
-    """Make the folder and write a file in it.
+    """Write a file in the folder, or in the nearest folder above it that exists.
 
-    `name` is what the user set (`CUA_HOME`, `--log-path`). UsageError when the folder is
-    impossible, CuaTrainError when its disk is full.
+    Nothing is left behind. `name` is what the user set (`CUA_HOME`, `--log-path`). UsageError when
+    the folder is impossible, CuaTrainError when its disk is full.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=folder, prefix=".probe-", buffering=0) as file:
+        nearest = next(one for one in (folder, *folder.parents) if one.exists())
+        with TemporaryFile(dir=nearest, prefix=".probe-", buffering=0) as file:
             file.write(b"\0" * PROBE_BYTES)
     except OSError as error:
         if error.errno in OUT_OF_SPACE:

@@ -1,0 +1,198 @@
+"""`cua-train trainings`: list this home's trainings; rename, tag, note and hide any of them."""
+
+import json
+import os
+import unicodedata
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+
+from producer.console import print_table
+from producer.errors import UsageError
+from producer.training_name import check_training_name
+from schemas.installation import read_installation
+
+if TYPE_CHECKING:
+    from producer.training.annotations import Change
+    from schemas.annotation import TrainingAnnotated
+
+Command = Callable[..., None]
+
+MAX_NAME = 200
+"""Characters of a display name, and of a tag."""
+MAX_NOTE = 10_000
+
+
+def _examples(*lines: str) -> str:
+    return "\n\n".join(["Examples:", *lines])
+
+
+def _with_json(command: Command) -> Command:
+    return click.option("--json", "as_json", is_flag=True, panel="Output", help="Print JSON.")(
+        command
+    )
+
+
+def _of_training(command: Command) -> Command:
+    return click.argument("training_name", metavar="NAME")(_with_json(command))
+
+
+@click.group()
+def command() -> None:
+    """List trainings; rename, tag, note and hide them.
+
+    A training's name stays its identity. What is said here is recorded in the log beside it, also
+    while it trains, and shown by `cua-project status` and the monitor.
+    """
+
+
+@command.command(
+    "list",
+    epilog=_examples("$ cua-train trainings list", "$ cua-train trainings list --all --json"),
+)
+@click.option("--all", "show_all", is_flag=True, panel="Output", help="List hidden ones too.")
+@_with_json
+def list_trainings(*, show_all: bool, as_json: bool) -> None:
+    """List the trainings whose states this home keeps, newest first."""
+    from producer.training.kept_trainings import list_kept
+
+    rows = [one for one in list_kept(read_installation(os.environ)) if show_all or not one.hidden]
+    if as_json:
+        click.echo(json.dumps([one.as_json() for one in rows], indent=2))
+        return
+    print_table(
+        ["training", "name", "tags", "step", "success", "last saved (UTC)", "note"],
+        [
+            [
+                *(one.training_name, one.display_name, ", ".join(one.tags)),
+                f"{one.step}/{one.total_steps}",
+                None if one.success is None else f"{one.success:.3f}",
+                f"{one.saved_at:%Y-%m-%d %H:%M}",
+                (one.note or "").partition("\n")[0][:60],
+            ]
+            for one in rows
+        ],
+    )
+
+
+@command.command(
+    "rename",
+    epilog=_examples(
+        '$ cua-train trainings rename first "First try, small batch"',
+        '$ cua-train trainings rename first ""   # shows its name again',
+    ),
+)
+@_of_training
+@click.argument("display_name", metavar="DISPLAY_NAME")
+def rename(training_name: str, display_name: str, *, as_json: bool) -> None:
+    """Show a training under another name."""
+    shown = _one_line("DISPLAY_NAME", display_name.strip()) or None
+    _annotate(training_name, lambda old: old.model_copy(update={"display_name": shown}), as_json)
+
+
+@command.command(
+    "tag",
+    epilog=_examples(
+        "$ cua-train trainings tag first baseline small",
+        "$ cua-train trainings tag first good --remove small",
+    ),
+)
+@_of_training
+@click.argument("tags", metavar="[TAG]...", nargs=-1)
+@click.option(
+    "--remove", multiple=True, metavar="TAG", panel="Tags", help="Take this tag off; repeatable."
+)
+def tag(
+    training_name: str, tags: tuple[str, ...], remove: tuple[str, ...], *, as_json: bool
+) -> None:
+    """Add and remove tags of a training."""
+    added, removed = {_tag(one) for one in tags}, {_tag(one) for one in remove}
+    if not added | removed:
+        message = "give a tag to add, or --remove TAG"
+        raise UsageError(message)
+    if both := added & removed:
+        message = f"tag {min(both)!r} is both added and removed"
+        raise UsageError(message)
+
+    def change(old: "TrainingAnnotated") -> "TrainingAnnotated":
+        return old.model_copy(update={"tags": tuple(sorted({*old.tags, *added} - removed))})
+
+    _annotate(training_name, change, as_json)
+
+
+@command.command(
+    "note",
+    epilog=_examples(
+        '$ cua-train trainings note first "Diverged after step 12: learning rate too high."',
+        '$ cua-train trainings note first ""   # removes it',
+    ),
+)
+@_of_training
+@click.argument("text", metavar="TEXT")
+def note(training_name: str, text: str, *, as_json: bool) -> None:
+    """Write a note on a training, in place of the one before."""
+    if len(text) > MAX_NOTE:
+        message = f"the note has {len(text)} characters; at most {MAX_NOTE} are possible"
+        raise UsageError(message)
+    if "\x00" in text:
+        message = "the note has a NUL character; remove it"
+        raise UsageError(message)
+    written = text.strip() or None
+    _annotate(training_name, lambda old: old.model_copy(update={"note": written}), as_json)
+
+
+@command.command("hide", epilog=_examples("$ cua-train trainings hide first"))
+@_of_training
+def hide(training_name: str, *, as_json: bool) -> None:
+    """Omit a training from lists. Nothing is deleted."""
+    _annotate(training_name, lambda old: old.model_copy(update={"hidden": True}), as_json)
+
+
+@command.command("unhide", epilog=_examples("$ cua-train trainings unhide first"))
+@_of_training
+def unhide(training_name: str, *, as_json: bool) -> None:
+    """List a hidden training again."""
+    _annotate(training_name, lambda old: old.model_copy(update={"hidden": False}), as_json)
+
+
+def _annotate(training_name: str, change: "Change", as_json: bool) -> None:  # noqa: FBT001  # a flag of the command line
+    from producer.training.annotations import annotate
+
+    try:
+        name = check_training_name(training_name)
+    except ValueError as error:
+        message = f"NAME: {error}"
+        raise UsageError(message) from None
+    done = annotate(read_installation(os.environ), name, change)
+    said: dict[str, Any] = done.annotation.model_dump(mode="json")
+    if as_json:
+        click.echo(json.dumps({"training_name": name, **said, "changed": done.changed}))
+        return
+    shown = {
+        "name": said["display_name"],
+        "tags": ", ".join(said["tags"]),
+        "note": said["note"],
+        "hidden": "yes" if said["hidden"] else None,
+    }
+    parts = [f"{field}: {value}" for field, value in shown.items() if value]
+    click.echo(f"{name}{'' if done.changed else ' (as it was)'}: {'; '.join(parts) or 'nothing'}")
+
+
+def _one_line(what: str, text: str) -> str:
+    text = unicodedata.normalize("NFC", text)
+    if any(unicodedata.category(one) in {"Cc", "Zl", "Zp"} for one in text):
+        message = f"{what}: {text!r} has a line break or a control character; remove it"
+        raise UsageError(message)
+    if len(text) > MAX_NAME:
+        message = f"{what}: {len(text)} characters are too many; at most {MAX_NAME} are possible"
+        raise UsageError(message)
+    return text
+
+
+def _tag(text: str) -> str:
+    text = _one_line("TAG", text.strip())
+    if not text or "," in text:
+        message = f"TAG: {text!r} is no tag; use text without commas"
+        raise UsageError(message)
+    return text

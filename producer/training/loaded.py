@@ -1,0 +1,83 @@
+"""What a configuration names, loaded before anything is emitted: a mistake leaves nothing."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from producer.config import DEMO_POLICY, RunConfig
+from producer.demo_policy.recipe import WarmUpRecipe
+from producer.environments.android_sim.device.sim import AndroidSim
+from producer.environments.environment import EnvironmentFailedError
+from producer.errors import UsageError
+from producer.policy.learner import Learner
+from producer.rollouts.engine import EnvironmentFactory
+from producer.task import Task
+from producer.tasks.sources import load_tasks
+from producer.training.open_policy import open_policy, require_torch
+from producer.training.tracking import require_tracker
+from producer.validators.judge import judge
+from schemas.installation import Installation
+
+DEMO_TASKS = frozenset({"demo_training", "demo_eval", "demo_all", "ids"})
+"""Sources whose tasks are ours and tested."""
+
+
+class Loaded(NamedTuple):
+    """A configuration's tasks and policy."""
+
+    config: RunConfig
+    tasks: list[Task]
+    eval_tasks: list[Task]
+    policy: tuple[Learner, EnvironmentFactory] | None
+    """None: the demo policy, which is not made yet: its warm-up is recorded, after the claim."""
+
+
+def load(config: RunConfig, installation: Installation) -> Loaded:
+    """Everything that the configuration names. UsageError, NotFoundError."""
+    tasks = judged_tasks(config.tasks, "tasks")
+    eval_tasks = tasks
+    if config.eval_tasks is not None:
+        eval_tasks = judged_tasks(config.eval_tasks, "eval_tasks")
+    require_tracker(config)
+    return Loaded(config, tasks, eval_tasks, load_policy(config, installation))
+
+
+def load_policy(
+    config: RunConfig, installation: Installation, *, is_training: bool = True
+) -> tuple[Learner, EnvironmentFactory] | None:
+    """The policy; None for the demo policy before it is made. UsageError, NotFoundError."""
+    require_torch(config.model_name)
+    made = installation.policies_dir / WarmUpRecipe().policy_name
+    if config.model_name == DEMO_POLICY and not made.is_dir():
+        return None
+    return open_policy(config, installation.policies_dir, is_training=is_training)
+
+
+def judged_tasks(source: object, field: str) -> list[Task]:
+    """The source's tasks that have a validator.
+
+    UsageError when none has one, or when the simulated phone cannot set a task up or judge it.
+    """
+    tasks = load_tasks(source)  # type: ignore[arg-type]  # it checks what it is given
+    judged = [task for task in tasks if task.is_judged]
+    if not judged:
+        message = (
+            f"{field}: none of these {len(tasks)} tasks has a validator; see cua-train tasks list"
+        )
+        raise UsageError(message)
+    _check_on_a_phone(judged, field)
+    return judged
+
+
+def _check_on_a_phone(tasks: Sequence[Task], field: str) -> None:
+    phone = AndroidSim()
+    for task in tasks:
+        if task.source_type in DEMO_TASKS:
+            continue
+        try:
+            phone.start(task, seed=0)
+            judge(task, phone.shell)
+        except (EnvironmentFailedError, ValueError) as error:
+            message = f"{field}: {error}"
+            raise UsageError(message) from None
+        finally:
+            phone.close()

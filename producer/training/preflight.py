@@ -1,0 +1,54 @@
+"""What a run needs of its machine, checked before anything is made: folders, stores, Kafka.
+
+A command that is refused leaves no trace: no folder, no file, no event.
+"""
+
+import threading
+
+from producer.blobs import RemoteBlobs, local_folder
+from producer.config import DEMO_POLICY, RunConfig
+from producer.log.kafka_contact import wait_for_kafka
+from producer.training.writable import check_writable
+from schemas.installation import Installation
+
+LOG_TIMEOUT_S = 60.0
+
+
+def check_folders(installation: Installation, config: RunConfig) -> None:
+    """Every folder that a run writes to. UsageError, CuaTrainError when a disk is full."""
+    check_home(installation, config.model_name)
+    if config.log_dir is not None:
+        check_writable(config.log_dir, "--log-dir")
+    if (run_folder := config.run_folder) is not None:
+        for folder in (run_folder, run_folder / "state", run_folder / "checkpoints"):
+            check_writable(folder, "--log-path")
+
+
+def check_home(installation: Installation, model_name: str) -> None:
+    """The folders that whatever plays episodes writes to. UsageError, CuaTrainError."""
+    check_writable(installation.home, "CUA_HOME")
+    folders = [installation.local_log_path.parent, installation.runs_dir, installation.open_dir]
+    if model_name == DEMO_POLICY:
+        folders.append(installation.policies_dir)
+    if (blobs := local_folder(installation.blobs_url)) is None:
+        folders.append(installation.home / "blobs")
+    else:
+        check_writable(blobs, "CUA_BLOBS")
+    for folder in folders:
+        check_writable(folder, "CUA_HOME")
+
+
+def is_unused(installation: Installation) -> bool:
+    """Whether the home has no log yet: opening one would make it."""
+    return not installation.local_log_path.exists()
+
+
+def check_services(installation: Installation, stop: threading.Event | None = None) -> None:
+    """The blob store and the log, where they are not folders of this machine.
+
+    UnreachableError, after waiting for Kafka; StopRequestedError once `stop` is set.
+    """
+    if local_folder(installation.blobs_url) is None:
+        RemoteBlobs(installation.blobs_url).check_writable()
+    if installation.kafka_bootstrap_servers is not None:
+        wait_for_kafka(installation, LOG_TIMEOUT_S, stop)

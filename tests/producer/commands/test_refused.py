@@ -1,0 +1,187 @@
+"""A command that is refused leaves nothing: no training, no folder, no file, no event."""
+
+import json
+import signal
+import sqlite3
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from producer.cli import main
+from producer.config import read_config
+from producer.errors import StopRequestedError, UnreachableError
+from producer.log.kafka_contact import wait_for_kafka
+from producer.training.run import run
+from schemas.installation import read_installation
+
+
+class Called(NamedTuple):
+    """What a command answered."""
+
+    code: int
+    out: str
+    err: str
+
+
+Call = Callable[..., Called]
+ORACLE = ("--model-name", "oracle")
+SMALL = (
+    *(*ORACLE, "--num-steps", "1", "--group-size", "2", "--groups-per-batch", "1"),
+    *("--eval-episodes", "2", "--no-monitor"),
+)
+
+
+def custom(**changes: object) -> str:
+    task = {
+        "task_id": "mine",
+        "description": "Turn wifi on.",
+        "validation_query": "wifi_enabled",
+        "expected": "True",
+        **changes,
+    }
+    return json.dumps({"source_type": "custom", "custom_tasks": [task]})
+
+
+UNJUDGED = json.dumps({"source_type": "ids", "task_ids": ["train_66_pin_app_to_home"]})
+UNKNOWN_APP = custom(setup=["am start -n com.spotify.music/.Main"])
+MISTAKES: dict[str, tuple[tuple[str, ...], int, str]] = {
+    "a flag": (("--grup-size", "3"), 2, "no such option"),
+    "a value": (("--group-size", "0"), 2, "group_size: 0 is out of range"),
+    "fields together": (("--skip-baseline", "--baseline-only"), 2, "contradicts skip_baseline"),
+    "two folders": (("--log-path", "a", "--log-dir", "b"), 2, "log_dir: contradicts log_path"),
+    "a name": (("--training-name", "a/b"), 2, "training_name: 'a/b' contains '/'"),
+    "a name in a file": (("--config", "name.json"), 2, "training_name: '../x' starts with '.'"),
+    "a file that is missing": (("--config", "none.toml"), 2, "cannot be read"),
+    "a field twice": (("--config", "twice.json"), 2, "seed is given twice"),
+    "unknown tasks": (("--tasks", '{"source_type": "ids", "task_ids": ["x"]}'), 2, "'x'"),
+    "no tasks file": (("--tasks", '{"source_type": "file", "file_path": "x"}'), 2, "cannot read"),
+    "tasks nobody can judge": ((*ORACLE, "--tasks", UNJUDGED), 2, "have no validator"),
+    "eval tasks nobody can judge": (
+        (*ORACLE, "--eval-tasks", UNJUDGED),
+        2,
+        "have no validator",
+    ),
+    "an unknown query": ((*ORACLE, "--tasks", custom(validation_query="x")), 2, "unknown device"),
+    "an unknown app": ((*ORACLE, "--tasks", UNKNOWN_APP), 2, "tasks: set-up of mine failed"),
+    "an unknown app to evaluate": (
+        (*ORACLE, "--eval-tasks", UNKNOWN_APP),
+        2,
+        "eval_tasks: set-up of mine failed",
+    ),
+    "a policy that is none": (("--model-name", "./empty", "--tasks", custom()), 3, "empty"),
+    "a policy folder that is missing": (("--model-name", "./none"), 2, "there is no folder"),
+    "an adapter that is missing": (("--load-checkpoint-path", "none"), 2, "there is no folder"),
+    "an adapter for the oracle": ((*ORACLE, "--load-checkpoint-path", "empty"), 2, "no adapter"),
+    "a folder below a file": (("--log-path", "a file/x"), 2, "--log-path: "),
+    "a parent below a file": (("--log-dir", "a file/x"), 2, "--log-dir: "),
+    "states below a file": (("--log-path", "half"), 2, "--log-path: "),
+}
+VARIABLES: dict[str, tuple[dict[str, str], int, str]] = {
+    "home below a file": ({"CUA_HOME": "a file/x"}, 2, "CUA_HOME: "),
+    "blobs below a file": ({"CUA_BLOBS": "a file/x"}, 2, "CUA_BLOBS: "),
+    "no such blob store": ({"CUA_BLOBS": "nothing://x"}, 5, "the blob store nothing://x"),
+}
+
+
+def listing(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    work = tmp_path / "work"
+    (work / "empty").mkdir(parents=True)
+    (work / "a file").touch()
+    (work / "half").mkdir()
+    (work / "half" / "state").touch()
+    (work / "name.json").write_text('{"training_name": "../x"}')
+    (work / "twice.json").write_text('{"seed": 1, "seed": 2}')
+    return work
+
+
+@pytest.fixture
+def call(
+    work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Call]:
+    """The command line in this process, in a folder and with a home of its own."""
+    monkeypatch.chdir(work)
+    monkeypatch.setenv("CUA_HOME", "home")
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def run_command(*words: str) -> Called:
+        monkeypatch.setattr(sys, "argv", ["cua-train", *words])
+        with pytest.raises(SystemExit) as end:
+            main()
+        out, err = capsys.readouterr()
+        assert isinstance(end.value.code, int)
+        return Called(end.value.code, out, err)
+
+    yield run_command
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_leaves_a_new_machine_as_it_was(work: Path, call: Call, mistake: str) -> None:
+    words, code, message = MISTAKES[mistake]
+    before = listing(work)
+    done = call("run", *words)
+    assert message in done.err
+    assert (done.code, done.out) == (code, "")
+    assert listing(work) == before
+
+
+@pytest.mark.parametrize("command", ["run", "evaluate"])
+@pytest.mark.parametrize("variable", VARIABLES)
+def test_a_machine_that_cannot_keep_a_run_is_left_as_it_was(
+    work: Path, call: Call, monkeypatch: pytest.MonkeyPatch, variable: str, command: str
+) -> None:
+    environ, code, message = VARIABLES[variable]
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    before = listing(work)
+    done = call(command, *ORACLE)
+    assert message in done.err
+    assert (done.code, done.out) == (code, "")
+    assert listing(work) == before
+
+
+@pytest.mark.parametrize(
+    "mistake", ["an unknown app", "a policy that is none", "a folder below a file", "two folders"]
+)
+def test_a_mistake_leaves_a_used_home_as_it_was(work: Path, call: Call, mistake: str) -> None:
+    assert call("run", "--training-name", "one", *SMALL).code == 0
+    before, count = listing(work), num_events(work)
+    words, code, _ = MISTAKES[mistake]
+    assert call("run", *words).code == code
+    assert listing(work) == before
+    assert num_events(work) == count
+
+
+def num_events(work: Path) -> int:
+    with closing(sqlite3.connect(work / "home" / "log" / "log.sqlite3")) as log:
+        (count,) = log.execute("SELECT count(*) FROM records").fetchone()
+    return int(count)
+
+
+def test_an_evaluation_of_tasks_nobody_can_judge_leaves_nothing(work: Path, call: Call) -> None:
+    before = listing(work)
+    done = call("evaluate", *ORACLE, "--eval-tasks", UNJUDGED)
+    assert (done.code, listing(work)) == (2, before)
+
+
+def test_kafka_that_does_not_answer_leaves_nothing(tmp_path: Path) -> None:
+    environ = {"CUA_HOME": str(tmp_path / "home"), "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1"}
+    installation = read_installation(environ)
+    with pytest.raises(UnreachableError, match=r"127\.0\.0\.1:1"):
+        wait_for_kafka(installation, 0.0)
+    stop = threading.Event()
+    stop.set()
+    with pytest.raises(StopRequestedError):
+        run(read_config({"model_name": "oracle"}), installation=installation, stop=stop)
+    assert listing(tmp_path) == []

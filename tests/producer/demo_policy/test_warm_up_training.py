@@ -1,0 +1,153 @@
+"""The warm-up is recorded as what it is; the run that needs the policy says what it waits for."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from producer.demo_policy.making_progress import MakingProgress
+from producer.demo_policy.making_turn import making_turn
+from producer.demo_policy.recipe import ImitationPhase, WarmUpRecipe
+from producer.demo_policy.schedule import warm_up_steps
+from producer.demo_policy.warm_up_training import WarmUpTraining, recorded_recipe
+from producer.emit import Emitter
+from producer.emit.emitter import now_utc
+from producer.emit.stream import StreamWriter
+from producer.errors import StopRequestedError
+from schemas import ids
+from schemas.catalogue import stream
+from schemas.installation import Installation
+from schemas.training import TrainingCreated, TrainingInitializing
+
+ReadLog = Callable[[], list[dict[str, Any]]]
+SHORT = WarmUpRecipe(
+    alignment_steps=2,
+    imitation_phases=(
+        ImitationPhase(num_steps=1, episodes_per_batch=0, grounding_per_batch=24),
+        ImitationPhase(num_steps=1, episodes_per_batch=16, grounding_per_batch=6),
+    ),
+)
+
+
+def waiting_training(emitter: Emitter) -> StreamWriter:
+    writer = emitter.stream(stream("training", ids.training_id("waiting")))
+    recipe = recorded_recipe("demo", SHORT)
+    writer.emit(TrainingCreated(run_name="waiting", recipe=recipe, total_steps=20, config={}))
+    writer.emit(TrainingInitializing())
+    return writer
+
+
+def test_its_settings_steps_and_losses_are_its_own(
+    installation: Installation, read_log: ReadLog
+) -> None:
+    losses = [9.0, 7.5, 4.25, 0.5]
+    with Emitter.open(installation) as emitter:
+        waiting = waiting_training(emitter)
+        with WarmUpTraining(
+            emitter,
+            now_utc,
+            installation.open_dir,
+            threading.Event(),
+            waiting=waiting,
+            recipe=SHORT,
+        ) as warm_up:
+            warm_up.on_progress("demo-abc", 0, 4, None)
+            for done, loss in enumerate(losses, start=1):
+                warm_up.on_progress("demo-abc", done, 4, loss)
+    events = read_log()
+    own = [one for one in events if one["subject"] != waiting.subject]
+    created = own[0]["data"]
+    assert (created["kind"], created["total_steps"]) == ("sft", 4)
+    assert created["run_name"].startswith("warm-up-demo-abc-")
+    recipe = created["recipe"]
+    # 16 demonstrations and 6 grounding sequences; nothing is sampled and nothing compared.
+    assert (recipe["batch_size"], recipe["group_size"], recipe["groups_per_batch"]) == (22, 1, 22)
+    assert (recipe["learning_rate"], recipe["max_tokens"], recipe["temperature"]) == (3e-3, 0, 0)
+    assert (recipe["max_turns"], recipe["seed"], recipe["lora_rank"]) == (6, 0, None)
+    assert created["config"]["recipe"]["alignment_learning_rate"] == 5e-3
+    finished = [one["data"] for one in own if one["type"] == "cua.step.finished"]
+    assert [one["loss"] for one in finished] == losses
+    assert {one["reward_mean"] for one in finished} == {None}
+    assert [one["metrics"]["train/stage"] for one in finished] == [
+        *("alignment", "alignment", "grounding", "imitation")
+    ]
+    assert [one["metrics"]["train/batch_size"] for one in finished] == [64, 64, 24, 22]
+    steps = [one["data"] for one in own if one["type"] == "cua.step.created"]
+    assert [one["step"] for one in steps] == [1, 2, 3, 4]
+    # A twentieth of the peak at the first step; cos(pi / 2) leaves (1 + 0.05) / 2 at the second.
+    assert steps[0]["learning_rate"] == pytest.approx(5e-3 / 20)
+    assert steps[1]["learning_rate"] == pytest.approx(5e-3 * 2 / 20 * 0.525)
+    assert own[-1]["type"] == "cua.training.completed"
+    waited = [one["data"] for one in events if one["subject"] == waiting.subject]
+    said = [one["status_message"] for one in waited[2:]]
+    assert said == [
+        "warm-up of the default policy: 0 %, drawing demonstrations",
+        "warm-up of the default policy: 25 %, loss 9.000",
+        "warm-up of the default policy: 50 %, loss 7.500",
+        "warm-up of the default policy: 75 %, loss 4.250",
+        "warm-up of the default policy: 100 %, loss 0.500",
+    ]
+
+
+def test_the_default_warm_up_has_510_steps_in_three_stages() -> None:
+    steps = list(warm_up_steps(WarmUpRecipe()))
+    assert len(steps) == WarmUpRecipe().num_steps == 510
+    stages = [step.stage for step in steps]
+    assert [stages.count(one) for one in ("alignment", "grounding", "imitation")] == [250, 140, 120]
+    assert (steps[269].batch_size, steps[-1].batch_size) == (24, 22)
+
+
+def test_a_run_that_waits_for_another_process_says_so_and_can_be_stopped(
+    installation: Installation, read_log: ReadLog
+) -> None:
+    stop = threading.Event()
+    with Emitter.open(installation) as emitter:
+        waiting = waiting_training(emitter)
+        with WarmUpTraining(
+            emitter, now_utc, installation.open_dir, stop, waiting=waiting
+        ) as warm_up:
+            for done in (100, 101, 200):
+                warm_up.on_wait("process 7", done, 400, 1.5)
+            stop.set()
+            with pytest.raises(StopRequestedError):
+                warm_up.on_wait("process 7", 300, 400, 1.5)
+    events = read_log()
+    assert {one["subject"] for one in events} == {waiting.subject}
+    assert [one["data"]["status_message"] for one in events[2:]] == [
+        "waiting for process 7, which warms up the default policy: 25 %, loss 1.500",
+        "waiting for process 7, which warms up the default policy: 50 %, loss 1.500",
+    ]
+
+
+def test_who_waits_for_a_maker_reads_how_far_it_is(tmp_path: Path) -> None:
+    lock, shared = tmp_path / ".policy.lock", MakingProgress(tmp_path / ".policy.progress")
+    over = threading.Event()
+    seen: list[object] = []
+
+    def wait(_holder: str) -> None:
+        seen.append(shared.read())
+        over.set()
+
+    def make() -> None:
+        with making_turn(lock, lambda: False):
+            shared.write(3, 4, None)
+            over.wait(30)
+            shared.clear()
+
+    maker = threading.Thread(target=make)
+    maker.start()
+    while shared.read() is None:
+        over.wait(0.01)
+    with making_turn(lock, lambda: False, on_wait=wait) as turn:
+        assert turn.is_alone
+    maker.join()
+    assert seen[0] == (3, 4, None)
+    assert shared.read() is None
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", '["a", 2, 3]', "[1, 2, [3]]", "null"])
+def test_a_progress_file_that_is_none_is_nothing_seen(tmp_path: Path, text: str) -> None:
+    (tmp_path / "p").write_text(text)
+    assert MakingProgress(tmp_path / "p").read() is None
