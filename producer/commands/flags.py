@@ -28,6 +28,8 @@ METAVARS = {
     "wandb_project": "NAME",
     "wandb_name": "NAME",
     "device": "auto|cpu|cuda|cuda:N",
+    "judge": "agent|none|URL",
+    "judge_model": "NAME",
 }
 JSON_FIELDS = frozenset({"tasks", "eval_tasks"})
 

@@ -71,13 +71,12 @@ def command(
     from producer.commands.cua_project import CuaProject
     from producer.commands.existing import resolve_existing
     from producer.commands.writable import check_writable
-    from producer.tasks.sources import load_tasks
+    from producer.training.load_tasks import load_run_tasks
 
     installation = read_installation(os.environ)
     config = read_config(given_fields(flags, config_file))
-    for source in (config.tasks, config.eval_tasks):
-        if source is not None:
-            load_tasks(source)  # a mistake in it is reported before anything starts
+    # A mistake in them is reported before anything starts.
+    load_run_tasks(config, os.environ, is_check=True)
     check_writable(installation.home, "CUA_HOME")
     if config.log_path is not None:
         check_writable(config.log_path, "--log-path")

@@ -28,6 +28,7 @@ from producer.config.reporting import ReportingFields
 from producer.config.tasks import TaskFields
 from producer.errors import UsageError, did_you_mean
 from producer.field_errors import field_problems
+from producer.validators.judges import AGENT, NOBODY
 
 TOPICS: dict[str, type[BaseModel]] = {
     "Policy": PolicyFields,
@@ -94,6 +95,8 @@ class RunConfig(
             ]
         if self.box_type == "linux":
             problems.append("box_type: linux is not supported yet; use android")
+        if self.judge_model is not None and self.judge in {None, AGENT, NOBODY}:
+            problems.append("judge_model: only with a judge that is the URL of an endpoint")
         if self.min_group_size > self.group_size:
             problems.append(
                 f"min_group_size: {self.min_group_size} is more than group_size"

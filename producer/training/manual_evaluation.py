@@ -15,15 +15,15 @@ from producer.blobs import open_blobs
 from producer.config import DEMO_POLICY, ORACLE_POLICY, RunConfig, read_config
 from producer.demo_policy.warm_up_training import WarmUpTraining
 from producer.emit import Emitter
-from producer.errors import NotFoundError, UsageError
+from producer.errors import NotFoundError
 from producer.resume import resume_state
 from producer.resume.open_stream_markers import mark_open
 from producer.resume.orphans import end_abandoned
 from producer.resume.resume_state import EvaluationSummary, Manifest
 from producer.resume.run_folder import find_run_folder
 from producer.resume.training_history import TrainingHistory
-from producer.tasks.sources import load_tasks
 from producer.training.evaluation import EvaluationPlan, run_evaluation
+from producer.training.load_tasks import load_evaluation_tasks
 from producer.training.open_policy import open_policy
 from producer.training.progress import ProgressTracker, Unit
 from producer.training.progress_events import ProgressEvents
@@ -101,10 +101,7 @@ def _evaluate(
     stop: threading.Event,
 ) -> EvaluationSummary:
     config, manifest, training_name = policy.config, policy.manifest, policy.training_name
-    tasks = [task for task in load_tasks(config.eval_tasks or config.tasks) if task.is_judged]
-    if not tasks:
-        message = "eval_tasks: none of these tasks has a validator; see cua-train tasks list"
-        raise UsageError(message)
+    loaded = load_evaluation_tasks(config, os.environ)
     end_abandoned(installation, emitter, clock, stop)
     with WarmUpTraining(emitter, clock, config, installation.open_dir, stop) as warm_up:
         learner, make_environment = open_policy(
@@ -125,6 +122,7 @@ def _evaluate(
         stream=writer,
         learner=learner,
         make_environment=make_environment,
+        ask_model=loaded.ask_model,
         history=TrainingHistory(),
         clock=clock,
         stop=stop,
@@ -136,5 +134,5 @@ def _evaluate(
     label = f"eval-manual-{evaluation_id.hex[:8]}"
     plan = EvaluationPlan("manual", evaluation_id, label, manifest.step if manifest else None)
     with mark_open(installation.open_dir, subject, emitter):
-        stated = state_tasks(writer, tasks)
+        stated = state_tasks(writer, loaded.eval_tasks)
         return run_evaluation(session, plan, stated, unit)

@@ -3,7 +3,7 @@
 import logging
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,9 +30,8 @@ from producer.resume.resume_state import Manifest
 from producer.resume.run_folder import check_not_elsewhere, find_run_folder, link_run_folder
 from producer.resume.training_lock import TrainingLock, training_lock
 from producer.rollouts.engine import EnvironmentFactory
-from producer.task import Task
-from producer.tasks.sources import load_tasks
 from producer.training.heartbeat import HEARTBEAT_S, heartbeat
+from producer.training.load_tasks import LoadedTasks, load_run_tasks
 from producer.training.loop import TrainingLoop, save_checkpoint
 from producer.training.open_policy import open_policy, require_torch
 from producer.training.progress import ProgressTracker
@@ -141,23 +140,19 @@ def run(
 class _Loaded(NamedTuple):
     """What a configuration names, loaded before anything is emitted: a mistake leaves nothing."""
 
-    tasks: list[Task]
-    eval_tasks: list[Task]
+    tasks: LoadedTasks
     policy: tuple[Learner, EnvironmentFactory] | None
     """None: the demo policy, whose warm-up is recorded and so follows the claim."""
 
 
 def _load(config: RunConfig, installation: Installation) -> _Loaded:
-    tasks = _judged(load_tasks(config.tasks), "tasks")
-    eval_tasks = tasks
-    if config.eval_tasks is not None:
-        eval_tasks = _judged(load_tasks(config.eval_tasks), "eval_tasks")
+    tasks = load_run_tasks(config, os.environ)
     require_torch(config.model_name)
     require_tracker(config)
     policy = None
     if config.model_name != DEMO_POLICY:
         policy = open_policy(config, installation.policies_dir)
-    return _Loaded(tasks, eval_tasks, policy)
+    return _Loaded(tasks, policy)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -219,7 +214,7 @@ class _Process:
     def _prepare(self) -> TrainingLoop:
         plan, stream = self.opened.plan, self.opened.stream
         config = plan.config
-        tasks, eval_tasks, policy = self.loaded
+        (tasks, eval_tasks, ask_model), policy = self.loaded
         end_abandoned(self.installation, self.emitter, self.clock, self.stop)
         learner, make_environment = policy or self._open_demo_policy(config)
         if plan.state_folder is not None:
@@ -238,6 +233,7 @@ class _Process:
             stream=stream,
             learner=learner,
             make_environment=make_environment,
+            ask_model=ask_model,
             history=self.opened.history,
             clock=self.clock,
             stop=self.stop,
@@ -297,14 +293,3 @@ class _Process:
         payloads = self.opened.history.payloads_of(self.opened.stream.subject)
         saved = (payload for payload in payloads if isinstance(payload, CheckpointSaved))
         return {checkpoint.generation for checkpoint in saved if checkpoint.step == 0}
-
-
-def _judged(tasks: Sequence[Task], field: str) -> list[Task]:
-    """The tasks with a validator; UsageError when none has one."""
-    judged = [task for task in tasks if task.is_judged]
-    if not judged:
-        message = (
-            f"{field}: none of these {len(tasks)} tasks has a validator; see cua-train tasks list"
-        )
-        raise UsageError(message)
-    return judged
