@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import rich_click as click
 from pydantic.fields import FieldInfo
@@ -85,8 +85,10 @@ def _type(name: str, field: FieldInfo) -> tuple[click.ParamType[Any], str]:
         return click.Choice(choices), "|".join(choices)
     if name in JSON_FIELDS:
         return click.STRING, "JSON"
-    if isinstance(annotation, UnionType):
+    if get_origin(annotation) in {Union, UnionType}:
         annotation = next(one for one in get_args(annotation) if one is not type(None))
+    if get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
     if annotation is Path:
         return click.Path(path_type=Path), "FOLDER"
     if annotation is int:

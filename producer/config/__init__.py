@@ -1,6 +1,6 @@
 """The configuration of a run: one frozen model, a file for each topic of its fields."""
 
-from producer.config.continuing import CHANGEABLE, differences, recipe
+from producer.config.continuing import CHANGEABLE, differences, recipe, with_later_fields
 from producer.config.preset import DEMO_POLICY, DEMO_PRESET, ORACLE_POLICY
 from producer.config.run_config import TOPICS, RunConfig, read_config
 
@@ -14,4 +14,5 @@ __all__ = [
     "differences",
     "read_config",
     "recipe",
+    "with_later_fields",
 ]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from producer.config import RunConfig, differences, read_config, recipe
+from producer.config import RunConfig, differences, read_config, recipe, with_later_fields
 from producer.emit import Emitter, StreamWriter
 from producer.emit.ownership import OwnershipMonitor, claim
 from producer.errors import MismatchError, UsageError
@@ -275,7 +275,7 @@ def _continued(asked: RunConfig, recorded: dict[str, JsonValue], *, overwrite: b
             " generation with --behavior-if-log-dir-exists overwrite"
         )
         raise UsageError(message)
-    return read_config({**recorded, **explicit})
+    return read_config({**with_later_fields(recorded), **explicit})
 
 
 def _replay_pending(

@@ -12,7 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from producer.blobs import open_blobs
-from producer.config import DEMO_POLICY, ORACLE_POLICY, RunConfig, read_config
+from producer.config import (
+    DEMO_POLICY,
+    ORACLE_POLICY,
+    RunConfig,
+    read_config,
+    with_later_fields,
+)
 from producer.demo_policy.warm_up_training import WarmUpTraining
 from producer.emit import Emitter
 from producer.errors import NotFoundError
@@ -89,7 +95,8 @@ def _policy_of_training(
         )
         raise NotFoundError(message)
     explicit = {name: value for name, value in given.items() if value is not None}
-    config = read_config({**resume_state.read_run_config(run_folder), **explicit})
+    recorded = with_later_fields(resume_state.read_run_config(run_folder))
+    config = read_config({**recorded, **explicit})
     return EvaluatedPolicy(config, training_name, *states[0])
 
 

@@ -66,6 +66,7 @@ def open_policy(
             kv_cache_bytes=config.kv_cache_bytes,
         ),
         extent=_extent(config, is_training=is_training),
+        max_recent_turns=config.max_recent_turns,
     )
     return learner, lambda _plan: _ablated(config, AndroidSim())
 

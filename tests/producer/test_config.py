@@ -2,7 +2,7 @@
 
 import pytest
 
-from producer.config import DEMO_PRESET, RunConfig, differences, read_config
+from producer.config import DEMO_PRESET, RunConfig, differences, read_config, with_later_fields
 from producer.errors import UsageError
 
 
@@ -134,3 +134,16 @@ def test_a_longer_run_is_the_same_training_and_another_rate_is_not() -> None:
     assert differences(recorded, read_config({"learning_rate": 0.5}).recorded()) == [
         "learning_rate: 0.0015 -> 0.5"
     ]
+
+
+def test_a_training_recorded_before_there_was_a_context_limit_still_sees_every_turn() -> None:
+    assert with_later_fields({"max_turns": 7}) == {"max_turns": 7, "max_recent_turns": 7}
+    assert with_later_fields({"max_turns": 7, "max_recent_turns": None})["max_recent_turns"] is None
+
+
+def test_the_recipe_keeps_5_recent_turns_and_the_preset_all() -> None:
+    tasks = {"source_type": "demo_all"}
+    assert read_config({}).max_recent_turns is None
+    assert read_config({"model_name": "x/y", "tasks": tasks}).max_recent_turns == 5
+    with pytest.raises(UsageError, match="max_recent_turns: 0 is out of range"):
+        read_config({"max_recent_turns": 0})

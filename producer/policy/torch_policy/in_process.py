@@ -43,8 +43,13 @@ class InProcessPolicy:
         codec: Codec,
         system_prompt: str | None = None,
         compute: ComputeSettings = DEFAULT_COMPUTE,
+        *,
+        max_recent_turns: int | None = None,
     ) -> None:
-        """`system_prompt` describes the tools; None for a policy that was trained to know them."""
+        """`system_prompt` describes the tools; None for a policy that was trained to know them.
+
+        `max_recent_turns`: as in `context.next_anchor`.
+        """
         self._network = network
         self._codec = codec
         self._encoder = ScreenEncoder(
@@ -55,7 +60,13 @@ class InProcessPolicy:
         )
         self._compute = compute
         renderer = Renderer(network.processor, network.image_token, system_prompt)
-        self._episodes = Episodes(renderer, self._encoder, self._caches)
+        self._episodes = Episodes(
+            renderer,
+            self._encoder,
+            self._caches,
+            max_recent_turns=max_recent_turns,
+            max_context_tokens=network.max_context_tokens,
+        )
         self._optimizer = make_optimizer(network)
         self._version = 0
 
@@ -182,7 +193,7 @@ class InProcessPolicy:
         return Completion(
             text=text,
             actions=self._codec.parse(text, screenshot.width_px, screenshot.height_px),
-            tokens=sampled_tokens(prompt, completion, num_prompt_images=len(request.history) + 1),
+            tokens=sampled_tokens(prompt, completion),
         )
 
 

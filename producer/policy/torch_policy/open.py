@@ -35,6 +35,7 @@ def open_in_process(
     adapter: Path | None = None,
     compute: ComputeSettings = DEFAULT_COMPUTE,
     extent: RunExtent | None = None,
+    max_recent_turns: int | None = None,
 ) -> InProcessPolicy:
     """The policy of a folder or hub id, with a fresh adapter or the saved `adapter`.
 
@@ -48,7 +49,11 @@ def open_in_process(
     network = load_network(folder, lora_rank, seed, adapter, placement)
     codec = _codec(renderer_name, is_compact=(Path(folder) / COMPACT_MARK).is_file())
     return InProcessPolicy(
-        network, codec, QWEN_SYSTEM_PROMPT if isinstance(codec, QwenCodec) else None, compute
+        network,
+        codec,
+        QWEN_SYSTEM_PROMPT if isinstance(codec, QwenCodec) else None,
+        compute,
+        max_recent_turns=max_recent_turns,
     )
 
 
