@@ -22,8 +22,13 @@ class PolicyFields(BaseModel):
     load_checkpoint_path: Path | None = Field(
         None, description="Start from this adapter (PEFT layout)."
     )
-    renderer_name: Literal["auto", "compact", "qwen"] = Field(
-        "auto", description="Format of prompts and actions; auto chooses by the policy."
+    renderer_name: Literal["auto", "compact", "qwen_mobile", "qwen_computer", "qwen"] = Field(
+        "auto",
+        description=(
+            "Format of prompts and actions: Qwen's official tool mobile_use or computer_use, a"
+            " short prompt of ours (qwen), or the demo policy's calls (compact). auto: compact for"
+            " the demo policy, else qwen_mobile."
+        ),
     )
     max_tokens: PositiveInt = Field(2048, description="Maximum length of a completion, in tokens.")
     temperature: NonNegativeFloat = Field(1.0, description="Sampling temperature in training.")
