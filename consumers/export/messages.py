@@ -85,6 +85,7 @@ def _parts(item: Item, place: int) -> Iterator[tuple[bool, str, str]]:
     if kind in CALLS:
         yield False, "text", to_json(item).decode()
         return
+    parts: Any
     if kind in OUTPUTS:
         output = item.get("output")
         parts = [{"type": "input_text", "text": output}] if isinstance(output, str) else [output]

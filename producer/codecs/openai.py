@@ -97,7 +97,7 @@ def _native(fields: Fields, width_px: int, height_px: int) -> TakenAction:
         if not isinstance(kind, str) or kind not in NATIVE:
             message = f"unknown action {kind!r}; use one of {', '.join(sorted(NATIVE))}"
             raise BadCallError(message, "tool_name")
-        given = {name: value for name, value in fields.items() if value is not None}
+        given: Fields = {name: value for name, value in fields.items() if value is not None}
         if kind != "keypress" and given.get("keys") == []:
             del given["keys"]
         path = given.get("path")
