@@ -29,6 +29,7 @@ METAVARS = {
     "wandb_name": "NAME",
     "device": "auto|cpu|cuda|cuda:N",
     "judge": "agent|none|URL",
+    "renderer_name": "FORMAT",
     "judge_model": "NAME",
 }
 JSON_FIELDS = frozenset({"tasks", "eval_tasks"})
@@ -82,7 +83,7 @@ def _type(name: str, field: FieldInfo) -> tuple[click.ParamType[Any], str]:
     annotation = field.annotation
     if get_origin(annotation) is Literal:
         choices = get_args(annotation)
-        return click.Choice(choices), "|".join(choices)
+        return click.Choice(choices), METAVARS.get(name, "|".join(choices))
     if name in JSON_FIELDS:
         return click.STRING, "JSON"
     if get_origin(annotation) in {Union, UnionType}:
