@@ -37,6 +37,7 @@ COMMANDS: dict[str, str] = {
     "archive": "consumers.commands.archive",
     "export": "consumers.commands.export",
     "track": "consumers.commands.track",
+    "tasks": "consumers.commands.tasks",
     "gc": "consumers.commands.gc",
     "doctor": "consumers.commands.doctor",
 }
@@ -140,7 +141,7 @@ def _add_logging_options(command: click.Command) -> None:
     "Maintain the tables",
     commands=["run", "parked", "rebuild", "verify", "migrate", "positions", "gc", "doctor"],
 )
-@click.command_panel("Take the data elsewhere", commands=["archive", "export"])
+@click.command_panel("Take the data elsewhere", commands=["archive", "export", "tasks"])
 def cli() -> None:
     """Read the log of trainings: into PostgreSQL tables, a browser, or your terminal.
 

@@ -8,7 +8,16 @@ from datetime import UTC, datetime
 from typing import TextIO
 
 OURS = ("producer", "schemas")
-OTHERS = ("PIL", "filelock", "fsspec", "httpx", "huggingface_hub", "kafka", "transformers")
+OTHERS = (
+    "PIL",
+    "filelock",
+    "fsspec",
+    "httpx",
+    "httpx2",
+    "huggingface_hub",
+    "kafka",
+    "transformers",
+)
 """Libraries that log what our own messages report better; shown with --verbose."""
 QUIET_LIBRARIES = {"TRANSFORMERS_VERBOSITY": "error", "HF_HUB_VERBOSITY": "error"}
 """Both set their logger's level from the environment when they are imported."""

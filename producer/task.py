@@ -21,8 +21,7 @@ class Task:
     max_steps: int
     """Maximum number of turns."""
     validation_query: str | None
-    """Name of a device query (`wifi_enabled`), see `producer.validators`; None: the task cannot be
-    judged."""
+    """Name of a device query (`wifi_enabled`), see `producer.validators`; None: `judge` decides."""
     expected_result: str | None
     """The query's answer for success, as text: `True`, `255`, `com.android.settings`."""
     setup: tuple[str, ...] = ()
@@ -34,8 +33,22 @@ class Task:
     split: Split = "train"
     validation_config: dict[str, str] = field(default_factory=dict)
     """Additional parameters of the query."""
+    judge: str | None = None
+    """Of a task without a device query: `agent`, or the URL of an OpenAI-compatible endpoint; None:
+    the task cannot be judged."""
+    judge_model: str | None = None
+    """Whom the endpoint asks; None: no endpoint judges, or it is not known yet."""
+
+    @property
+    def validation_type(self) -> Literal["shell", "agent", "model"] | None:
+        """How it is judged; None: it cannot be judged."""
+        if self.validation_query is not None:
+            return "shell"
+        if self.judge is None:
+            return None
+        return "agent" if self.judge == "agent" else "model"
 
     @property
     def is_judged(self) -> bool:
         """Whether a validator exists for it."""
-        return self.validation_query is not None
+        return self.validation_type is not None

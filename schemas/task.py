@@ -33,11 +33,11 @@ class TaskStated(Payload):
     max_steps: int
     """Turns the agent may take."""
     validation_type: str | None
-    """Type of the validator: `shell`; None: the task cannot be judged."""
+    """Type of the validator: `shell`, `agent` or `model`; None: the task cannot be judged."""
     validation_query: str | None
-    """Device query; None: the task cannot be judged."""
+    """Device query; None: no device query judges the task."""
     expected_result: str | None
-    """The answer that solves the task; None: the task cannot be judged."""
+    """The answer that solves the task; None: no device query judges it."""
     tags: tuple[str, ...] = ()
     """Free labels."""
     prerequisites: tuple[str, ...] = ()
@@ -63,10 +63,12 @@ class ValidatorStated(Payload):
     task_id: Id
     """Row id of the task."""
     validator_type: str
-    """`shell`: judged by shell commands on the device."""
+    """`shell`: judged by shell commands on the device; `agent`: by the agent's own report; `model`:
+    by another policy behind an endpoint."""
     validation_query: str
-    """Device query."""
+    """Device query, or `agent_report`, or `model_judge`."""
     validation_method: str
     """How the answer is compared with the expected one: `equals`, `at_least` ..."""
     config: dict[str, JsonValue]
-    """Expected result, set-up commands, parameters of the query."""
+    """Expected result, set-up commands, parameters of the query; of `model`: endpoint, model and
+    hash of the instructions."""

@@ -19,7 +19,7 @@ class ValidationRecorded(Payload):
     validated_at: UtcTime
     """When it was judged."""
     validation_query: str
-    """The device query."""
+    """The device query, or `agent_report`, or `model_judge`."""
     expected_result: str | None
     """The answer that solves the task; None: the validator compares with no fixed answer."""
     actual_result: str | None
@@ -33,4 +33,5 @@ class ValidationRecorded(Payload):
     rank: int = 0
     """Among several verdicts on a rollout, readers use the one with the highest rank."""
     details: dict[str, JsonValue] = {}
-    """Evidence: the commands that were run."""
+    """Evidence: the commands that were run; of a judge: `judge` (its endpoint), `model`,
+    `prompt_sha256` and `reason`."""

@@ -33,6 +33,14 @@ def read_drops(path: Path) -> "Drops":
     multiple=True,
     help="Only this training's rollouts; may be repeated.",
 )
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["parquet", "openai"]),
+    default="parquet",
+    show_default=True,
+    help="Tables for `datasets`, or conversations in items of the OpenAI Responses API.",
+)
 @click.option("--images/--no-images", default=True, show_default=True, help="Include screenshots.")
 @click.option(
     "--archive",
@@ -47,12 +55,21 @@ def read_drops(path: Path) -> "Drops":
     help='Print {"rollouts", "turns", "missing_images", "unfinished", "seconds", "folder"}.',
 )
 def command(
-    *, folder: Path, names: tuple[str, ...], images: bool, archive: Path | None, as_json: bool
+    *,
+    folder: Path,
+    names: tuple[str, ...],
+    form: str,
+    images: bool,
+    archive: Path | None,
+    as_json: bool,
 ) -> None:
     """Write rollouts that have ended as Parquet files that Hugging Face `datasets` opens.
 
     One row per rollout (task, outcome, reward, advantage) and one per turn (screenshot, action,
     prompt and completion tokens with log-probabilities). Reads the log and the blobs; no database.
+
+    With --format openai one JSON line per rollout: its turns as `input_text`, `input_image` (a data
+    URL; with --no-images the blob's name) and `output_text`.
 
     Examples:
         cua-project export rollouts --training demo
@@ -78,6 +95,7 @@ def command(
             *(reader, installation, folder),
             trainings=trainings,
             with_images=images,
+            as_conversations=form == "openai",
             drops=read_drops(installation.operator_drops_path),
         )
     finally:

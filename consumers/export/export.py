@@ -3,7 +3,7 @@
 import logging
 import shutil
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -12,9 +12,10 @@ from uuid import UUID
 
 from consumers.blobs import read_blob
 from consumers.errors import NotFoundError, UsageError
+from consumers.export.conversations import Conversations
 from consumers.export.dataset import Shards, write_readme
 from consumers.export.events import of_kinds, read_events
-from consumers.export.rollouts import RolloutCollector
+from consumers.export.rollouts import EndedRollout, RolloutCollector
 from consumers.export.rows import rollout_row, turn_rows
 from consumers.export.trainings import Trainings
 from consumers.fold.ordered_events import OrderedEvents
@@ -26,6 +27,7 @@ from schemas.operator_drops import Drops
 
 logger = logging.getLogger(__name__)
 
+ReadImage = Callable[[str], bytes | None]
 CACHED_IMAGES = 256
 """A screenshot is often that of several turns: after one action, before the next."""
 
@@ -50,10 +52,12 @@ def export(
     *,
     trainings: Collection[UUID] = (),
     with_images: bool = True,
+    as_conversations: bool = False,
     drops: Drops,
 ) -> ExportReport:
     """Write every ended rollout of these trainings, or of all, to a new folder.
 
+    `as_conversations`: as items of the OpenAI Responses API instead of Parquet tables.
     `drops`: what operators gave up, which the dataset leaves out as the tables do.
 
     UsageError when the folder exists and is not empty, or cannot be made; CuaProjectError when the
@@ -72,28 +76,48 @@ def export(
     facts.read(read_events(ordered, reader, of_topic("training"), until, about))
     images = _Images(installation) if with_images else None
     collector = RolloutCollector(ordered.forget)
+    attempts = of_kinds({"rollout"}, trainings)
+    events = read_events(ordered, reader, of_topic("rollout"), until, attempts)
+    write = _write_conversations if as_conversations else _write_tables
     with _new_folder(folder) as partial:
-        with Shards(partial, "rollouts") as rollouts, Shards(partial, "turns") as turns:
-            attempts = of_kinds({"rollout"}, trainings)
-            events = read_events(ordered, reader, of_topic("rollout"), until, attempts)
-            for rollout in collector.collect(events):
-                rollouts.add(rollout_row(rollout, facts))
-                for row in turn_rows(rollout, _no_image if images is None else images.read):
-                    turns.add(row)
-        write_readme(partial, "Rollouts of computer-use agents")
+        image = _no_image if images is None else images.read
+        num_rollouts, num_turns = write(partial, collector.collect(events), facts, image)
     num_missing = 0 if images is None else len(images.missing)
     if num_missing:
         logger.warning(
             "%d screenshots are not in the blob store and are null in the dataset", num_missing
         )
     return ExportReport(
-        rollouts.num_rows,
-        turns.num_rows,
+        num_rollouts,
+        num_turns,
         num_missing,
         collector.num_unfinished,
         time.monotonic() - began,
         str(folder),
     )
+
+
+def _write_tables(
+    folder: Path, ended: Iterable[EndedRollout], facts: Trainings, image: ReadImage
+) -> tuple[int, int]:
+    """Numbers of rollouts and turns."""
+    with Shards(folder, "rollouts") as rollouts, Shards(folder, "turns") as turns:
+        for rollout in ended:
+            rollouts.add(rollout_row(rollout, facts))
+            for row in turn_rows(rollout, image):
+                turns.add(row)
+    write_readme(folder, "Rollouts of computer-use agents")
+    return rollouts.num_rows, turns.num_rows
+
+
+def _write_conversations(
+    folder: Path, ended: Iterable[EndedRollout], facts: Trainings, image: ReadImage
+) -> tuple[int, int]:
+    """Numbers of rollouts and turns."""
+    with Conversations(folder) as conversations:
+        for rollout in ended:
+            conversations.add(rollout, rollout_row(rollout, facts), image)
+    return conversations.num_rollouts, conversations.num_turns
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from uuid import UUID
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from consumers.tables import Task, Validator
+from consumers.tables import Rollout, Task, Validator
 
 
 def get_task(session: Session, task: UUID) -> Task | None:
@@ -30,8 +30,12 @@ def list_tasks(
     category: str | None = None,
     difficulty: str | None = None,
     source_type: str | None = None,
+    training: UUID | None = None,
 ) -> Sequence[Task]:
-    """Every definition that matches the filters, by text id; the latest first within one id."""
+    """Every definition that matches the filters, by text id; the latest first within one id.
+
+    `training`: row id of a training; only tasks that its rollouts tried.
+    """
     query = select(Task).order_by(Task.task_id, Task.updated_at.desc(), Task.id)
     for column, wanted in (
         (Task.category, category),
@@ -40,6 +44,9 @@ def list_tasks(
     ):
         if wanted is not None:
             query = query.where(column == wanted)
+    if training is not None:
+        tried = select(Rollout.task_id).where(Rollout.training_id == training)
+        query = query.where(Task.id.in_(tried))
     return session.scalars(query).all()
 
 

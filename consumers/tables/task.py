@@ -38,11 +38,11 @@ class Task(Base):
     max_steps: Mapped[Number]
     """Turns the agent may take."""
     validation_type: Mapped[OptString]
-    """Type of the validator: `shell`; NULL: it cannot be judged."""
+    """Type of the validator: `shell`, `agent` or `model`; NULL: it cannot be judged."""
     validation_query: Mapped[OptString]
-    """Device query; NULL: it cannot be judged."""
+    """Device query; NULL: no device query judges it."""
     expected_result: Mapped[OptString]
-    """The answer that solves it; NULL: it cannot be judged."""
+    """The answer that solves it; NULL: no device query judges it."""
     tags: Mapped[Document]
     """List of free labels."""
     prerequisites: Mapped[Document]
@@ -75,9 +75,10 @@ class Validator(Base):
     task_id: Mapped[UUID]
     """Row id of the task."""
     validator_type: Mapped[String]
-    """`shell`: judged by shell commands on the device."""
+    """`shell`: judged by shell commands on the device; `agent`: by the agent's own report; `model`:
+    by another policy behind an endpoint."""
     validation_query: Mapped[String]
-    """Device query."""
+    """Device query, or `agent_report`, or `model_judge`."""
     validation_method: Mapped[String]
     """How the answer is compared: `equals`, `at_least` ..."""
     config_json: Mapped[Document]

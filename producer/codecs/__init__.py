@@ -1,9 +1,28 @@
 """Codecs: the formats in which families of policies write actions."""
 
+from producer.codecs.anthropic import AnthropicCodec
 from producer.codecs.codec import CannotEncodeError, Codec
 from producer.codecs.compact import CompactCodec
+from producer.codecs.openai import OpenAICodec
 from producer.codecs.qwen import QwenCodec
+from producer.codecs.qwen_tools import QwenToolCodec
 
-CODECS: tuple[Codec, ...] = (CompactCodec(), QwenCodec())
+CODECS: tuple[Codec, ...] = (
+    CompactCodec(),
+    QwenCodec(),
+    QwenToolCodec("mobile_use"),
+    QwenToolCodec("computer_use"),
+    OpenAICodec(),
+    AnthropicCodec(),
+)
 
-__all__ = ["CODECS", "CannotEncodeError", "Codec", "CompactCodec", "QwenCodec"]
+__all__ = [
+    "CODECS",
+    "AnthropicCodec",
+    "CannotEncodeError",
+    "Codec",
+    "CompactCodec",
+    "OpenAICodec",
+    "QwenCodec",
+    "QwenToolCodec",
+]

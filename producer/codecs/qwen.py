@@ -11,7 +11,6 @@ contain several calls.
 """
 
 import json
-import math
 import re
 from collections.abc import Callable
 
@@ -29,6 +28,8 @@ BUTTONS = {"home": "Home", "back": "Back", "recents": "Menu"}
 KEY_BUTTONS = ("power", "volume_up", "volume_down")
 """System buttons that the tool writes as keys."""
 MAX_ERROR_CHARACTERS = 200
+MAX_NUMBER = 1_000_000
+"""Of pixels or seconds."""
 Arguments = dict[str, JsonValue]
 
 
@@ -48,25 +49,39 @@ class QwenCodec:
 
         CannotEncodeError for drags, screenshots, diagonal scrolls and a mouse's back and forward.
         """
-        arguments = _encode_at_point(action, width_px, height_px) or _encode_elsewhere(action)
-        call = json.dumps({"name": TOOLS[0], "arguments": arguments}, ensure_ascii=False)
-        return f"<tool_call>\n{call}\n</tool_call>"
+        return encode_call(TOOLS[0], self.arguments(action, width_px, height_px, (SCALE, SCALE)))
+
+    def arguments(
+        self, action: Action, width_px: int, height_px: int, size: tuple[int, int]
+    ) -> Arguments:
+        """The arguments of the action's call; coordinates refer to `size`. CannotEncodeError."""
+        at_point = _encode_at_point(action, (width_px, height_px), size)
+        return _encode_elsewhere(action) if at_point is None else at_point
 
     def parse(self, text: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
         """Parse every tool call in the text."""
         calls = CALL.findall(text)
         if not calls:
             return (parse_error("parse", f"no <tool_call>...</tool_call> in {text[:80]!r}"),)
-        return tuple(_parse_call(call, width_px, height_px) for call in calls)
+        return tuple(parse_call(call, (width_px, height_px), (SCALE, SCALE)) for call in calls)
 
 
-def _thousandth(pixel: int, size_px: int) -> int:
-    return round((pixel + 0.5) * SCALE / size_px)
+def encode_call(tool: str, arguments: Arguments) -> str:
+    """A tool call as the chat template writes it."""
+    call = json.dumps({"name": tool, "arguments": arguments}, ensure_ascii=False)
+    return f"<tool_call>\n{call}\n</tool_call>"
 
 
-def _encode_at_point(action: Action, width_px: int, height_px: int) -> Arguments | None:  # noqa: PLR0911  # one per action
+def _share(pixel: int, size_px: int, size: int) -> int:
+    """The pixel's middle in units of `size`; the pixel itself where those are pixels."""
+    return pixel if size == size_px else round((pixel + 0.5) * size / size_px)
+
+
+def _encode_at_point(  # noqa: PLR0911  # one per action
+    action: Action, screen: tuple[int, int], size: tuple[int, int]
+) -> Arguments | None:
     def point(x: int, y: int) -> JsonValue:
-        return [_thousandth(x, width_px), _thousandth(y, height_px)]
+        return [_share(x, screen[0], size[0]), _share(y, screen[1], size[1])]
 
     match action:
         case actions.Click(button="left" | "right" | "wheel"):
@@ -124,11 +139,24 @@ def _encode_elsewhere(action: Action) -> Arguments:  # noqa: PLR0911  # one per 
             return cannot_encode("qwen", action)
 
 
-def _parse_call(call: str, width_px: int, height_px: int) -> TakenAction:
+def parse_call(
+    call: str,
+    screen: tuple[int, int],
+    size: tuple[int, int],
+    *,
+    tools: tuple[str, ...] = TOOLS,
+    names: tuple[str, ...] | None = None,
+    start: tuple[int, int] | None = None,
+) -> TakenAction:
+    """One call on a screen of this size in pixels; its coordinates refer to `size`.
+
+    `tools`, `names`: which tools and actions there are; None: all. `start`: the pointer's place,
+    where a drag begins; with it unknown there is no drag.
+    """
     tool, arguments = "", Arguments()
     try:
-        tool, arguments = _parse_json(call)
-        action = _Arguments(arguments, width_px, height_px).action()
+        tool, arguments = _parse_json(call, tools)
+        action = _Arguments(arguments, screen, size, names, start).action()
     except _BadCallError as error:
         return parse_error(error.error_type, str(error), tool, arguments)
     except ValidationError as error:
@@ -138,7 +166,7 @@ def _parse_call(call: str, width_px: int, height_px: int) -> TakenAction:
     return TakenAction(tool_name=tool, tool_args=arguments, action=action)
 
 
-def _parse_json(call: str) -> tuple[str, Arguments]:
+def _parse_json(call: str, tools: tuple[str, ...]) -> tuple[str, Arguments]:
     try:
         content = json.loads(call)
         # A lone surrogate is valid JSON but not valid UTF-8, so no log could store it.
@@ -153,8 +181,8 @@ def _parse_json(call: str) -> tuple[str, Arguments]:
     ):
         message = f'a tool call is {{"name": ..., "arguments": {{...}}}}, not {call.strip()[:80]!r}'
         raise _BadCallError(message, "parse")
-    if content["name"] not in TOOLS:
-        message = f"unknown tool {content['name']!r}; use {' or '.join(TOOLS)}"
+    if content["name"] not in tools:
+        message = f"unknown tool {content['name']!r}; use {' or '.join(tools)}"
         raise _BadCallError(message, "tool_name")
     return content["name"], content["arguments"]
 
@@ -162,23 +190,36 @@ def _parse_json(call: str) -> tuple[str, Arguments]:
 class _Arguments:
     """The arguments of one call, on a screen of this size."""
 
-    def __init__(self, arguments: Arguments, width_px: int, height_px: int) -> None:
+    def __init__(
+        self,
+        arguments: Arguments,
+        screen: tuple[int, int],
+        size: tuple[int, int],
+        names: tuple[str, ...] | None,
+        start: tuple[int, int] | None,
+    ) -> None:
         self.arguments = arguments
-        self.width_px = width_px
-        self.height_px = height_px
+        self.screen = screen
+        self.size = size
+        self.names = names
+        self.start = start
 
     def action(self) -> Action:
         """The action. _BadCallError, ValidationError."""
         name = self.arguments.get("action")
-        read = ACTIONS.get(name) if isinstance(name, str) else None
+        names = tuple(ACTIONS) if self.names is None else self.names
+        read = ACTIONS.get(name) if isinstance(name, str) and name in names else None
         if read is None:
-            message = f"unknown action {name!r}; use one of {', '.join(ACTIONS)}"
+            message = f"unknown action {name!r}; use one of {', '.join(names)}"
             raise _BadCallError(message, "tool_name")
         return read(self)
 
     def point(self, name: str = "coordinate") -> dict[str, int]:
         """A coordinate in pixels."""
         value = self.arguments.get(name)
+        if value is None and self.names is not None and "scroll" in str(self.arguments["action"]):
+            # The official schema requires none; the middle is where there is something to scroll.
+            return {"x": self.screen[0] // 2, "y": self.screen[1] // 2}
         numbers = (
             [part for part in value if isinstance(part, int | float) and not isinstance(part, bool)]
             if isinstance(value, list)
@@ -188,15 +229,16 @@ class _Arguments:
             not isinstance(value, list)
             or len(value) != 2
             or len(numbers) != 2
-            or not all(0 <= part <= SCALE for part in numbers)
+            or not all(0 <= part <= most for part, most in zip(numbers, self.size, strict=True))
         ):
-            message = f"{name} must be [x, y] with numbers from 0 to {SCALE}, not {value!r}"
+            limit = " and ".join(dict.fromkeys(map(str, self.size)))
+            message = f"{name} must be [x, y] with numbers from 0 to {limit}, not {value!r}"
             raise _BadCallError(message)
         x, y = (
-            int(share * size // SCALE)
-            for share, size in zip(numbers, (self.width_px, self.height_px), strict=True)
+            int(share * pixels // most)
+            for share, pixels, most in zip(numbers, self.screen, self.size, strict=True)
         )
-        return {"x": min(x, self.width_px - 1), "y": min(y, self.height_px - 1)}
+        return {"x": min(x, self.screen[0] - 1), "y": min(y, self.screen[1] - 1)}
 
     def text(self, name: str = "text") -> str:
         """A text argument."""
@@ -212,9 +254,9 @@ class _Arguments:
         if (
             isinstance(value, bool)
             or not isinstance(value, int | float)
-            or not math.isfinite(value)
+            or not abs(value) <= MAX_NUMBER  # NaN is not either, and a float holds no larger int
         ):
-            message = f"{name} must be a number, not {value!r}"
+            message = f"{name} must be a number of at most {MAX_NUMBER:,}, not {value!r}"
             raise _BadCallError(message)
         return float(value)
 
@@ -245,6 +287,14 @@ def _button(call: _Arguments) -> Action:
     )
 
 
+def _drag(call: _Arguments) -> Action:
+    if call.start is None:
+        message = "left_click_drag begins at the pointer; move it there in the same answer"
+        raise _BadCallError(message)
+    end = call.point()
+    return actions.Drag(path=(call.start, (end["x"], end["y"])))
+
+
 ACTIONS: dict[str, Callable[[_Arguments], Action]] = {
     "click": lambda call: actions.Click(**call.point()),
     "left_click": lambda call: actions.Click(**call.point()),
@@ -257,6 +307,8 @@ ACTIONS: dict[str, Callable[[_Arguments], Action]] = {
     "swipe": _swipe,
     "scroll": lambda call: actions.Scroll(**call.point(), scroll_y=-round(call.number("pixels"))),
     "hscroll": lambda call: actions.Scroll(**call.point(), scroll_x=round(call.number("pixels"))),
+    "triple_click": lambda call: actions.DoubleClick(**call.point()),
+    "left_click_drag": _drag,
     "mouse_move": lambda call: actions.Move(**call.point()),
     "key": _key,
     "type": lambda call: actions.Type(text=call.text()),

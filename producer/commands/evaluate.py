@@ -36,6 +36,8 @@ OF_TRAINING = "the training's, or demo's"
     text="Evaluate this policy instead: a folder, a Hugging Face id, `demo` or `oracle`.",
 )
 @field_flag("eval_tasks", panel="Episodes", default=OF_TRAINING)
+@field_flag("judge", panel="Episodes", default=OF_TRAINING)
+@field_flag("judge_model", panel="Episodes", default=OF_TRAINING)
 @field_flag("eval_episodes", panel="Episodes", flag="--episodes", default=OF_TRAINING)
 @field_flag("seed", panel="Episodes", default=OF_TRAINING)
 @field_flag("ablate", panel="Episodes", default=OF_TRAINING)

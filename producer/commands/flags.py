@@ -33,6 +33,9 @@ METAVARS = {
     "device": "auto|cpu|cuda|cuda:N",
     "target_modules": "all|attention|mlp|JSON",
     "base_url": "URL",
+    "judge": "agent|none|URL",
+    "renderer_name": "FORMAT",
+    "judge_model": "NAME",
 }
 JSON_FIELDS = frozenset({"tasks", "eval_tasks"})
 
@@ -93,7 +96,7 @@ def _type(name: str, field: FieldInfo) -> tuple[click.ParamType[Any], str]:
     annotation = field.annotation
     if get_origin(annotation) is Literal:
         choices = get_args(annotation)
-        return FieldChoice(choices), "|".join(choices)
+        return FieldChoice(choices), METAVARS.get(name, "|".join(choices))
     if name in JSON_FIELDS:
         return click.STRING, "JSON"
     if get_origin(annotation) in {Union, UnionType}:

@@ -70,14 +70,13 @@ def command(
     # Imported here, as the trainer below, so that --help stays quick.
     from producer.commands.cua_project import CuaProject
     from producer.commands.existing import resolve_existing
-    from producer.tasks.sources import load_tasks
+    from producer.training.load_tasks import load_run_tasks
     from producer.training.preflight import check_folders
 
     installation = read_installation(os.environ)
     config = read_config(given_fields(flags, config_file))
-    for source in (config.tasks, config.eval_tasks):
-        if source is not None:
-            load_tasks(source)  # a mistake in it is reported before anything starts
+    # A mistake in them is reported before anything starts.
+    load_run_tasks(config, os.environ, is_check=True)
     check_folders(installation, config)
     config = resolve_existing(config, installation)
     from producer.training.run import run

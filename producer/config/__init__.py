@@ -1,6 +1,12 @@
 """The configuration of a run: one frozen model, a file for each topic of its fields."""
 
-from producer.config.continuing import CHANGEABLE, OF_ONE_PROCESS, differences, recipe
+from producer.config.continuing import (
+    CHANGEABLE,
+    OF_ONE_PROCESS,
+    differences,
+    recipe,
+    with_later_fields,
+)
 from producer.config.preset import DEMO_POLICY, DEMO_PRESET, ORACLE_POLICY
 from producer.config.run_config import TOPICS, RunConfig, read_config
 
@@ -15,4 +21,5 @@ __all__ = [
     "differences",
     "read_config",
     "recipe",
+    "with_later_fields",
 ]

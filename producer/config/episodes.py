@@ -11,6 +11,14 @@ class EpisodeFields(BaseModel):
     max_turns: PositiveInt = Field(
         20, description="Turns per episode; a task may set a lower limit."
     )
+    max_recent_turns: PositiveInt | None = Field(
+        5,
+        description=(
+            "Past turns that the policy sees beside the instruction and the screen: at least so"
+            " many and fewer than twice as many, because older ones are dropped in blocks, so that"
+            " turns stay one training sequence. none: all of them."
+        ),
+    )
     max_concurrent_rollouts: PositiveInt = Field(
         8, description="Episodes that run at the same time, over all groups."
     )

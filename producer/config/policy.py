@@ -65,8 +65,13 @@ class PolicyFields(BaseModel):
             "Start from this adapter (PEFT layout), with its own rank, alpha and target modules."
         ),
     )
-    renderer_name: Literal["auto", "compact", "qwen"] = Field(
-        "auto", description="Format of prompts and actions; auto chooses by the policy."
+    renderer_name: Literal["auto", "compact", "qwen_mobile", "qwen_computer", "qwen"] = Field(
+        "auto",
+        description=(
+            "Format of prompts and actions: qwen_mobile or qwen_computer (Qwen's official"
+            " tools), qwen (a short prompt of ours), compact (the demo policy's calls), or auto"
+            " (compact for the demo policy, else qwen_mobile)."
+        ),
     )
     max_tokens: PositiveInt = Field(2048, description="Maximum length of a completion, in tokens.")
     temperature: NonNegativeFloat = Field(1.0, description="Sampling temperature in training.")

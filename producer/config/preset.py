@@ -14,6 +14,7 @@ DEMO_PRESET: dict[str, JsonValue] = {
     "model_name": DEMO_POLICY,
     "lora_rank": 16,
     "max_turns": 6,
+    "max_recent_turns": None,
     "group_size": 8,
     "groups_per_batch": 16,
     "num_steps": 20,

@@ -30,6 +30,7 @@ from producer.config.tasks import TaskFields
 from producer.errors import UsageError, did_you_mean
 from producer.field_errors import field_problems
 from producer.policy.adapter_settings import AdapterSettings
+from producer.validators.judges import AGENT, NOBODY
 
 TOPICS: dict[str, type[BaseModel]] = {
     "Policy": PolicyFields,
@@ -115,6 +116,8 @@ class RunConfig(
             problems.append("baseline_only: contradicts skip_baseline; give one of them")
         if self.log_dir is not None and self.log_path is not None:
             problems.append("log_dir: contradicts log_path, the folder itself; give one of them")
+        if self.judge_model is not None and self.judge in {None, AGENT, NOBODY}:
+            problems.append("judge_model: only with a judge that is the URL of an endpoint")
         if self.min_group_size > self.group_size:
             problems.append(
                 f"min_group_size: {self.min_group_size} is more than group_size"

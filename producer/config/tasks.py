@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import BaseModel, Field, JsonValue
 
 from producer.config.numbers import Seed
+from producer.validators.judges import Judge
 
 
 class TaskFields(BaseModel):
@@ -15,6 +16,18 @@ class TaskFields(BaseModel):
     )
     eval_tasks: JsonValue = Field(
         None, description="Evaluation tasks: a task source or a list of task sources."
+    )
+    judge: Judge | None = Field(
+        None,
+        description=(
+            "Who judges custom tasks without a validator: agent (its own report), none (nobody; for"
+            " evaluation tasks only), or the URL of an OpenAI-compatible endpoint."
+        ),
+    )
+    judge_model: str | None = Field(
+        None,
+        min_length=1,
+        description="Model that the judge's endpoint is asked for; none: the only one it lists.",
     )
     box_type: Literal["android", "linux"] = Field("android", description="Type of device.")
     seed: Seed = Field(

@@ -9,21 +9,31 @@ from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 from random import Random
+from typing import Literal
 from uuid import UUID
 
 from producer.codecs.compact import CompactCodec
 from producer.environments.android_sim.device.sim import AndroidSim
-from producer.environments.android_sim.oracle.oracles import oracle_action, random_action
+from producer.environments.android_sim.oracle.oracles import (
+    NoOracleError,
+    oracle_action,
+    random_action,
+)
 from producer.policy.learner import Trajectory, UpdateResult, UpdateSettings
 from producer.policy.policy import Completion, SampleRequest
+from schemas.actions import Terminate
 
 STATE = "scripted.json"
 """Name of the file that a state and a checkpoint consist of."""
+NUM_LOST_TURNS = 2
+"""Random actions on a task whose goal is unknown, before the policy gives up."""
 
 
 class NoisyOracle:
     """A `Learner` that takes the oracle's action, or with probability `noise` a random one.
 
+    A task whose goal it does not know (without a device query, or with one that has no strategy) it
+    cannot solve: it acts at random for two turns, then ends with a report drawn at random.
     A completion depends on (`seed`, request.seed) and the phone's state alone. Never blocks.
     """
 
@@ -93,5 +103,17 @@ class NoisyOracle:
         if random.random() < self._noise:
             text = self._codec.encode(random_action(random, sim), width, height)
         else:
-            text, _ = oracle_action(request.task, sim, self._codec)
+            text = self._best(request, sim, random)
         return Completion(text=text, actions=self._codec.parse(text, width, height), tokens=None)
+
+    def _best(self, request: SampleRequest, sim: AndroidSim, random: Random) -> str:
+        try:
+            if request.task.validation_query is not None:
+                return oracle_action(request.task, sim, self._codec)[0]
+        except NoOracleError:
+            pass
+        width, height = request.screen.width_px, request.screen.height_px
+        if len(request.history) < NUM_LOST_TURNS:
+            return self._codec.encode(random_action(random, sim), width, height)
+        status: Literal["success", "failure"] = random.choice(("success", "failure"))
+        return self._codec.encode(Terminate(status=status), width, height)

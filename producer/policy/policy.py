@@ -40,6 +40,14 @@ class PastTurn:
     tokens: SampledTokens | None
     """None if a scripted policy took the turn."""
 
+    @property
+    def screen(self) -> Screenshot:
+        """The screenshot. ValueError if the environment has no screen."""
+        if self.screenshot is None:
+            message = "an earlier turn has no screenshot"
+            raise ValueError(message)
+        return self.screenshot
+
 
 @dataclass(frozen=True, slots=True)
 class SampleRequest:

@@ -13,7 +13,14 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from producer.config import OF_ONE_PROCESS, RunConfig, differences, read_config, recipe
+from producer.config import (
+    OF_ONE_PROCESS,
+    RunConfig,
+    differences,
+    read_config,
+    recipe,
+    with_later_fields,
+)
 from producer.emit import Emitter, StreamWriter
 from producer.emit.ownership import OwnershipMonitor, claim
 from producer.errors import MismatchError, UsageError
@@ -277,7 +284,11 @@ def _continued(asked: RunConfig, recorded: dict[str, JsonValue], *, overwrite: b
             " generation with --behavior-if-log-dir-exists overwrite"
         )
         raise UsageError(message)
-    inherited = {name: value for name, value in recorded.items() if name not in OF_ONE_PROCESS}
+    inherited = {
+        name: value
+        for name, value in with_later_fields(recorded).items()
+        if name not in OF_ONE_PROCESS
+    }
     return read_config({**inherited, **explicit})
 
 

@@ -33,6 +33,7 @@ from producer.rollouts.requests import (
     Sampled,
 )
 from producer.seeds import derived_seed
+from producer.validators.judges import AskModel, Evidence
 from schemas import ids
 from schemas.actions import Terminate
 from schemas.catalogue import stream
@@ -53,6 +54,8 @@ from schemas.rollout import (
 from schemas.turn import TakenAction
 
 CANCEL_REASON = "the run was stopped"
+NUM_JUDGED_SCREENS = 3
+"""Screenshots that a judge sees: the last, and those before the last actions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,8 @@ class EpisodeSettings:
     """An environment that does not answer for so long has failed."""
     turn_cost: float
     parse_error_cost: float
+    ask_model: AskModel | None = None
+    """Asks the endpoints that judge tasks; None where no task names one."""
 
 
 class Episode:
@@ -137,9 +142,13 @@ class Episode:
             is_over = self._take_turn(request, sampled, acted)
             screenshot = acted.screenshot
         self._rollout.emit(RolloutPhaseEntered(current_phase="validation", progress_percent=100.0))
-        judged = yield from Judge(plan.task)
+        judged = yield from Judge(plan.task, self._evidence(screenshot), self._settings.ask_model)
         yield from Close()
         return self._finish(judged)
+
+    def _evidence(self, last: Screenshot) -> Evidence:
+        before = [turn.screen.png for turn in self._turns[1 - NUM_JUDGED_SCREENS :]]
+        return Evidence((*before, last.png), tuple(self._actions))
 
     def _create(self) -> None:
         plan = self.plan
@@ -227,7 +236,10 @@ class Episode:
     def _fail(self, failure: EpisodeFailedError) -> RolloutResult:
         now, num_turns = self._clock(), len(self._turns)
         reason = cut(str(failure))
-        self._device.emit(EnvironmentFailed(error_message=reason, terminated_at=now))
+        if failure.error_type == "validator":
+            self._device.emit(EnvironmentTerminated(terminated_at=now))
+        else:
+            self._device.emit(EnvironmentFailed(error_message=reason, terminated_at=now))
         self._rollout.emit(
             RolloutFailed(
                 error_type=failure.error_type,

@@ -13,6 +13,7 @@ from producer.environments.environment import ActionRefusedError, Environment, S
 from producer.policy.policy import Completion, SampleRequest
 from producer.task import Task
 from producer.validators import Verdict, judge
+from producer.validators.judges import AskModel, Evidence, JudgeFailedError, agent_report
 from schemas.actions import Answer, Terminate
 from schemas.turn import TakenAction
 
@@ -132,18 +133,35 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Ask the device whether the task is solved."""
+    """Find out whether the task is solved: from the device, the agent's report or another judge."""
 
     task: Task
+    evidence: Evidence
+    ask_model: AskModel | None = None
+    """Asks the endpoint that judges the task; None where no task needs one."""
 
     def __iter__(self) -> Generator["Judge", Judged, Judged]:
         return (yield self)
 
     def perform(self, environment: Environment) -> Judged:
-        """Raises what the environment raises."""
+        """Raises what the environment raises; JudgeFailedError."""
         begun_s = monotonic()
-        verdict = judge(self.task, environment.shell) if self.task.is_judged else None
+        verdict = self._verdict(environment)
         return Judged(verdict, monotonic() - begun_s)
+
+    def _verdict(self, environment: Environment) -> Verdict | None:
+        match self.task.validation_type:
+            case None:
+                return None
+            case "shell":
+                return judge(self.task, environment.shell)
+            case "agent":
+                return agent_report(self.evidence)
+            case "model":
+                if self.ask_model is None:
+                    message = f"task {self.task.task_id} has a judge that was not opened"
+                    raise JudgeFailedError(message)
+                return self.ask_model(self.task, self.evidence)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from producer.rollouts.requests import (
     Request,
     Sample,
 )
+from producer.validators.judges import JudgeFailedError
 
 
 class RunningEpisode:
@@ -73,6 +74,8 @@ class RunningEpisode:
         if error is None:
             # The generator has yielded the request whose `perform` returned this.
             self.answer(cast("EpisodeAnswer", job.value))
+        elif isinstance(error, JudgeFailedError):
+            self._throw(EpisodeFailedError("validator", str(error)))
         elif isinstance(error, Exception):
             self._throw(EpisodeFailedError("environment", f"{type(error).__name__}: {error}"))
         else:

@@ -5,125 +5,57 @@ A list of sources gives their tasks one after the other.
     {"source_type": "demo_training", "category": "settings", "limit": 8, "seed": 1}
     {"source_type": "ids", "task_ids": ["train_02_enable_wifi"]}
     {"source_type": "file", "file_path": "tasks.jsonl"}
+    {"source_type": "file", "file_path": "instructions.txt", "judge": "agent"}
+    {"source_type": "custom", "custom_tasks": ["Open the Settings app"], "judge": "agent"}
     {"source_type": "custom", "custom_tasks": [
         {"task_id": "quiet", "description": "Mute the media.", "validation_query": "media_volume",
          "expected": "0", "setup": ["cmd media_session volume --stream 3 --set 7"]}]}
+    {"source_type": "database", "training_name": "first", "difficulty": "easy"}
 
 Every mistake is a UsageError that names the field.
 """
 
 import json
-import unicodedata
+import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import Annotated, Literal, Self, get_args
+from typing import Literal, NamedTuple, NoReturn, Self
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    JsonValue,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
-from producer.errors import UsageError, did_you_mean
-from producer.task import Split, Task
+from producer.errors import CuaTrainError, NotFoundError, UsageError, did_you_mean
+from producer.task import Task
+from producer.tasks.custom import CustomTask, Difficulty, Name
+from producer.tasks.database import tasks_from_database
 from producer.tasks.demo import demo_tasks
+from producer.tasks.files import tasks_from_file
 from producer.tasks.mistakes import explain_mistake
-from producer.validators.queries import describe_unknown_query, find_query
+from producer.tasks.statements import definition_hash
+from producer.validators.judges import AGENT, NOBODY, Judge
 
-SourceType = Literal["demo_training", "demo_eval", "demo_all", "ids", "file", "custom"]
-Difficulty = Literal["easy", "medium", "hard"]
-DEFAULT_MAX_STEPS = 20
-"""Turns of a custom task without `max_steps`; the recipe's max_turns."""
+logger = logging.getLogger(__name__)
+
+SourceType = Literal["demo_training", "demo_eval", "demo_all", "ids", "file", "custom", "database"]
 FIELD_OF_TYPE = {"ids": "task_ids", "file": "file_path", "custom": "custom_tasks"}
 """Source type -> the field that it requires and that no other type accepts."""
+JUDGEABLE: tuple[SourceType, ...] = ("custom", "file", "database")
+"""Source types whose tasks a judge may be named for."""
+MAX_NAMED = 20
+"""Tasks that a message names."""
 
 
-def _check_name(name: str) -> str:
-    """NFC-normalized, so that names that look the same are the same. Any script is accepted."""
-    name = unicodedata.normalize("NFC", name)
-    if not name.strip():
-        message = "must not be empty"
-        raise ValueError(message)
-    if any(unicodedata.category(character) in {"Cc", "Zl", "Zp"} for character in name):
-        message = f"must not contain control characters or line breaks, but is {name!r}"
-        raise ValueError(message)
-    return name
+class DefaultJudge(NamedTuple):
+    """Who judges tasks without a validator where their source does not say."""
+
+    judge: str | None = None
+    """As `Source.judge`."""
+    model: str | None = None
+    """As `Source.judge_model`."""
 
 
-Name = Annotated[str, AfterValidator(_check_name)]
-"""One line of text in any script."""
-
-
-class CustomTask(BaseModel):
-    """A task as a user writes it."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    task_id: Name
-    """Identifies the task in reports and tables."""
-    description: str = Field(min_length=1)
-    """The instruction."""
-    name: Name | None = None
-    """Title for people; None: the task_id."""
-    difficulty: Difficulty | None = None
-    """For filters; None: unrated."""
-    category: str | None = None
-    """For filters; None: none."""
-    max_steps: int = Field(DEFAULT_MAX_STEPS, ge=1, le=1_000_000)
-    """Turns the agent may take."""
-    validation_query: str | None = None
-    """Device query (`wifi_enabled`, `setting_global/wifi_on`); None: it cannot be judged."""
-    expected: str | int | bool | None = None
-    """The answer that solves the task; numbers and booleans are compared as text."""
-    validation_config: dict[str, str] = {}
-    """Parameters of the query."""
-    setup: tuple[str, ...] = ()
-    """Shell commands run before the episode."""
-    tags: tuple[str, ...] = ()
-    """Recorded with the task."""
-    app_name: str | None = None
-    """Recorded with the task; None: no particular app."""
-    split: Split = "train"
-    """Whether the task is for training or evaluation."""
-
-    @model_validator(mode="after")
-    def _validator_is_complete(self) -> Self:
-        if self.validation_query is not None and find_query(self.validation_query) is None:
-            message = f"validation_query: {describe_unknown_query(self.validation_query)}"
-            raise ValueError(message)
-        if self.validation_query is not None and self.expected is None:
-            message = (
-                "expected: required with validation_query; give the answer that solves the task"
-            )
-            raise ValueError(message)
-        if self.validation_query is None and self.expected is not None:
-            message = "expected: needs a validation_query to compare with"
-            raise ValueError(message)
-        return self
-
-    def task(self, source_type: str) -> Task:
-        """The Task."""
-        return Task(
-            task_id=self.task_id,
-            name=self.name or self.task_id,
-            description=self.description,
-            difficulty=self.difficulty,
-            category=self.category,
-            max_steps=self.max_steps,
-            validation_query=self.validation_query,
-            expected_result=None if self.expected is None else str(self.expected),
-            setup=self.setup,
-            tags=self.tags,
-            app_name=self.app_name,
-            source_type=source_type,
-            split=self.split,
-            validation_config=self.validation_config,
-        )
+NO_JUDGE = DefaultJudge()
 
 
 class Source(BaseModel):
@@ -144,9 +76,17 @@ class Source(BaseModel):
     task_ids: tuple[Name, ...] | None = Field(None, min_length=1)
     """Ids of demo tasks; for `ids` only."""
     file_path: Path | None = None
-    """A JSON array or JSON lines of tasks, as in custom_tasks; for `file` only."""
+    """A JSON array or JSON lines of tasks, as in custom_tasks, or a .txt file with an instruction a
+    line; for `file` only."""
     custom_tasks: tuple[CustomTask, ...] | None = Field(None, min_length=1)
-    """The tasks themselves; for `custom` only."""
+    """The tasks themselves, or their instructions alone; for `custom` only."""
+    training_name: str | None = None
+    """Only tasks that this training's rollouts tried; None: any training's; for `database` only."""
+    judge: Judge | None = None
+    """Who judges the tasks without a validator: `agent`, `none`, or the URL of an OpenAI-compatible
+    endpoint; for `custom`, `file` and `database` only. None: the configuration's `judge`."""
+    judge_model: str | None = Field(None, min_length=1)
+    """The model that the endpoint is asked for; None: the only one that it lists."""
 
     @model_validator(mode="after")
     def _fields_fit_the_type(self) -> Self:
@@ -158,24 +98,71 @@ class Source(BaseModel):
             if not is_given and self.source_type == source_type:
                 message = f"{name}: required by source_type {source_type!r}"
                 raise ValueError(message)
+        if self.training_name is not None and self.source_type != "database":
+            message = f"training_name: only for source_type 'database', not {self.source_type!r}"
+            raise ValueError(message)
+        if self.judge is not None and self.source_type not in JUDGEABLE:
+            message = (
+                f"judge: only for source_type {', '.join(JUDGEABLE)}; the demo tasks have their own"
+                " validators"
+            )
+            raise ValueError(message)
+        if self.judge_model is not None and self.judge in {None, AGENT, NOBODY}:
+            message = "judge_model: only with a judge that is the URL of an endpoint"
+            raise ValueError(message)
         return self
 
 
-def load_tasks(source: JsonValue, *, judged_only: bool = True) -> list[Task]:
-    """The tasks of a source or of a list of sources, in order. UsageError.
+def load_tasks(
+    source: JsonValue,
+    *,
+    judged_only: bool = True,
+    allow_unjudged: bool = False,
+    default: DefaultJudge = NO_JUDGE,
+    field: str = "tasks",
+    is_check: bool = False,
+) -> list[Task]:
+    """The tasks of a source or of a list of sources, in order. UsageError, led by `field`.
 
-    With `judged_only`, demo tasks without a validator are left out; naming one, or giving a custom
-    task without a validator, is an error, because it could never succeed.
+    With `judged_only`, demo tasks without a validator are left out; naming one, or giving a task of
+    one's own without a validator or a judge, is an error, because it could never succeed.
+    `allow_unjudged`: tasks whose judge is `none` are kept all the same. A task that is given twice
+    is kept once, which is logged unless this is only a check. NotFoundError and UnreachableError
+    for a database.
     """
     sources = source if isinstance(source, list) else [source]
     tasks = []
     for position, one in enumerate(sources):
-        where = f"tasks[{position}]" if isinstance(source, list) else "tasks"
-        tasks += _load_one(_parse_source(one, where), where, judged_only=judged_only)
+        where = f"{field}[{position}]" if isinstance(source, list) else field
+        parsed = _parse_source(one, where)
+        tasks += _load_one(
+            parsed, where, default, judged_only=judged_only, allow_unjudged=allow_unjudged
+        )
     if not tasks:
-        message = 'tasks: no source given; give at least one, such as {"source_type": "demo_all"}'
+        message = (
+            f'{field}: no source given; give at least one, such as {{"source_type": "demo_all"}}'
+        )
         raise UsageError(message)
-    return tasks
+    kept = _without_repeats(tasks, field)
+    if len(kept) < len(tasks) and not is_check:
+        logger.info(
+            "%s: %d tasks are given again; each is kept once", field, len(tasks) - len(kept)
+        )
+    return kept
+
+
+def _without_repeats(tasks: Sequence[Task], field: str) -> list[Task]:
+    """Every definition once. UsageError for a task_id that has two of them."""
+    kept: dict[str, Task] = {}
+    for task in tasks:
+        known = kept.setdefault(task.task_id, task)
+        if known is not task and definition_hash(known) != definition_hash(task):
+            message = (
+                f"{field}: the task_id {task.task_id!r} has two different definitions; give one of"
+                " them another task_id"
+            )
+            raise UsageError(message)
+    return list(kept.values())
 
 
 def _parse_source(source: JsonValue, where: str) -> Source:
@@ -185,57 +172,92 @@ def _parse_source(source: JsonValue, where: str) -> Source:
             f'{where}: a source is an object such as {{"source_type": "demo_all"}}, not {shown}'
         )
         raise UsageError(message)
-    if source.get("source_type") == "database":
-        types = ", ".join(get_args(SourceType))
-        message = f"{where}.source_type: 'database' is not implemented yet; use one of {types}"
-        raise UsageError(message)
     try:
         return Source.model_validate_json(json.dumps(source))
     except ValidationError as error:
         raise UsageError(where + explain_mistake(error, Source)) from error
 
 
-def _load_one(source: Source, where: str, *, judged_only: bool) -> list[Task]:
-    tasks = _candidates(source, where)
+def _load_one(
+    source: Source, where: str, default: DefaultJudge, *, judged_only: bool, allow_unjudged: bool
+) -> list[Task]:
+    candidates = _candidates(source, where)
+    judge = None
+    if source.source_type in JUDGEABLE:
+        judge = source.judge or default.judge
+        model = source.judge_model if source.judge else default.model
+        candidates = [_with_judge(task, judge, model) for task in candidates]
+    keeps_unjudged = not judged_only or (allow_unjudged and judge == NOBODY)
     field = FIELD_OF_TYPE.get(source.source_type)
-    unjudged = [task.task_id for task in tasks if not task.is_judged]
-    if judged_only and field is not None and unjudged:
-        message = (
-            f"{where}.{field}: these tasks have no validator: {', '.join(unjudged)};"
-            " leave them out, or give custom tasks a validation_query"
-        )
-        raise UsageError(message)
+    unjudged = [task.task_id for task in candidates if not task.is_judged]
+    if unjudged and field is not None and not keeps_unjudged:
+        _refuse_unjudged(f"{where}.{field}", unjudged, judge)
     tasks = [
         task
-        for task in tasks
-        if (task.is_judged or not judged_only)
+        for task in candidates
+        if (task.is_judged or keeps_unjudged)
         and source.category in {None, task.category}
         and source.difficulty in {None, task.difficulty}
     ]
     if not tasks:
-        message = f"{where}: {_describe_empty_filter(source)}"
-        raise UsageError(message)
+        raise _empty(source, candidates, where)
     if source.limit is None or source.limit >= len(tasks):
         return tasks
     chosen = sorted(Random(source.seed).sample(range(len(tasks)), source.limit))  # noqa: S311  # not for secrets
     return [tasks[index] for index in chosen]
 
 
-def _describe_empty_filter(source: Source) -> str:
+def _with_judge(task: Task, judge: str | None, model: str | None) -> Task:
+    """The task, judged by `judge` if no device query does. None: as it was recorded."""
+    if task.validation_query is not None or judge is None:
+        return task
+    if judge in {AGENT, NOBODY}:
+        return replace(task, judge=AGENT if judge == AGENT else None, judge_model=None)
+    return replace(task, judge=judge, judge_model=model)
+
+
+def _refuse_unjudged(where: str, task_ids: Sequence[str], judge: str | None) -> NoReturn:
+    shown = ", ".join(task_ids[:MAX_NAMED]) + (" and more" if len(task_ids) > MAX_NAMED else "")
+    if judge == NOBODY:
+        message = (
+            f"{where}: these tasks are never judged (judge none), so that no reward can be learnt"
+            f" from: {shown}; use another judge, or give them a validation_query"
+        )
+    else:
+        message = (
+            f"{where}: these tasks have no validator: {shown}; leave them out, give custom tasks a"
+            " validation_query, or name who judges them: --judge agent or --judge URL"
+        )
+    raise UsageError(message)
+
+
+def _empty(source: Source, candidates: Sequence[Task], where: str) -> CuaTrainError:
+    """The error for a source that selects nothing."""
     filters = [
         f"{name} {value!r}"
         for name, value in (("category", source.category), ("difficulty", source.difficulty))
         if value is not None
     ]
-    categories = sorted({task.category for task in demo_tasks() if task.category})
+    if source.source_type == "database":
+        of = "" if source.training_name is None else f" of training {source.training_name!r}"
+        message = (
+            f"{where}: no recorded task{of} that can be judged"
+            f"{' has ' + ' and '.join(filters) if filters else ''}; `cua-project tasks` lists what"
+            " is recorded, and `cua-project run --once` records what the log has"
+        )
+        return NotFoundError(message)
+    categories = sorted({task.category for task in candidates if task.category})
     hint = did_you_mean(source.category, categories) if source.category else ""
-    return (
-        f"no task has {' and '.join(filters)}.{hint} The demo tasks' categories are"
-        f" {', '.join(categories)}; `cua-train tasks list` shows them"
+    known = (
+        f" The {'demo ' if source.source_type.startswith(('demo', 'ids')) else ''}tasks' categories"
+        f" are {', '.join(categories)}; `cua-train tasks list` shows the demo tasks"
+        if categories
+        else " These tasks have no category"
     )
+    return UsageError(f"{where}: no task has {' and '.join(filters)}.{hint}{known}")
 
 
-def _candidates(source: Source, where: str) -> Sequence[Task]:
+def _candidates(source: Source, where: str) -> Sequence[Task]:  # noqa: PLR0911  # one per type
     match source.source_type:
         case "demo_training":
             return [task for task in demo_tasks() if task.split == "train"]
@@ -248,7 +270,14 @@ def _candidates(source: Source, where: str) -> Sequence[Task]:
         case "custom":
             return [task.task("custom") for task in source.custom_tasks or ()]
         case "file":
-            return _from_file(source.file_path or Path(), where)
+            return tasks_from_file(source.file_path or Path(), f"{where}.file_path")
+        case "database":
+            return tasks_from_database(
+                where,
+                category=source.category,
+                difficulty=source.difficulty,
+                training_name=source.training_name,
+            )
 
 
 def _by_ids(task_ids: Sequence[str], where: str) -> list[Task]:
@@ -262,36 +291,3 @@ def _by_ids(task_ids: Sequence[str], where: str) -> list[Task]:
         )
         raise UsageError(message)
     return [known[task_id] for task_id in task_ids]
-
-
-def _from_file(path: Path, where: str) -> list[Task]:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        message = f"{where}.file_path: {path} is not UTF-8 text ({error})"
-        raise UsageError(message) from error
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        message = f"{where}.file_path: cannot read {str(path)!r}: {reason}"
-        raise UsageError(message) from error
-    try:
-        # Not splitlines(): JSON strings may contain U+2028 and U+0085.
-        rows = (
-            json.loads(text)
-            if text.lstrip().startswith("[")
-            else [json.loads(line) for line in text.split("\n") if line.strip()]
-        )
-    except (ValueError, RecursionError) as error:
-        message = f"{where}.file_path: {path} is neither a JSON array nor JSON lines: {error}"
-        raise UsageError(message) from error
-    if not rows:
-        message = f"{where}.file_path: {path} contains no task; give at least one task"
-        raise UsageError(message)
-    tasks = []
-    for number, row in enumerate(rows):
-        try:
-            tasks.append(CustomTask.model_validate_json(json.dumps(row)).task("file"))
-        except ValidationError as error:
-            message = f"{where}.file_path: {path}[{number}]{explain_mistake(error, CustomTask)}"
-            raise UsageError(message) from error
-    return tasks

@@ -1,17 +1,20 @@
 """The events that record a task and its validator; their ids hash their content."""
 
 from dataclasses import asdict
-from typing import Final
+from uuid import UUID
 
 from pydantic import JsonValue, TypeAdapter
 from pydantic_core import to_json
 
 from producer.task import Task
 from producer.validators.judge import EQUALS
+from producer.validators.judges import REPORT_QUERY, SUCCESS
+from producer.validators.model_judge import INSTRUCTIONS, MODEL_QUERY
 from schemas.ids import content_hash, task_row_id, validator_row_id
-from schemas.task import SHELL, TaskStated, ValidatorStated
+from schemas.task import TaskStated, ValidatorStated
 
-VALIDATOR_TYPE: Final = SHELL
+QUERY_OF_TYPE = {"agent": REPORT_QUERY, "model": MODEL_QUERY}
+"""Type of a validator that asks no device -> what its verdicts name instead of a query."""
 
 
 def definition_hash(task: Task) -> str:
@@ -20,8 +23,17 @@ def definition_hash(task: Task) -> str:
 
 
 def definition(task: Task) -> dict[str, JsonValue]:
-    """Every field, as the event states it and its reader hashes it again."""
-    return TypeAdapter(dict[str, JsonValue]).validate_json(to_json(asdict(task)))
+    """Every field, as the event states it and its reader hashes it again.
+
+    Fields of a judge are left out where there is none: tasks stated before there were judges keep
+    their hashes.
+    """
+    fields = asdict(task)
+    if task.judge is None:
+        del fields["judge"], fields["judge_model"]
+    else:
+        fields["validation_type"] = task.validation_type
+    return TypeAdapter(dict[str, JsonValue]).validate_json(to_json(fields))
 
 
 def task_facts(task: Task) -> tuple[TaskStated, ValidatorStated | None]:
@@ -40,7 +52,7 @@ def task_facts(task: Task) -> tuple[TaskStated, ValidatorStated | None]:
         difficulty=task.difficulty,
         category=task.category,
         max_steps=task.max_steps,
-        validation_type=VALIDATOR_TYPE if task.is_judged else None,
+        validation_type=task.validation_type,
         validation_query=task.validation_query,
         expected_result=task.expected_result,
         tags=task.tags,
@@ -48,20 +60,26 @@ def task_facts(task: Task) -> tuple[TaskStated, ValidatorStated | None]:
         source_type=task.source_type,
         definition=definition(task),
     )
-    if task.validation_query is None:
-        return stated, None
+    return stated, None if task.validation_type is None else _validator(task, row_id)
+
+
+def _validator(task: Task, row_id: UUID) -> ValidatorStated:
+    kind = str(task.validation_type)
+    query = task.validation_query or QUERY_OF_TYPE[kind]
     config: dict[str, JsonValue] = {
-        "expected_result": task.expected_result,
+        "expected_result": SUCCESS if task.validation_query is None else task.expected_result,
         "setup": list(task.setup),
         "parameters": dict(task.validation_config),
     }
-    content = [str(row_id), VALIDATOR_TYPE, task.validation_query, EQUALS, config]
-    validator = ValidatorStated(
+    if kind == "model":
+        instructions = content_hash(INSTRUCTIONS)
+        config |= {"judge": task.judge, "model": task.judge_model, "instructions": instructions}
+    content = [str(row_id), kind, query, EQUALS, config]
+    return ValidatorStated(
         id=validator_row_id(content),
         task_id=row_id,
-        validator_type=VALIDATOR_TYPE,
-        validation_query=task.validation_query,
+        validator_type=kind,
+        validation_query=query,
         validation_method=EQUALS,
         config=config,
     )
-    return stated, validator

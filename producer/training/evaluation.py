@@ -11,7 +11,13 @@ from producer.emit import StreamWriter
 from producer.emit.ownership import claim
 from producer.errors import CuaTrainError, LogBrokenError, StopRequestedError
 from producer.resume.resume_state import EvaluationSummary
-from producer.rollouts.plan import GroupOutcome, GroupPlan, RolloutSource, StatedTask
+from producer.rollouts.plan import (
+    GroupOutcome,
+    GroupPlan,
+    RolloutResult,
+    RolloutSource,
+    StatedTask,
+)
 from producer.seeds import derived_seed
 from producer.training.batches import episodes_of_tasks
 from producer.training.groups import GroupRunner
@@ -85,8 +91,8 @@ def run_evaluation(
         if plan.kind == "manual":  # a scheduled one continues with its training
             _end_early(runner, writer, plan.kind, error, session.clock())
         raise
-    if not any(outcome.results for outcome in outcomes):
-        message = f"no episode of {plan.label} ended; see error_message of its rollouts"
+    if not _judged(outcomes):
+        message = f"no episode of {plan.label} was judged; see error_message of its rollouts"
         writer.emit(
             EvaluationFailed(kind=plan.kind, error_message=message, ended_at=session.clock())
         )
@@ -191,10 +197,20 @@ def _end_early(
     writer.emit(ending)
 
 
+def _judged(outcomes: Sequence[GroupOutcome]) -> list[RolloutResult]:
+    """Scored episodes of tasks that are judged; those that nobody judges tell no success."""
+    return [
+        result
+        for outcome in outcomes
+        if outcome.plan.stated.task.is_judged
+        for result in outcome.results
+    ]
+
+
 def _finished(
     session: Session, plan: EvaluationPlan, outcomes: Sequence[GroupOutcome], *, seconds: float
 ) -> EvaluationFinished:
-    results = [result for outcome in outcomes for result in outcome.results]
+    results = _judged(outcomes)
     successes = sum(result.success for result in results)
     return EvaluationFinished(
         kind=plan.kind,
@@ -206,7 +222,7 @@ def _finished(
         successful_tasks=successes,
         ended_at=session.clock(),
         progress=session.progress.tracker.finished(),
-        metrics=evaluation_metrics(outcomes),
+        metrics=evaluation_metrics([one for one in outcomes if one.plan.stated.task.is_judged]),
     )
 
 

@@ -1,5 +1,6 @@
 """What a configuration names, loaded before anything is emitted: a mistake leaves nothing."""
 
+import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ from producer.errors import UsageError
 from producer.policy.learner import Learner
 from producer.rollouts.engine import EnvironmentFactory
 from producer.task import Task
-from producer.tasks.sources import load_tasks
+from producer.training.load_tasks import LoadedTasks, load_evaluation_tasks, load_run_tasks
 from producer.training.open_policy import open_policy, require_torch
 from producer.training.tracking import require_tracker
 from producer.validators.judge import judge
@@ -25,20 +26,26 @@ class Loaded(NamedTuple):
     """A configuration's tasks and policy."""
 
     config: RunConfig
-    tasks: list[Task]
-    eval_tasks: list[Task]
+    tasks: LoadedTasks
     policy: tuple[Learner, EnvironmentFactory] | None
     """None: the demo policy, which is not made yet: its warm-up is recorded, after the claim."""
 
 
 def load(config: RunConfig, installation: Installation) -> Loaded:
-    """Everything that the configuration names. UsageError, NotFoundError."""
-    tasks = judged_tasks(config.tasks, "tasks")
-    eval_tasks = tasks
-    if config.eval_tasks is not None:
-        eval_tasks = judged_tasks(config.eval_tasks, "eval_tasks")
+    """Everything that the configuration names. UsageError, NotFoundError, UnreachableError."""
+    tasks = load_run_tasks(config, os.environ)
+    _check_on_a_phone(tasks.tasks, "tasks")
+    if tasks.eval_tasks is not tasks.tasks:
+        _check_on_a_phone(tasks.eval_tasks, "eval_tasks")
     require_tracker(config)
-    return Loaded(config, tasks, eval_tasks, load_policy(config, installation))
+    return Loaded(config, tasks, load_policy(config, installation))
+
+
+def evaluation_tasks(config: RunConfig) -> LoadedTasks:
+    """The tasks of an evaluation by hand. UsageError, NotFoundError, UnreachableError."""
+    tasks = load_evaluation_tasks(config, os.environ)
+    _check_on_a_phone(tasks.eval_tasks, "eval_tasks")
+    return tasks
 
 
 def load_policy(
@@ -52,30 +59,16 @@ def load_policy(
     return open_policy(config, installation.policies_dir, is_training=is_training)
 
 
-def judged_tasks(source: object, field: str) -> list[Task]:
-    """The source's tasks that have a validator.
-
-    UsageError when none has one, or when the simulated phone cannot set a task up or judge it.
-    """
-    tasks = load_tasks(source)  # type: ignore[arg-type]  # it checks what it is given
-    judged = [task for task in tasks if task.is_judged]
-    if not judged:
-        message = (
-            f"{field}: none of these {len(tasks)} tasks has a validator; see cua-train tasks list"
-        )
-        raise UsageError(message)
-    _check_on_a_phone(judged, field)
-    return judged
-
-
 def _check_on_a_phone(tasks: Sequence[Task], field: str) -> None:
+    """UsageError when the simulated phone cannot set a task up, or answer its query."""
     phone = AndroidSim()
     for task in tasks:
         if task.source_type in DEMO_TASKS:
             continue
         try:
             phone.start(task, seed=0)
-            judge(task, phone.shell)
+            if task.validation_type == "shell":
+                judge(task, phone.shell)
         except (EnvironmentFailedError, ValueError) as error:
             message = f"{field}: {error}"
             raise UsageError(message) from None

@@ -5,14 +5,20 @@ It claims nobody's training; its events have a stream of their own.
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from producer.blobs import open_blobs
-from producer.config import DEMO_POLICY, ORACLE_POLICY, RunConfig, read_config
+from producer.config import (
+    DEMO_POLICY,
+    ORACLE_POLICY,
+    RunConfig,
+    read_config,
+    with_later_fields,
+)
 from producer.demo_policy.warm_up_training import WarmUpTraining
 from producer.emit import Emitter
 from producer.errors import NotFoundError
@@ -24,9 +30,9 @@ from producer.resume.resume_state import EvaluationSummary, Manifest
 from producer.resume.run_folder import find_run_folder
 from producer.resume.training_history import TrainingHistory
 from producer.rollouts.engine import EnvironmentFactory
-from producer.task import Task
 from producer.training.evaluation import EvaluationPlan, run_evaluation
-from producer.training.loaded import judged_tasks, load_policy
+from producer.training.load_tasks import LoadedTasks
+from producer.training.loaded import evaluation_tasks, load_policy
 from producer.training.open_policy import open_policy, with_adapter_settings
 from producer.training.preflight import check_home, check_services, is_unused
 from producer.training.progress import ProgressTracker, Unit
@@ -70,14 +76,14 @@ def evaluate(
         else _policy_of_training(training_name, given, installation)
     )
     check_home(installation, policy.config.model_name)
-    tasks = judged_tasks(policy.config.eval_tasks or policy.config.tasks, "eval_tasks")
+    loaded = evaluation_tasks(policy.config)
     # Opening the log makes files: what can be refused is refused before.
     learner = load_policy(policy.config, installation, is_training=False)
     if is_unused(installation):
         check_services(installation, stop)
     with Emitter.open(installation, clock=clock, stop=stop) as emitter:
         stop = stop or threading.Event()
-        return _evaluate(policy, tasks, learner, installation, emitter, clock, stop)
+        return _evaluate(policy, loaded, learner, installation, emitter, clock, stop)
 
 
 def config_of_policy(given: dict[str, Any]) -> RunConfig:
@@ -102,13 +108,14 @@ def _policy_of_training(
         )
         raise NotFoundError(message)
     explicit = {name: value for name, value in given.items() if value is not None}
-    config = read_config({**resume_state.read_run_config(run_folder), **explicit})
+    recorded = with_later_fields(resume_state.read_run_config(run_folder))
+    config = read_config({**recorded, **explicit})
     return EvaluatedPolicy(config, training_name, *states[0])
 
 
 def _evaluate(
     policy: EvaluatedPolicy,
-    tasks: Sequence[Task],
+    loaded: LoadedTasks,
     opened: tuple[Learner, EnvironmentFactory] | None,
     installation: Installation,
     emitter: Emitter,
@@ -142,6 +149,7 @@ def _evaluate(
         stream=writer,
         learner=learner,
         make_environment=make_environment,
+        ask_model=loaded.ask_model,
         history=TrainingHistory(),
         clock=clock,
         stop=stop,
@@ -153,6 +161,6 @@ def _evaluate(
     label = f"eval-manual-{evaluation_id.hex[:8]}"
     plan = EvaluationPlan("manual", evaluation_id, label, manifest.step if manifest else None)
     with mark_open(installation.open_dir, subject, emitter):
-        stated = state_tasks(writer, tasks)
+        stated = state_tasks(writer, loaded.eval_tasks)
         with progress_bars(session.progress.tracker):
             return run_evaluation(session, plan, stated, unit)

@@ -73,6 +73,7 @@ def open_policy(
         extent=_extent(config, is_training=is_training),
         lora_alpha=config.lora_alpha,
         target_modules=config.target_modules,
+        max_recent_turns=config.max_recent_turns,
     )
     return learner, lambda _plan: _ablated(config, AndroidSim())
 

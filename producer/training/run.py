@@ -224,7 +224,7 @@ class _Process:
     def _prepare(self) -> TrainingLoop:
         plan, stream = self.opened.plan, self.opened.stream
         config = plan.config
-        _, tasks, eval_tasks, policy = self.loaded
+        _, (tasks, eval_tasks, ask_model), policy = self.loaded
         end_abandoned(self.installation, self.emitter, self.clock, self.stop)
         learner, make_environment = policy or self._open_demo_policy(config)
         if plan.state_folder is not None:
@@ -243,6 +243,7 @@ class _Process:
             stream=stream,
             learner=learner,
             make_environment=make_environment,
+            ask_model=ask_model,
             history=self.opened.history,
             clock=self.clock,
             stop=self.stop,

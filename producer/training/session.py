@@ -16,6 +16,7 @@ from producer.rollouts.episode import EpisodeSettings
 from producer.rollouts.plan import RolloutPlan
 from producer.training.groups import GroupSettings
 from producer.training.progress_events import ProgressEvents
+from producer.validators.judges import AskModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +33,8 @@ class Session:
     """The training's, or the evaluation's when it is run by hand."""
     learner: Learner
     make_environment: EnvironmentFactory
+    ask_model: AskModel | None = None
+    """Asks the endpoints that judge tasks; None where no task names one."""
     history: TrainingHistory
     """What earlier processes recorded."""
     clock: Callable[[], datetime]
@@ -71,6 +74,7 @@ class Session:
                 max_turn_time_s=config.max_turn_time_seconds,
                 turn_cost=config.turn_cost,
                 parse_error_cost=config.parse_error_cost,
+                ask_model=self.ask_model,
             ),
             max_concurrent=config.max_concurrent_rollouts,
             emitter=self.emitter,

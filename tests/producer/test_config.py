@@ -2,7 +2,7 @@
 
 import pytest
 
-from producer.config import DEMO_PRESET, RunConfig, differences, read_config
+from producer.config import DEMO_PRESET, RunConfig, differences, read_config, with_later_fields
 from producer.errors import UsageError
 from producer.policy.adapter_settings import AdapterSettings
 
@@ -187,3 +187,16 @@ def test_other_settings_than_those_of_the_adapter_are_refused(
     read_config({"load_checkpoint_path": "x", name: same}).with_adapter(settings)
     with pytest.raises(UsageError, match=f"{name}: the adapter x has {same:g}, not {other:g}"):
         read_config({"load_checkpoint_path": "x", name: other}).with_adapter(settings)
+
+
+def test_a_training_recorded_before_there_was_a_context_limit_still_sees_every_turn() -> None:
+    assert with_later_fields({"max_turns": 7}) == {"max_turns": 7, "max_recent_turns": 7}
+    assert with_later_fields({"max_turns": 7, "max_recent_turns": None})["max_recent_turns"] is None
+
+
+def test_the_recipe_keeps_5_recent_turns_and_the_preset_all() -> None:
+    tasks = {"source_type": "demo_all"}
+    assert read_config({}).max_recent_turns is None
+    assert read_config({"model_name": "x/y", "tasks": tasks}).max_recent_turns == 5
+    with pytest.raises(UsageError, match="max_recent_turns: 0 is out of range"):
+        read_config({"max_recent_turns": 0})

@@ -4,11 +4,19 @@ State that was dropped (after an update or a restart, or for want of memory) is 
 recorded turns. Episodes with the same tokens and screens so far share one prefill.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from uuid import UUID
 
-from producer.policy.policy import SampledTokens, SampleRequest
+from producer.environments.environment import Screenshot
+from producer.errors import UsageError
+from producer.policy.policy import PastTurn, SampledTokens, SampleRequest
+from producer.policy.torch_policy.context import (
+    anchor_of,
+    anchors_of_shorter_prompts,
+    next_anchor,
+)
 from producer.policy.torch_policy.forward import Segment
 from producer.policy.torch_policy.kv_cache import EpisodeCaches
 from producer.policy.torch_policy.render import Grid, Renderer
@@ -47,22 +55,74 @@ class Prompt:
     num_cached: int
     digest: bytes
     """Equal digests: equal prompts, token by token and screen by screen."""
+    num_images: int
+    """Screens in the whole prompt."""
+
+    @property
+    def num_tokens(self) -> int:
+        """Of the whole prompt."""
+        return self.num_cached + len(self.segment.tokens)
 
 
 class Episodes:
     """Turns requests into prompts and keeps each episode's state. Not thread-safe."""
 
-    def __init__(self, renderer: Renderer, encoder: ScreenEncoder, caches: EpisodeCaches) -> None:
+    def __init__(
+        self,
+        renderer: Renderer,
+        encoder: ScreenEncoder,
+        caches: EpisodeCaches,
+        *,
+        max_recent_turns: int | None = None,
+        max_context_tokens: int | None = None,
+    ) -> None:
+        """`max_recent_turns`: as in `context.next_anchor`.
+
+        `max_context_tokens`: of a prompt and its completion; None: no limit.
+        """
         self._renderer = renderer
         self._encoder = encoder
         self._caches = caches
+        self._max_recent_turns = max_recent_turns
+        self._max_context_tokens = max_context_tokens
         self._states: dict[UUID, EpisodeState] = {}
 
     def prompt(self, request: SampleRequest, screen: ScreenFeatures | None) -> Prompt:
         """The request's prompt; `screen` is its screenshot, encoded.
 
-        ValueError if the last turn has no tokens.
+        A prompt that would be too long drops its oldest turns. ValueError if the last turn has no
+        tokens, UsageError if the screen alone is too long.
         """
+        num_turns = len(request.history)
+        before = anchor_of(request.history)
+        # Without a screen every turn is kept: a turn does not say what it was told before.
+        anchor = (
+            before if screen is None else next_anchor(before, num_turns, self._max_recent_turns)
+        )
+        if screen is None or anchor == before:
+            prompt = self._extended_prompt(request, screen)
+        else:
+            prompt = self._anchored_prompt(request, screen, anchor)
+        if self._fits(prompt, request):
+            return prompt
+        if screen is not None:
+            for shorter in anchors_of_shorter_prompts(anchor, num_turns):
+                prompt = self._anchored_prompt(request, screen, shorter)
+                if self._fits(prompt, request):
+                    return prompt
+        message = (
+            f"the policy takes {self._max_context_tokens:,} tokens, but the prompt has"
+            f" {prompt.num_tokens:,} and max_tokens is {request.max_tokens:,}; choose a smaller"
+            " max_tokens or another policy"
+        )
+        raise UsageError(message)
+
+    def _fits(self, prompt: Prompt, request: SampleRequest) -> bool:
+        limit = self._max_context_tokens
+        return limit is None or prompt.num_tokens + request.max_tokens <= limit
+
+    def _extended_prompt(self, request: SampleRequest, screen: ScreenFeatures | None) -> Prompt:
+        """The prompt that extends the last turn's; the first prompt of an episode without turns."""
         if not request.history:
             self.forget(request.episode)
             tokens = self._renderer.first_turn(
@@ -74,7 +134,8 @@ class Episodes:
                 segment=Segment(tokens, _shown(screen)),
                 slot=None,
                 num_cached=0,
-                digest=_digest(b"", tokens, screen),
+                digest=_digest(b"", tokens, _shown(screen)),
+                num_images=len(_shown(screen)),
             )
         previous = request.history[-1].tokens
         if previous is None:
@@ -99,7 +160,8 @@ class Episodes:
             segment=Segment([state.last_token, *tokens], _shown(screen), state.next_position),
             slot=state.slot,
             num_cached=state.num_cached,
-            digest=_digest(state.digest, tokens, screen),
+            digest=_digest(state.digest, tokens, _shown(screen)),
+            num_images=request.num_screenshots - anchor_of(request.history),
         )
 
     def store(
@@ -119,7 +181,7 @@ class Episodes:
                 next_position=decoded.prefilled.next_positions[row] + num_appended,
                 last_token=completion.tokens[-1],
                 num_turns=len(request.history) + 1,
-                digest=_digest(prompt.digest, list(completion.tokens), None),
+                digest=_digest(prompt.digest, list(completion.tokens), []),
             )
         self._caches.store(slots, lengths, decoded.cache)
 
@@ -143,32 +205,70 @@ class Episodes:
         ]
         sequence = join_turns(turns)[-1]
         past = self._encoder.encode(sequence.screenshots)
-        digest = b""
-        begins = [index for index, (_, one) in enumerate(turns) if one.prompt_extends is None]
-        # The turn that begins a sequence may show more screens than its own; its own is the last.
-        own = iter(past[max(0, turns[begins[-1]][1].num_prompt_images - 1) :])
-        for screenshot, recorded in turns[begins[-1] :]:
-            past_screen = None if screenshot is None else next(own)
-            digest = _digest(digest, list(recorded.prompt_tokens), past_screen)
-            digest = _digest(digest, list(recorded.completion_tokens), None)
+        first = max(
+            index for index, (_, recorded) in enumerate(turns) if recorded.prompt_extends is None
+        )
+        digest, num_digested = b"", 0
+        for screenshot, recorded in turns[first:]:
+            # The turn that begins a sequence may show more screens than its own.
+            num_images = recorded.num_prompt_images if num_digested == 0 else 1
+            if screenshot is None:
+                num_images = 0
+            screens = past[num_digested : num_digested + num_images]
+            digest = _digest(digest, list(recorded.prompt_tokens), screens)
+            digest = _digest(digest, list(recorded.completion_tokens), [])
+            num_digested += num_images
         return Prompt(
             new_tokens=tokens,
             extends=len(request.history),
             segment=Segment([*sequence.tokens, *tokens], [*past, *_shown(screen)]),
             slot=None,
             num_cached=0,
-            digest=_digest(digest, tokens, screen),
+            digest=_digest(digest, tokens, _shown(screen)),
+            num_images=len(past) + len(_shown(screen)),
         )
 
+    def _anchored_prompt(
+        self, request: SampleRequest, screen: ScreenFeatures, anchor: int
+    ) -> Prompt:
+        """The whole prompt from turn `anchor` (from 0) on, instruction first: a new sequence."""
+        self.forget(request.episode)
+        shown = [(turn.screen, _recorded(turn)) for turn in request.history[anchor:]]
+        screens = [*self._encode(shot for shot, _ in shown), screen]
+        tokens = self._renderer.first_turn(request.task.description, screens[0].grid)
+        for (_, recorded), following in zip(shown, screens[1:], strict=True):
+            tokens += recorded.completion_tokens
+            tokens += self._renderer.next_turn(
+                following.grid, stopped=recorded.stop_reason == "stop"
+            )
+        return Prompt(
+            new_tokens=tokens,
+            extends=None,
+            segment=Segment(tokens, screens),
+            slot=None,
+            num_cached=0,
+            digest=_digest(b"", tokens, screens),
+            num_images=len(screens),
+        )
 
-def sampled_tokens(
-    prompt: Prompt, completion: SampledCompletion, num_prompt_images: int
-) -> SampledTokens:
+    def _encode(self, screenshots: Iterable[Screenshot]) -> list[ScreenFeatures]:
+        some = list(screenshots)
+        return self._encoder.encode(some) if some else []
+
+
+def _recorded(turn: PastTurn) -> SampledTokens:
+    if turn.tokens is None:
+        message = "another policy took an earlier turn and recorded no tokens"
+        raise ValueError(message)
+    return turn.tokens
+
+
+def sampled_tokens(prompt: Prompt, completion: SampledCompletion) -> SampledTokens:
     """A turn as the log records it."""
     return SampledTokens(
         prompt_extends=prompt.extends,
         prompt_tokens=tuple(prompt.new_tokens),
-        num_prompt_images=num_prompt_images,
+        num_prompt_images=prompt.num_images,
         completion_tokens=completion.tokens,
         completion_logprobs=completion.logprobs,
         stop_reason=completion.stop_reason,
@@ -183,6 +283,6 @@ def _grid(screen: ScreenFeatures | None) -> Grid | None:
     return None if screen is None else screen.grid
 
 
-def _digest(previous: bytes, tokens: list[int], screen: ScreenFeatures | None) -> bytes:
-    ref = "" if screen is None else screen.ref
-    return sha256(previous + f"{tokens}{ref}".encode()).digest()
+def _digest(previous: bytes, tokens: list[int], screens: Sequence[ScreenFeatures]) -> bytes:
+    refs = "".join(screen.ref for screen in screens)
+    return sha256(previous + f"{tokens}{refs}".encode()).digest()

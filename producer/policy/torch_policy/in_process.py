@@ -44,10 +44,13 @@ class InProcessPolicy:
         codec: Codec,
         system_prompt: str | None = None,
         compute: ComputeSettings = DEFAULT_COMPUTE,
+        *,
+        max_recent_turns: int | None = None,
     ) -> None:
         """`system_prompt` describes the tools; None for a policy that was trained to know them.
 
-        UsageError if the network computes no probabilities or its chat template does not append.
+        `max_recent_turns`: as in `context.next_anchor`. UsageError if the network computes no
+        probabilities or its chat template does not append.
         """
         self._network = network
         self._codec = codec
@@ -58,7 +61,13 @@ class InProcessPolicy:
         self._compute = compute
         renderer = Renderer(network.processor, network.image_token, system_prompt)
         check_runs(network, self._encoder, renderer)
-        self._episodes = Episodes(renderer, self._encoder, self._caches)
+        self._episodes = Episodes(
+            renderer,
+            self._encoder,
+            self._caches,
+            max_recent_turns=max_recent_turns,
+            max_context_tokens=network.max_context_tokens,
+        )
         self._optimizer = make_optimizer(network)
         self._version = 0
 
@@ -189,7 +198,7 @@ class InProcessPolicy:
         return Completion(
             text=text,
             actions=self._codec.parse(text, width_px, height_px),
-            tokens=sampled_tokens(prompt, completion, num_prompt_images=request.num_screenshots),
+            tokens=sampled_tokens(prompt, completion),
         )
 
 

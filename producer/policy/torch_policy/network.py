@@ -87,6 +87,11 @@ class Network:
         return int(self.base.config.image_token_id) if self.architecture.sees_screens else None
 
     @property
+    def max_context_tokens(self) -> int | None:
+        """Positions that it was made for, in tokens; None: its configuration does not say."""
+        return getattr(self.base.config.get_text_config(), "max_position_embeddings", None)
+
+    @property
     def end_tokens(self) -> frozenset[int]:
         """Tokens that end a completion."""
         configured = self.base.generation_config.eos_token_id

@@ -1,29 +1,17 @@
-"""Opens a policy by name to sample and train in this process, with the codec of its family."""
+"""Opens a policy by name to sample and train in this process, with the format of its family."""
 
 from pathlib import Path
 
-from producer.codecs.codec import Codec
-from producer.codecs.compact import COMPACT_MARK, CompactCodec
-from producer.codecs.qwen import QwenCodec
+from producer.codecs.compact import COMPACT_MARK
+from producer.environments.android_sim.screens.widget import HEIGHT_PX, WIDTH_PX
 from producer.errors import UsageError
 from producer.policy.compute_settings import DEFAULT_COMPUTE, ComputeSettings
 from producer.policy.memory_demand import RunExtent
+from producer.policy.torch_policy.formats import open_format
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.loading import load_network
 from producer.policy.torch_policy.memory_check import check_memory
 from producer.policy.torch_policy.placement import choose_placement
-
-QWEN_SYSTEM_PROMPT = """\
-You operate a phone by its screenshots. Each turn you see the screen and answer with one tool call:
-<tool_call>
-{"name": "mobile_use", "arguments": {"action": ACTION, ...}}
-</tool_call>
-Actions: click, long_press (coordinate [x, y]; long_press also time in seconds); \
-swipe (coordinate, coordinate2); type (text);
-system_button (button: Back, Home, Menu); open (text: package name); wait (time); \
-answer (text); terminate (status: success or failure).
-Coordinates run from 0 to 1000 on each axis, from the top left. \
-Call terminate when the task is done or cannot be done."""
 
 
 def open_in_process(
@@ -38,6 +26,7 @@ def open_in_process(
     lora_alpha: float | None = None,
     target_modules: tuple[str, ...] | None = None,
     needs_screens: bool = True,
+    max_recent_turns: int | None = None,
 ) -> InProcessPolicy:
     """The policy of a folder or hub id, with a fresh adapter or the saved `adapter`.
 
@@ -59,20 +48,16 @@ def open_in_process(
             " environment shows; choose a model_name with a vision tower, such as Qwen3-VL"
         )
         raise UsageError(message)
-    codec = _codec(renderer_name, is_compact=(Path(folder) / COMPACT_MARK).is_file())
-    return InProcessPolicy(
-        network, codec, QWEN_SYSTEM_PROMPT if isinstance(codec, QwenCodec) else None, compute
+    written = open_format(
+        renderer_name,
+        network,
+        is_compact=(Path(folder) / COMPACT_MARK).is_file(),
+        screen_px=(WIDTH_PX, HEIGHT_PX),
     )
-
-
-def _codec(renderer_name: str, *, is_compact: bool) -> Codec:
-    match renderer_name:
-        case "auto":
-            return CompactCodec() if is_compact else QwenCodec()
-        case "compact":
-            return CompactCodec()
-        case "qwen":
-            return QwenCodec()
-        case _:
-            message = f"unknown renderer_name {renderer_name!r}; choose auto, compact or qwen"
-            raise UsageError(message)
+    return InProcessPolicy(
+        network,
+        written.codec,
+        written.system_prompt,
+        compute,
+        max_recent_turns=max_recent_turns,
+    )

@@ -7,7 +7,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from producer.codecs import CODECS, CannotEncodeError, Codec, CompactCodec, QwenCodec
+from producer.codecs import (
+    CODECS,
+    CannotEncodeError,
+    Codec,
+    CompactCodec,
+    QwenCodec,
+)
 from schemas import actions
 from schemas.actions import Action
 
@@ -23,6 +29,7 @@ SOME_ACTION: st.SearchStrategy[Action] = st.one_of(
         actions.Scroll, x=X, y=Y, scroll_x=st.integers(-99, 99), scroll_y=st.integers(-99, 99)
     ),
     st.builds(actions.Move, x=X, y=Y),
+    st.builds(actions.Drag, path=st.lists(st.tuples(X, Y), min_size=2, max_size=4).map(tuple)),
     st.builds(
         actions.KeyPress,
         keys=st.lists(st.sampled_from(["enter", "ctrl", "a"]), min_size=1, max_size=2).map(tuple),
@@ -57,8 +64,65 @@ def test_what_a_codec_writes_it_reads_back_within_its_resolution(
     for name, value in written.items():
         # A hundredth of 640 px is 6.4 px: its middle is at most 4 px from any of its pixels.
         close = name in {"x", "y", "to_x", "to_y"} and abs(value - read[name]) <= 4
-        assert close or value == read[name], name
+        assert close or value == read[name] or (name == "path" and near(value, read[name])), name
     assert codec.encode(taken.action, WIDTH, HEIGHT) == text, "written again it is the same"
+
+
+def near(path: Any, other: Any) -> bool:
+    return len(path) == len(other) and all(
+        abs(one - two) <= 4
+        for point, its in zip(path, other, strict=True)
+        for one, two in zip(point, its, strict=True)
+    )
+
+
+NUMBERS = st.one_of(
+    st.integers(-(10**400), 10**400),
+    st.floats(),
+    st.booleans(),
+    st.none(),
+    WORDS,
+    st.lists(st.integers(-9, 2000), max_size=3),
+    st.just({"x": [{}] * 3}),
+)
+NAMES = st.sampled_from(
+    [
+        *("action", "coordinate", "coordinate2", "text", "time", "button", "status", "pixels"),
+        *("keys", "type", "x", "y", "path", "scroll_direction", "scroll_amount", "duration"),
+        *("start_coordinate", "duration_s", "scroll_x", "scroll_y"),
+    ]
+)
+VERBS = st.sampled_from(
+    [
+        *("click", "left_click", "long_press", "swipe", "scroll", "hscroll", "wait", "key", "type"),
+        *("left_click_drag", "terminate", "drag", "keypress", "move", "screenshot", "teleport"),
+    ]
+)
+
+
+@pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.name)
+@given(verb=VERBS, fields=st.dictionaries(NAMES, NUMBERS, max_size=5), wrapper=st.integers(0, 6))
+def test_no_arguments_make_a_codec_raise_and_every_action_is_on_the_screen(
+    codec: Codec, verb: str, fields: dict[str, Any], wrapper: int
+) -> None:
+    given_ = {"action": verb, **fields}
+    content: Any = [
+        {"name": "mobile_use", "arguments": given_},
+        {"name": "computer_use", "arguments": given_},
+        {"type": "computer_call", "action": {"type": verb, **fields}},
+        {"type": "function_call", "name": verb, "arguments": json.dumps(fields)},
+        {"type": "tool_use", "name": "computer", "input": given_},
+        {"type": "tool_use", "name": verb, "input": fields},
+        [{"type": verb, **fields}] * 2,
+    ][wrapper]
+    text = json.dumps(content)
+    for written in (text, f"<tool_call>{text}</tool_call>"):
+        for one in codec.parse(written, WIDTH, HEIGHT):
+            assert (one.action is None) == (one.error_type is not None)
+            if one.action is not None:
+                said = one.action.model_dump()
+                points = [(said["x"], said["y"])] if "x" in said else said.get("path", ())
+                assert all(0 <= x < WIDTH and 0 <= y < HEIGHT for x, y in points)
 
 
 @pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.name)

@@ -1,13 +1,15 @@
 """Task sources give the tasks they select, or an error that names the wrong field."""
 
 import json
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 from pydantic import JsonValue
 
 from producer.errors import UsageError
-from producer.tasks.sources import load_tasks
+from producer.tasks.sources import DefaultJudge, load_tasks
+from producer.validators.judges import check_judge
 
 QUIET: dict[str, JsonValue] = {
     "task_id": "quiet",
@@ -157,7 +159,32 @@ def test_a_file_holds_tasks_as_a_custom_source_does(tmp_path: Path, text: str) -
             {"source_type": "custom", "custom_tasks": [{"task_id": "a", "description": "b"}]},
             r"have no validator: a;",
         ),
-        ({"source_type": "database"}, "database' is not implemented yet"),
+        (
+            {"source_type": "custom", "custom_tasks": ["Open the Settings app"]},
+            r"have no validator: open_the_settings_app_78e7008f; .*--judge agent",
+        ),
+        (
+            {"source_type": "custom", "custom_tasks": ["Open it"], "judge": "none"},
+            r"never judged \(judge none\)",
+        ),
+        ({"source_type": "custom", "custom_tasks": ["  "]}, r"custom_tasks\[0\]\.\w+: "),
+        (
+            {"source_type": "custom", "custom_tasks": ["a"], "judge": "me"},
+            r"tasks\.judge: 'me' is no judge; use agent, none, or the URL",
+        ),
+        ({"source_type": "demo_all", "judge": "agent"}, r"tasks\.judge: only for .*custom, file"),
+        (
+            {"source_type": "custom", "custom_tasks": ["a"], "judge": "agent", "judge_model": "x"},
+            r"tasks\.judge_model: only with a judge that is the URL",
+        ),
+        ({"source_type": "demo_all", "training_name": "x"}, r"training_name: only for .*database"),
+        (
+            [
+                {"source_type": "custom", "custom_tasks": [QUIET]},
+                {"source_type": "custom", "custom_tasks": [{**QUIET, "expected": "1"}]},
+            ],
+            r"tasks: the task_id 'quiet' has two different definitions; give one of them another",
+        ),
         ([], "give at least one"),
         ("demo_all", "a source is an object such as"),
     ],
@@ -167,6 +194,72 @@ def test_whatever_is_wrong_is_a_usage_error_that_names_the_field(
 ) -> None:
     with pytest.raises(UsageError, match=reason):
         load_tasks(source)
+
+
+def test_an_instruction_alone_is_a_task_that_the_judge_of_its_source_or_of_the_run_judges() -> None:
+    source: dict[str, JsonValue] = {
+        "source_type": "custom",
+        "custom_tasks": ["Open the Settings app", "\u6253\u5f00\u8bbe\u7f6e", "?!", QUIET],
+    }
+    tasks = load_tasks(source, default=DefaultJudge("agent"))
+    # The last eight hexadecimal digits: `printf %s 'Open the Settings app' | sha256sum`.
+    assert [(task.task_id, task.validation_type) for task in tasks] == [
+        ("open_the_settings_app_78e7008f", "agent"),
+        ("\u6253\u5f00\u8bbe\u7f6e_37aa6ad6", "agent"),
+        ("task_" + sha256(b"?!").hexdigest()[:8], "agent"),
+        ("quiet", "shell"),
+    ]
+    assert (tasks[0].name, tasks[0].description) == ("Open the Settings app",) * 2
+    own = load_tasks(
+        {**source, "judge": "HTTP://host:1/v1/chat/completions/".lower(), "judge_model": "j"},
+        default=DefaultJudge("agent"),
+    )
+    assert [(task.judge, task.judge_model) for task in own] == [
+        *[("http://host:1/v1", "j")] * 3,
+        (None, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("url", "recorded"),
+    [
+        ("http://host", "http://host/v1"),
+        ("https://host:8000/v1/", "https://host:8000/v1"),
+        ("http://[::1]:8000/api/v3", "http://[::1]:8000/api/v3"),
+    ],
+)
+def test_a_judges_url_has_one_form(url: str, recorded: str) -> None:
+    assert check_judge(url) == recorded
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("", "Agent", "ftp://host/v1", "http://", "http:///v1", "host:8000/v1", "http://h:99999"),
+        *("http://user@host/v1", "http://u:p@host/v1", "http://host/v1?key=1", "http://h/v1#k"),
+        "http://host/v 1",
+    ],
+)
+def test_a_judge_is_refused_that_is_none_or_whose_url_could_hold_a_secret(url: str) -> None:
+    with pytest.raises(ValueError, match="judge"):
+        check_judge(url)
+
+
+def test_tasks_that_nobody_judges_are_kept_where_they_may_be() -> None:
+    source: JsonValue = {"source_type": "custom", "custom_tasks": ["Open it"], "judge": "none"}
+    (task,) = load_tasks(source, allow_unjudged=True)
+    assert not task.is_judged
+    assert len(load_tasks({"source_type": "demo_all"}, allow_unjudged=True)) == 93
+
+
+def test_a_task_that_is_given_twice_is_kept_once_at_its_first_place() -> None:
+    chrome = "train_04_open_chrome"
+    assert ids(
+        [
+            {"source_type": "ids", "task_ids": [chrome, "train_01_open_settings", chrome]},
+            {"source_type": "demo_training", "category": "app", "difficulty": "easy", "limit": 99},
+        ]
+    )[:3] == [chrome, "train_01_open_settings", "train_22_open_dialer"]
 
 
 def test_a_file_that_cannot_be_read_as_tasks_says_where(tmp_path: Path) -> None:

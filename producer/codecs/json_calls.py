@@ -1,0 +1,78 @@
+"""What codecs of JSON tool calls share: reading hostile JSON, and an action from its fields."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from pydantic import JsonValue, TypeAdapter, ValidationError
+
+from producer.codecs.codec import ErrorType, parse_error
+from schemas.actions import Action
+from schemas.turn import TakenAction
+
+ACTION: Final[TypeAdapter[Action]] = TypeAdapter(Action)
+MAX_ERROR_CHARACTERS = 200
+Fields = dict[str, JsonValue]
+
+
+class BadCallError(ValueError):
+    """A call that says no action."""
+
+    def __init__(self, message: str, error_type: ErrorType = "tool_arg") -> None:
+        super().__init__(message[:MAX_ERROR_CHARACTERS])
+        self.error_type: ErrorType = error_type
+
+
+def read_json(text: str) -> JsonValue:
+    """The value, which a log can store. BadCallError."""
+    try:
+        content: JsonValue = json.loads(text)
+        # A lone surrogate is valid JSON but not valid UTF-8, so no log could store it.
+        json.dumps(content, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
+        message = f"the tool call is not JSON: {error}"
+        raise BadCallError(message, "parse") from error
+    return content
+
+
+def items_of(text: str, example: str) -> list[Fields]:
+    """The objects of a text that is one or a list of them. BadCallError."""
+    content = read_json(text)
+    items = content if isinstance(content, list) else [content]
+    if not items or not all(isinstance(item, dict) for item in items):
+        message = f"no call such as {example} in {text[:80]!r}"
+        raise BadCallError(message, "parse")
+    return [item for item in items if isinstance(item, dict)]
+
+
+def action_of(fields: Fields, width_px: int, height_px: int) -> Action:
+    """The action with these fields, its points on the screen. BadCallError, ValidationError."""
+    action = ACTION.validate_json(json.dumps(fields))
+    for x, y in _points(action):
+        if not (x < width_px and y < height_px):
+            message = f"({x}, {y}) is not on the screen of {width_px} x {height_px} pixels"
+            raise BadCallError(message)
+    return action
+
+
+def _points(action: Action) -> Iterator[tuple[int, int]]:
+    fields = action.model_dump()
+    for one, other in (("x", "y"), ("to_x", "to_y")):
+        if one in fields:
+            yield fields[one], fields[other]
+    yield from fields.get("path", ())
+
+
+def taken(tool: str, arguments: Fields, read: Callable[[], Action]) -> TakenAction:
+    """The call with the action that `read` gives, or with the error that it raises."""
+    try:
+        action = read()
+    except BadCallError as error:
+        return parse_error(error.error_type, str(error), tool, arguments)
+    except ValidationError as error:
+        first = error.errors()[0]
+        is_unknown = first["type"] in {"union_tag_invalid", "union_tag_not_found"}
+        place = ".".join(map(str, first["loc"]))
+        message = f"{place}: {first['msg']}"[:MAX_ERROR_CHARACTERS]
+        return parse_error("tool_name" if is_unknown else "tool_arg", message, tool, arguments)
+    return TakenAction(tool_name=tool, tool_args=arguments, action=action)

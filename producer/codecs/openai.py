@@ -1,0 +1,124 @@
+r"""The OpenAI codec: output items of the Responses API, `computer_call` and `function_call`.
+
+    {"type": "computer_call", "action": {"type": "click", "x": 31, "y": 52, "button": "left"}}
+    {"type": "function_call", "name": "swipe", "arguments": "{\"x\": 3, ...}"}
+
+Coordinates are pixels. Computer use has no word for what only a phone does: such actions are calls
+of functions that are named as in `schemas.actions`. A text is one item or a list of them; messages
+and reasoning among them are passed over.
+"""
+
+import json
+from typing import Final
+
+from pydantic import JsonValue
+
+from producer.codecs.codec import parse_error
+from producer.codecs.json_calls import BadCallError, Fields, action_of, items_of, read_json, taken
+from schemas import actions
+from schemas.actions import Action
+from schemas.turn import TakenAction
+
+NATIVE: Final = frozenset(
+    {"click", "double_click", "drag", "keypress", "move", "screenshot", "scroll", "type", "wait"}
+)
+"""Types of actions of OpenAI computer use."""
+PASSED_OVER: Final = ("message", "reasoning")
+EXAMPLE: Final = '{"type": "computer_call", "action": {...}}'
+
+
+class OpenAICodec:
+    """The OpenAI codec; the format is described in the module. Stateless."""
+
+    name = "openai"
+
+    def encode(self, action: Action, width_px: int, height_px: int) -> str:  # noqa: ARG002  # the interface's
+        """The action as one item, whatever it is."""
+        return json.dumps(action_item(action), ensure_ascii=False)
+
+    def parse(self, text: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
+        """Parse every call in the items."""
+        try:
+            items = items_of(text, EXAMPLE)
+        except BadCallError as error:
+            return (parse_error(error.error_type, str(error)),)
+        found = [
+            one
+            for item in items
+            if item.get("type") not in PASSED_OVER
+            for one in _item(item, width_px, height_px)
+        ]
+        return tuple(found) or (parse_error("parse", f"no call such as {EXAMPLE}"),)
+
+
+def action_item(action: Action) -> Fields:
+    """The output item of an action."""
+    fields: Fields = action.model_dump(mode="json")
+    match action:
+        case actions.Drag(path=path):
+            points: list[JsonValue] = [{"x": x, "y": y} for x, y in path]
+            fields["path"] = points
+        case actions.Wait(duration_s=1.0):
+            del fields["duration_s"]
+        case actions.Wait():
+            return _function(action)
+        case _ if action.type not in NATIVE:
+            return _function(action)
+        case _:
+            pass
+    return {"type": "computer_call", "action": fields}
+
+
+def _function(action: Action) -> Fields:
+    arguments = action.model_dump_json(exclude={"type"})
+    return {"type": "function_call", "name": action.type, "arguments": arguments}
+
+
+def _item(item: Fields, width_px: int, height_px: int) -> list[TakenAction]:
+    kind = item.get("type")
+    if kind == "function_call":
+        return [_called(item, width_px, height_px)]
+    if kind != "computer_call":
+        return [_native(item, width_px, height_px)]
+    several = item.get("actions")
+    given = several if isinstance(several, list) and several else [item.get("action")]
+    return [
+        _native(one, width_px, height_px)
+        if isinstance(one, dict)
+        else parse_error("parse", f"a computer_call has an action, not {str(one)[:80]!r}")
+        for one in given
+    ]
+
+
+def _native(fields: Fields, width_px: int, height_px: int) -> TakenAction:
+    kind = fields.get("type")
+
+    def read() -> Action:
+        if not isinstance(kind, str) or kind not in NATIVE:
+            message = f"unknown action {kind!r}; use one of {', '.join(sorted(NATIVE))}"
+            raise BadCallError(message, "tool_name")
+        given: Fields = {name: value for name, value in fields.items() if value is not None}
+        if kind != "keypress" and given.get("keys") == []:
+            del given["keys"]
+        path = given.get("path")
+        if isinstance(path, list):
+            given["path"] = [
+                [point.get("x"), point.get("y")] if isinstance(point, dict) else point
+                for point in path
+            ]
+        return action_of(given, width_px, height_px)
+
+    return taken(str(kind), fields, read)
+
+
+def _called(item: Fields, width_px: int, height_px: int) -> TakenAction:
+    name, given = item.get("name"), item.get("arguments")
+    try:
+        arguments = read_json(given) if isinstance(given, str) else given
+    except BadCallError as error:
+        return parse_error(error.error_type, str(error), str(name))
+    if not isinstance(arguments, dict):
+        message = f"arguments must be a JSON object, not {str(given)[:80]!r}"
+        return parse_error("tool_arg", message, str(name))
+    fields: Fields = {**arguments, "type": name}
+    return taken(str(name), arguments, lambda: action_of(fields, width_px, height_px))

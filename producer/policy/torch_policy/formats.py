@@ -1,0 +1,71 @@
+"""The format of a policy's prompts and actions: a codec, and the system prompt that explains it."""
+
+from typing import Any, NamedTuple
+
+from producer.codecs.codec import Codec
+from producer.codecs.compact import CompactCodec
+from producer.codecs.qwen import QwenCodec
+from producer.codecs.qwen_tools import QwenToolCodec, Scale, ToolName, resized, tools_prompt
+from producer.errors import UsageError
+from producer.policy.torch_policy.network import Network
+
+OWN_PROMPT = """\
+You operate a phone by its screenshots. Each turn you see the screen and answer with one tool call:
+<tool_call>
+{"name": "mobile_use", "arguments": {"action": ACTION, ...}}
+</tool_call>
+Actions: click, long_press (coordinate [x, y]; long_press also time in seconds); \
+swipe (coordinate, coordinate2); type (text);
+system_button (button: Back, Home, Menu); open (text: package name); wait (time); \
+answer (text); terminate (status: success or failure).
+Coordinates run from 0 to 1000 on each axis, from the top left. \
+Call terminate when the task is done or cannot be done."""
+IN_PIXELS = frozenset({"qwen2_vl", "qwen2_5_vl"})
+"""Architectures that write pixels of the resized screenshot; later ones write thousandths."""
+TOOLS: dict[str, ToolName] = {"qwen_mobile": "mobile_use", "qwen_computer": "computer_use"}
+
+
+class Format(NamedTuple):
+    """How a policy is asked and answers."""
+
+    codec: Codec
+    system_prompt: str | None
+    """None for a policy that was trained to know its actions."""
+
+
+def open_format(
+    renderer_name: str, network: Network, *, is_compact: bool, screen_px: tuple[int, int]
+) -> Format:
+    """The format of this name; `auto` chooses by the policy. UsageError.
+
+    `screen_px`: the device's width and height, which Qwen2.5-VL is told.
+    """
+    if renderer_name == "auto":
+        renderer_name = "compact" if is_compact else "qwen_mobile"
+    match renderer_name:
+        case "compact":
+            return Format(CompactCodec(), None)
+        case "qwen":
+            return Format(QwenCodec(), OWN_PROMPT)
+        case "qwen_mobile" | "qwen_computer":
+            return _official(TOOLS[renderer_name], network, screen_px)
+        case _:
+            choices = "auto, compact, qwen_mobile, qwen_computer or qwen"
+            message = f"unknown renderer_name {renderer_name!r}; choose {choices}"
+            raise UsageError(message)
+
+
+def _official(tool: ToolName, network: Network, screen_px: tuple[int, int]) -> Format:
+    if network.base.config.model_type not in IN_PIXELS:
+        return Format(QwenToolCodec(tool), tools_prompt(tool))
+    scale = _resized(network.processor.image_processor)
+    width, height = scale(*screen_px)
+    return Format(QwenToolCodec(tool, scale), tools_prompt(tool, f"{width}x{height}"))
+
+
+def _resized(images: Any) -> Scale:
+    """The size that the policy's own image processor gives a screenshot."""
+    size = images.size
+    return resized(
+        images.patch_size * images.merge_size, size["shortest_edge"], size["longest_edge"]
+    )

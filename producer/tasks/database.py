@@ -1,0 +1,142 @@
+"""Tasks that earlier trainings recorded, read from the tables through the command `cua-project`.
+
+The trainer has no database driver: the consuming side is another process here too.
+"""
+
+import json
+import logging
+import subprocess
+import sys
+from dataclasses import replace
+from importlib.util import find_spec
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from producer.errors import CuaTrainError, NotFoundError, UnreachableError, UsageError
+from producer.task import Split, Task
+from producer.tasks.statements import definition_hash
+from producer.validators.judges import AGENT
+from producer.validators.queries import describe_unknown_query, find_query
+
+logger = logging.getLogger(__name__)
+
+TIMEOUT_S = 120.0
+"""An embedded database may have to be started first."""
+ERRORS: dict[int, type[CuaTrainError]] = {2: UsageError, 3: NotFoundError, 5: UnreachableError}
+"""Exit code of the command -> the error with the same."""
+SPLITS: tuple[Split, ...] = ("train", "eval")
+
+
+class _Validator(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    setup: tuple[str, ...] = ()
+    parameters: dict[str, str] = {}
+    judge: str | None = None
+    model: str | None = None
+
+
+class _RecordedTask(BaseModel):
+    """A row of `cua-project tasks --json`."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    task_id: str
+    definition_hash: str
+    name: str
+    description: str
+    difficulty: Literal["easy", "medium", "hard"] | None
+    category: str | None
+    max_steps: int
+    validation_type: str | None
+    validation_query: str | None
+    expected_result: str | None
+    tags: tuple[str, ...]
+    app_name: str | None
+    source_type: str
+    validator: _Validator | None
+
+    def task(self) -> Task:
+        """The task as it was defined: its definition has the recorded hash where that is known."""
+        validator = self.validator or _Validator()
+        task = Task(
+            task_id=self.task_id,
+            name=self.name,
+            description=self.description,
+            difficulty=self.difficulty,
+            category=self.category,
+            max_steps=self.max_steps,
+            validation_query=self.validation_query,
+            expected_result=self.expected_result,
+            setup=validator.setup,
+            tags=self.tags,
+            app_name=self.app_name,
+            source_type=self.source_type,
+            validation_config=validator.parameters,
+            judge=AGENT if self.validation_type == AGENT else validator.judge,
+            judge_model=validator.model,
+        )
+        # The tables do not have the split, but the hash covers it.
+        candidates = (replace(task, split=split) for split in SPLITS)
+        return next(
+            (one for one in candidates if definition_hash(one) == self.definition_hash), task
+        )
+
+
+def tasks_from_database(
+    where: str, *, category: str | None, difficulty: str | None, training_name: str | None
+) -> list[Task]:
+    """The newest definition of every recorded task that matches, by task_id.
+
+    UsageError without the command, NotFoundError for an unknown training, UnreachableError.
+    """
+    if find_spec("consumers") is None or find_spec("sqlalchemy") is None:
+        message = (
+            f"{where}: the source 'database' reads the tables through cua-project, which is not"
+            " installed here; install cua-train[project,database], or use another source"
+        )
+        raise UsageError(message)
+    filters = {"--category": category, "--difficulty": difficulty, "--training": training_name}
+    given = [f"{flag}={value}" for flag, value in filters.items() if value is not None]
+    text = _run(["tasks", "--json", *given], where)
+    try:
+        rows = TypeAdapter(list[_RecordedTask]).validate_json(text)
+    except ValidationError as error:
+        message = f"{where}: cua-project tasks printed something else than tasks: {error}"
+        raise CuaTrainError(message) from error
+    for row in rows:
+        query = row.validation_query
+        if query is not None and find_query(query) is None:
+            message = f"{where}: task {row.task_id!r}: {describe_unknown_query(query)}"
+            raise UsageError(message)
+    return [row.task() for row in rows]
+
+
+def _run(words: list[str], where: str) -> str:
+    command = [sys.executable, "-P", "-m", "consumers", "--log-format", "json", *words]
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        message = f"{where}: cua-project tasks did not answer within {TIMEOUT_S:g} s; try again"
+        raise UnreachableError(message) from None
+    if done.returncode:
+        message = f"{where}: {_last_message(done.stderr)}"
+        raise ERRORS.get(done.returncode, CuaTrainError)(message)
+    return done.stdout
+
+
+def _last_message(stderr: str) -> str:
+    """What the command said last; its lines are JSON, unless something else wrote there."""
+    lines = stderr.strip().splitlines() or ["cua-project tasks failed"]
+    try:
+        return str(json.loads(lines[-1])["message"])
+    except (ValueError, LookupError, TypeError):
+        return lines[-1]

@@ -1,0 +1,123 @@
+"""The tasks of a configuration, with their judges found: everything that a mistake could be in."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from producer.config import RunConfig
+from producer.errors import UsageError
+from producer.task import Task
+from producer.tasks.sources import DefaultJudge, load_tasks
+from producer.validators.judges import AGENT, AskModel
+from producer.validators.model_judge import ModelJudge
+
+logger = logging.getLogger(__name__)
+
+KEY_VARIABLES = ("CUA_JUDGE_API_KEY", "OPENAI_API_KEY")
+"""Of the judge's key; the first that is set."""
+JUDGE_SHARE = 0.8
+"""Of the time after which an environment's thread counts as hung: a judge gives up before."""
+MAX_JUDGE_S = 120.0
+
+
+class LoadedTasks(NamedTuple):
+    """What is asked, and who is asked whether it was done."""
+
+    tasks: list[Task]
+    eval_tasks: list[Task]
+    ask_model: AskModel | None
+    """None: no task is judged by an endpoint."""
+
+
+def load_run_tasks(
+    config: RunConfig, environ: Mapping[str, str], *, is_check: bool = False
+) -> LoadedTasks:
+    """Training and evaluation tasks. UsageError, NotFoundError, UnreachableError.
+
+    `is_check`: nothing is logged, because they will be loaded again.
+    """
+    tasks = load_tasks(config.tasks, default=_default(config), is_check=is_check)
+    _require_judged(tasks, "tasks")
+    eval_tasks = tasks
+    if config.eval_tasks is not None:
+        eval_tasks = load_tasks(
+            config.eval_tasks,
+            allow_unjudged=True,
+            default=_default(config),
+            field="eval_tasks",
+            is_check=is_check,
+        )
+        _require_judged(eval_tasks, "eval_tasks")
+    every = [*tasks, *eval_tasks]
+    if config.judge is not None and not any(_is_judges_task(task, config.judge) for task in every):
+        message = (
+            f"judge: {config.judge!r} has nothing to judge, because every task has a validator of"
+            " its own; leave --judge out"
+        )
+        raise UsageError(message)
+    if any(task.judge == AGENT for task in tasks) and not is_check:
+        logger.warning(
+            "the agent's own report decides the reward of %d tasks: training may teach it to claim"
+            " success",
+            sum(task.judge == AGENT for task in tasks),
+        )
+    return _with_judges(config, tasks, eval_tasks, environ)
+
+
+def load_evaluation_tasks(config: RunConfig, environ: Mapping[str, str]) -> LoadedTasks:
+    """Tasks of an evaluation by hand, as `eval_tasks`."""
+    source = config.tasks if config.eval_tasks is None else config.eval_tasks
+    tasks = load_tasks(source, default=_default(config), allow_unjudged=True, field="eval_tasks")
+    _require_judged(tasks, "eval_tasks")
+    return _with_judges(config, [], tasks, environ)
+
+
+def _default(config: RunConfig) -> DefaultJudge:
+    return DefaultJudge(config.judge, config.judge_model)
+
+
+def _is_judges_task(task: Task, judge: str) -> bool:
+    return task.judge == judge or not task.is_judged
+
+
+def _require_judged(tasks: Sequence[Task], field: str) -> None:
+    if not any(task.is_judged for task in tasks):
+        message = (
+            f"{field}: none of these {len(tasks)} tasks is judged, so that there is no success to"
+            " measure; give them a validation_query or a judge"
+        )
+        raise UsageError(message)
+
+
+def _with_judges(
+    config: RunConfig, tasks: list[Task], eval_tasks: list[Task], environ: Mapping[str, str]
+) -> LoadedTasks:
+    """The tasks with the model that each endpoint is asked for, once every endpoint answers."""
+    asked = {
+        (str(task.judge), task.judge_model)
+        for task in (*tasks, *eval_tasks)
+        if task.validation_type == "model"
+    }
+    if not asked:
+        return LoadedTasks(tasks, eval_tasks, None)
+    if config.ablate != "none":
+        message = f"ablate: {config.ablate} blanks what the judge sees too; use device queries"
+        raise UsageError(message)
+    key = next((environ[name] for name in KEY_VARIABLES if environ.get(name)), None)
+    judge = ModelJudge(key, min(MAX_JUDGE_S, JUDGE_SHARE * config.max_turn_time_seconds))
+    found = {
+        (url, wanted): judge.find_model(url, wanted)
+        for url, wanted in sorted(asked, key=lambda one: (one[0], one[1] or ""))
+    }
+
+    def named(task: Task) -> Task:
+        if task.validation_type != "model":
+            return task
+        return replace(task, judge_model=found[str(task.judge), task.judge_model])
+
+    named_tasks = [named(task) for task in tasks]
+    is_same = eval_tasks is tasks
+    return LoadedTasks(
+        named_tasks, named_tasks if is_same else [named(task) for task in eval_tasks], judge
+    )

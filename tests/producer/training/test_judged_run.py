@@ -1,0 +1,142 @@
+"""Runs whose tasks no device query judges, from the configuration to the log."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from producer.errors import CuaTrainError, UnreachableError, UsageError
+from producer.training.load_tasks import load_evaluation_tasks, load_run_tasks
+from producer.training.run import run
+from schemas.base import Payload
+from schemas.environment import EnvironmentFailed, EnvironmentTerminated
+from schemas.installation import Installation
+from schemas.rollout import RolloutFailed, RolloutFinished
+from schemas.task import TaskStated, ValidatorStated
+from schemas.validation import ValidationRecorded
+from schemas.wire import read_envelope, read_payload
+from tests.support.judge_server import JudgeServer, judge_server
+from tests.support.reading import read_all
+from tests.support.small_run import small
+
+CUSTOM = {"source_type": "custom", "custom_tasks": ["Open the Settings app", "Turn it off"]}
+SHORT = {"tasks": CUSTOM, "num_steps": 1, "skip_baseline": True, "max_turns": 4}
+
+
+@pytest.fixture
+def server() -> Iterator[JudgeServer]:
+    with judge_server() as started:
+        yield started
+
+
+def payloads(installation: Installation) -> list[Payload]:
+    if not installation.local_log_path.exists():
+        return []
+    records = read_all(installation)
+    return [read_payload(read_envelope(record.value)) for record in records if record.value]
+
+
+def test_the_agents_own_report_is_the_verdict_and_the_reward(installation: Installation) -> None:
+    run(small(**SHORT, judge="agent"), installation=installation)
+    recorded = payloads(installation)
+    ends = [one for one in recorded if isinstance(one, RolloutFinished)]
+    assert len(ends) == 2 * 3 + 4
+    assert all(end.validation_passed is (end.agent_reported_success is True) for end in ends)
+    assert {end.reward for end in ends} == {0.0, 1.0}
+    verdicts = [one for one in recorded if isinstance(one, ValidationRecorded)]
+    assert {one.actual_result for one in verdicts} <= {"success", "failure", ""}
+    assert {(one.validation_query, one.expected_result) for one in verdicts} == {
+        ("agent_report", "success")
+    }
+    stated = [one for one in recorded if isinstance(one, TaskStated)]
+    assert {(one.validation_type, one.validation_query) for one in stated} == {("agent", None)}
+
+
+def test_a_judge_of_ones_own_is_named_by_the_validator_and_its_verdicts(
+    installation: Installation, server: JudgeServer
+) -> None:
+    server.says(json.dumps({"success": True, "reason": "open"}))
+    run(small(**SHORT, judge=server.url, judge_model="m"), installation=installation)
+    recorded = payloads(installation)
+    validators = [one for one in recorded if isinstance(one, ValidatorStated)]
+    assert {one.validator_type for one in validators} == {"model"}
+    assert all(one.config["judge"] == server.url for one in validators)
+    assert all(one.config["model"] == "m" for one in validators)
+    verdicts = [one for one in recorded if isinstance(one, ValidationRecorded)]
+    assert len(verdicts) == 10
+    assert {one.validator_id for one in verdicts} == {one.id for one in validators}
+    assert all(len(str(one.details["prompt_sha256"])) == 64 for one in verdicts)
+    assert {one.reward for one in recorded if isinstance(one, RolloutFinished)} == {1.0}
+
+
+def test_a_judge_that_stops_answering_fails_attempts_and_scores_none(
+    installation: Installation, server: JudgeServer
+) -> None:
+    server.fails(403, "no more credit")
+    with pytest.raises(CuaTrainError):
+        run(
+            small(**SHORT, judge=server.url, failure_policy="retry", max_attempts=2),
+            installation=installation,
+        )
+    recorded = payloads(installation)
+    assert not [one for one in recorded if isinstance(one, RolloutFinished | ValidationRecorded)]
+    failed = [one for one in recorded if isinstance(one, RolloutFailed)]
+    assert len(failed) == 2 * 3 * 2
+    assert {one.error_type for one in failed} == {"validator"}
+    assert "HTTP 403: no more credit" in failed[0].error_message
+    assert not [one for one in recorded if isinstance(one, EnvironmentFailed)]
+    assert len([one for one in recorded if isinstance(one, EnvironmentTerminated)]) == len(failed)
+
+
+def test_a_judge_that_cannot_be_reached_is_told_before_anything_is_recorded(
+    installation: Installation,
+) -> None:
+    with pytest.raises(UnreachableError):
+        run(small(**SHORT, judge="http://127.0.0.1:9/v1"), installation=installation)
+    assert not payloads(installation)
+
+
+def test_episodes_that_nobody_judges_count_in_no_success_rate(installation: Installation) -> None:
+    nobody = {**CUSTOM, "judge": "none"}
+    known = {"source_type": "ids", "task_ids": ["train_01_open_settings"]}
+    summary = run(
+        small(tasks=known, eval_tasks=[known, nobody], num_steps=0, oracle_noise=0.0),
+        installation=installation,
+    )
+    ends = [one for one in payloads(installation) if isinstance(one, RolloutFinished)]
+    assert [one.validation_passed for one in ends].count(None) == 2
+    # Of four episodes two are on the task that has a validator, which the oracle solves.
+    assert (summary.success_before, summary.episodes) == (1.0, 2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"judge": "agent"}, "judge: 'agent' has nothing to judge"),
+        ({"judge": "none"}, "judge: 'none' has nothing to judge"),
+        ({"tasks": CUSTOM}, r"tasks\.custom_tasks: these tasks have no validator"),
+        ({"tasks": CUSTOM, "judge": "none"}, r"tasks\.custom_tasks: .*never judged"),
+        ({"eval_tasks": CUSTOM}, r"eval_tasks\.custom_tasks: these tasks have no validator"),
+        (
+            {"eval_tasks": CUSTOM, "judge": "none"},
+            r"eval_tasks: none of these 2 tasks is judged",
+        ),
+        (
+            {"tasks": CUSTOM, "judge": "http://h/v1", "ablate": "blank-screenshots"},
+            "ablate: blank-screenshots blanks what the judge sees",
+        ),
+    ],
+)
+def test_what_cannot_be_judged_is_refused(changes: dict[str, object], reason: str) -> None:
+    with pytest.raises(UsageError, match=reason):
+        load_run_tasks(small(**changes), {})
+
+
+def test_a_judges_model_without_an_endpoint_is_refused() -> None:
+    with pytest.raises(UsageError, match="judge_model: only with a judge that is the URL"):
+        small(judge="agent", judge_model="m")
+
+
+def test_an_evaluation_may_leave_a_judge_without_work(server: JudgeServer) -> None:
+    loaded = load_evaluation_tasks(small(judge=server.url), {})
+    assert loaded.ask_model is None

@@ -1,0 +1,75 @@
+"""An OpenAI-compatible endpoint on this machine that answers what a test scripts."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+@dataclass
+class JudgeServer:
+    """What it was asked, and what it answers next."""
+
+    url: str = ""
+    answers: list[tuple[int, dict[str, str], bytes]] = field(default_factory=list)
+    """(status, headers, body) of the next requests; the last one is given again and again."""
+    models: list[str] | None = None
+    """Names that it lists; None: it lists none (404)."""
+    asked: list[dict[str, Any]] = field(default_factory=list)
+    keys: list[str | None] = field(default_factory=list)
+
+    def says(self, text: str) -> None:
+        """Answer with a completion of this text."""
+        body = {"model": "judge-1", "choices": [{"message": {"content": text}}]}
+        self.answers.append((200, {}, json.dumps(body).encode()))
+
+    def fails(self, status: int, body: str = "", **headers: str) -> None:
+        """Answer with this status."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        self.answers.append((status, named, body.encode()))
+
+
+@contextmanager
+def judge_server() -> Iterator[JudgeServer]:
+    """A server that ends with the block."""
+    script = JudgeServer()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            script.keys.append(self.headers["authorization"])
+            if script.models is None:
+                self._answer(404, {}, b"")
+            else:
+                rows = [{"id": name} for name in script.models]
+                self._answer(200, {}, json.dumps({"data": rows}).encode())
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            script.asked.append(json.loads(body))
+            script.keys.append(self.headers["authorization"])
+            answers = script.answers
+            self._answer(*(answers.pop(0) if len(answers) > 1 else answers[0]))
+
+        def _answer(self, status: int, headers: dict[str, str], body: bytes) -> None:
+            self.send_response(status)
+            for name, value in {**headers, "content-length": str(len(body))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the base's
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    script.url = f"http://127.0.0.1:{server.server_port}/v1"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield script
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
