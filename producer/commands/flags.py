@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import rich_click as click
 from pydantic.fields import FieldInfo
@@ -18,6 +18,9 @@ DEFAULTS = {
     "eval_tasks": "the training tasks, in new initial states",
     "training_name": "a new name",
     "log_path": "CUA_HOME/runs/NAME",
+    "reward_sha256": "of the file as it is",
+    "clip_ratio_low": "0.2 for ppo and cispo, 3e-4 for gspo",
+    "clip_ratio_high": "0.2 for ppo and cispo, 4e-4 for gspo",
 }
 """Defaults that are not a value of the field."""
 METAVARS = {
@@ -25,7 +28,12 @@ METAVARS = {
     "training_name": "NAME",
     "wandb_project": "NAME",
     "wandb_name": "NAME",
+    "reward": "NAME|MODULE:FUNCTION",
+    "reward_sha256": "SHA256",
 }
+WIDEST_CHOICE = 36
+"""Characters that fit beside a flag in 80 columns; the help's text lists longer choices."""
+LONG_CHOICE = "NAME"
 JSON_FIELDS = frozenset({"tasks", "eval_tasks"})
 
 
@@ -52,6 +60,8 @@ def field_flag(
     if field.annotation is bool:
         return click.option(f"{flag}/--no-{flag[2:]}", name, default=None, help=text, panel=panel)
     kind, metavar = _type(name, field)
+    if isinstance(kind, click.Choice) and metavar == LONG_CHOICE:
+        text = text.replace(" [default:", f" One of {', '.join(kind.choices)}. [default:")
     return click.option(flag, name, type=kind, metavar=metavar, help=text, panel=panel)
 
 
@@ -77,11 +87,14 @@ def _type(name: str, field: FieldInfo) -> tuple[click.ParamType[Any], str]:
     annotation = field.annotation
     if get_origin(annotation) is Literal:
         choices = get_args(annotation)
-        return click.Choice(choices), "|".join(choices)
+        joined = "|".join(choices)
+        return click.Choice(choices), joined if len(joined) <= WIDEST_CHOICE else LONG_CHOICE
     if name in JSON_FIELDS:
         return click.STRING, "JSON"
-    if isinstance(annotation, UnionType):
+    if get_origin(annotation) in {Union, UnionType}:
         annotation = next(one for one in get_args(annotation) if one is not type(None))
+    if get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
     if annotation is Path:
         return click.Path(path_type=Path), "FOLDER"
     if annotation is int:

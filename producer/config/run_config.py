@@ -16,6 +16,7 @@ from pydantic import (
     model_validator,
 )
 
+from producer.config.algorithm_checks import algorithm_problems
 from producer.config.checkpoints import CheckpointFields
 from producer.config.episodes import EpisodeFields
 from producer.config.evaluation import EvaluationFields
@@ -24,6 +25,7 @@ from producer.config.optimisation import OptimisationFields
 from producer.config.policy import PolicyFields
 from producer.config.preset import DEMO_POLICY, DEMO_PRESET, ORACLE_POLICY
 from producer.config.reporting import ReportingFields
+from producer.config.reward import checked_sha256
 from producer.config.tasks import TaskFields
 from producer.errors import UsageError, did_you_mean
 from producer.field_errors import field_problems
@@ -90,6 +92,13 @@ class RunConfig(
                 f"min_group_size: {self.min_group_size} is more than group_size"
                 f" ({self.group_size}), so every group would fail"
             )
+        try:
+            sha256 = checked_sha256(self.reward, self.reward_sha256)
+        except ValueError as error:
+            problems.append(str(error))
+        else:
+            object.__setattr__(self, "reward_sha256", sha256)
+        problems += algorithm_problems(self, min_group_size=self.min_group_size)
         if problems:
             raise ValueError("\n".join(problems))
         return self

@@ -206,7 +206,7 @@ def _finished(
         successful_tasks=successes,
         ended_at=session.clock(),
         progress=session.progress.tracker.finished(),
-        metrics=evaluation_metrics(outcomes),
+        metrics=evaluation_metrics(outcomes, seconds=seconds),
     )
 
 

@@ -11,6 +11,7 @@ from producer.emit import Emitter, StreamWriter
 from producer.errors import StopRequestedError
 from producer.policy.learner import Learner
 from producer.resume.training_history import TrainingHistory
+from producer.rewards import find_reward
 from producer.rollouts.engine import EnvironmentFactory, RolloutEngine
 from producer.rollouts.episode import EpisodeSettings
 from producer.rollouts.plan import RolloutPlan
@@ -71,6 +72,8 @@ class Session:
                 max_turn_time_s=config.max_turn_time_seconds,
                 turn_cost=config.turn_cost,
                 parse_error_cost=config.parse_error_cost,
+                reward=find_reward(config.reward),
+                validate_every_turn=config.validate_every_turn,
             ),
             max_concurrent=config.max_concurrent_rollouts,
             emitter=self.emitter,
