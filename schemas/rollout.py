@@ -126,7 +126,8 @@ class RolloutFinished(Payload):
     attempted_completion: bool
     """The agent said that it was done."""
     turn_first_success: Count | None
-    """Turn after which the validator first passed; None unless it is asked after every turn."""
+    """Turn after which the validator first passed; None: after none, or it is asked at the end
+    only."""
     turn_task_completed: Count | None
     """Last turn of a solved episode that the agent ended itself; else None."""
     num_tokens: Count
@@ -145,7 +146,7 @@ class RolloutFailed(Payload):
     STATUS: ClassVar[str | None] = "failed"
 
     error_type: str
-    """The boundary that was crossed: environment, environment_timeout, policy, validator."""
+    """The boundary crossed: environment, environment_timeout, policy, validator, reward."""
     error_message: str
     """What went wrong."""
     num_turns: Count

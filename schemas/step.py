@@ -98,11 +98,12 @@ class StepFinished(Payload):
     training_ended_at: UtcTime
     """When the update ended."""
     loss: float
-    """Value of the loss function, summed over the samples of all substeps; 0 if no sample had an
-    advantage."""
+    """Value of the loss function, summed over the samples of all substeps, or their mean with a
+    loss_aggregation that is one; 0 if no sample had an advantage."""
     kl_divergence: float | None
-    """Mean of log p_sampling - log p_training over the action tokens, nats (tinker-cookbook's
-    optim/kl_sample_train_v1); 0 if nothing was trained; None: supervised training."""
+    """Mean of log p_sampling - log p_training over the action tokens of all trajectories, groups of
+    one reward included, nats (tinker-cookbook's optim/kl_sample_train_v1); 0 if there were none;
+    None: supervised training."""
     policy_gradient_norm: float | None
     """Global L2 norm of the gradient before clipping, mean over substeps; 0 if nothing was
     trained; None: not measured."""

@@ -71,7 +71,7 @@ class CommonColumns:
     progress_percent: Mapped[Real]
     """0-100, from its last event that has one."""
     current_phase: Mapped[OptString]
-    """What it is doing within its status; NULL: no event has stated a phase."""
+    """What it is doing within its status; NULL: no event has stated a phase (a group has none)."""
     status_message: Mapped[OptString]
     """Said beside the status; NULL: no event has stated a message."""
     error_message: Mapped[OptString]

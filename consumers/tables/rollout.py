@@ -135,12 +135,13 @@ class Rollout(CommonColumns, Base):
     attempted_completion: Mapped[bool | None]
     """The agent said that it was done."""
     turn_first_success: Mapped[OptNumber]
-    """Turn after which the validator first passed; NULL: not asked after every turn."""
+    """Turn after which the validator first passed; NULL: after none, or it is not asked after every
+    turn (validate_every_turn off)."""
     turn_task_completed: Mapped[OptNumber]
     """Last turn of a solved episode that the agent ended itself."""
     error_type: Mapped[OptString]
     """The boundary that a failed attempt crossed: environment, environment_timeout, policy,
-    validator."""
+    validator, reward."""
     errors: Mapped[OptDocument]
     """List of messages of errors that did not end it."""
     summary_json: Mapped[OptDocument]

@@ -38,7 +38,7 @@ class Turn(Base):
     turn_time: Mapped[Real]
     """Seconds."""
     reward: Mapped[Real]
-    """Of this turn."""
+    """Of this turn: 0, the reward of an episode is its rollout's."""
     episode_done: Mapped[bool]
     """Whether the episode ended with it."""
     policy_version: Mapped[Number]

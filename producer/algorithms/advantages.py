@@ -1,13 +1,49 @@
-"""GRPO's advantages: each rollout's reward relative to its group's. Imports no torch.
+"""Advantages of whole rollouts from their rewards. Imports no torch.
 
-Axis: G rollouts of one group.
+Every completion token of a rollout has the rollout's advantage. Those that differ between tokens
+(GAE, discounted returns) are in `token_advantages`. Formulas and sources: docs/algorithms.md.
+
+Axes: B rollouts of one step, G rollouts of one group.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import sqrt
+from typing import Final
 
-STD_EPSILON = 0.05
+from producer.algorithms.names import AdvantageName
+
+STD_EPSILON: Final = 0.05
 """Added to the standard deviation, so that nearly equal rewards do not give huge advantages."""
+VERL_EPSILON: Final = 1e-6
+"""The same in verl's GRPO."""
+WHITENING_EPSILON: Final = 1e-8
+"""Added to the variance when a batch is whitened, as in verl."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewards:
+    """What the rollouts of a step came to; equal lengths."""
+
+    rewards_B: Sequence[float]
+    """Of the whole episode."""
+    groups_B: Sequence[int]
+    """Index of the rollout's group; rollouts of one group attempted the same task."""
+    num_tokens_B: Sequence[int]
+    """Completion tokens."""
+    greedy_rewards_B: Sequence[float] | None = None
+    """Reward of a greedy rollout of the same task; only `remax` reads it."""
+
+    def by_group(self) -> dict[int, list[int]]:
+        """Group -> the places of its rollouts in B."""
+        groups: dict[int, list[int]] = {}
+        for at, group in enumerate(self.groups_B):
+            groups.setdefault(group, []).append(at)
+        return groups
+
+
+RolloutAdvantages = Callable[[Rewards], list[float]]
+"""Advantages in the order of the rollouts."""
 
 
 def group_advantages(rewards_G: Sequence[float], *, divide_by_std: bool = False) -> list[float]:
@@ -27,5 +63,175 @@ def group_advantages(rewards_G: Sequence[float], *, divide_by_std: bool = False)
 
 
 def has_signal(rewards_G: Sequence[float]) -> bool:
-    """Whether rewards differ within the group; otherwise every advantage is 0."""
+    """Whether rewards differ within the group; otherwise they cannot be compared."""
     return len(set(rewards_G)) > 1
+
+
+def mean_centered(rewards: Rewards) -> list[float]:
+    """tinker-cookbook's: reward minus the group's mean; a rollout alone in its group gets 0."""
+    return _per_group(rewards, group_advantages)
+
+
+def mean_centered_by_std(rewards: Rewards) -> list[float]:
+    """`mean_centered` divided by (population standard deviation of the group + 0.05)."""
+    return _per_group(rewards, lambda rewards_G: group_advantages(rewards_G, divide_by_std=True))
+
+
+def grpo(rewards: Rewards) -> list[float]:
+    """GRPO (arXiv 2402.03300): (r - mean) / (sd + 1e-6), sd of the sample.
+
+    A rollout alone in its group has mean 0 and sd 1, as in verl.
+    """
+
+    def normalized(rewards_G: Sequence[float]) -> list[float]:
+        if len(rewards_G) == 1:
+            return [rewards_G[0] / (1 + VERL_EPSILON)]
+        std = _sample_std(rewards_G) + VERL_EPSILON
+        return [value / std for value in group_advantages(rewards_G)]
+
+    return _per_group(rewards, normalized)
+
+
+def dr_grpo(rewards: Rewards) -> list[float]:
+    """Dr. GRPO (arXiv 2503.20783): r - mean; alone in its group: the reward, as in verl."""
+    return _per_group(rewards, _alone_as_is(group_advantages))
+
+
+def rloo(rewards: Rewards) -> list[float]:
+    """RLOO (arXiv 2402.14740): r minus the mean of the group's others; alone: the reward."""
+
+    def leave_one_out(rewards_G: Sequence[float]) -> list[float]:
+        scale = len(rewards_G) / (len(rewards_G) - 1)
+        return [scale * value for value in group_advantages(rewards_G)]
+
+    return _per_group(rewards, _alone_as_is(leave_one_out))
+
+
+def opo(rewards: Rewards) -> list[float]:
+    """OPO (arXiv 2505.23585): r minus the group's mean weighted by length; alone: the reward."""
+    advantages_B = list(rewards.rewards_B)
+    for places in rewards.by_group().values():
+        if len(places) > 1:
+            baseline = _weighted_mean(
+                [rewards.rewards_B[at] for at in places],
+                [rewards.num_tokens_B[at] for at in places],
+            )
+            for at in places:
+                advantages_B[at] -= baseline
+    return advantages_B
+
+
+def gpg(rewards: Rewards) -> list[float]:
+    """GPG (arXiv 2504.02546): B / (rollouts whose reward is not 0) * (r - mean of the group)."""
+    num_nonzero = sum(reward != 0 for reward in rewards.rewards_B)
+    alpha = len(rewards.rewards_B) / max(1, num_nonzero)
+    return [alpha * value for value in dr_grpo(rewards)]
+
+
+def reinforce_plus_plus(rewards: Rewards) -> list[float]:
+    """REINFORCE++ (arXiv 2501.03262), gamma 1: rewards whitened over the step's tokens."""
+    return _whitened(rewards.rewards_B, rewards.num_tokens_B)
+
+
+def reinforce_plus_plus_baseline(rewards: Rewards) -> list[float]:
+    """REINFORCE++-baseline: r - mean of the group, then whitened over the step's tokens."""
+    return _whitened(dr_grpo(rewards), rewards.num_tokens_B)
+
+
+def remax(rewards: Rewards) -> list[float]:
+    """ReMax (arXiv 2310.10505): r minus a greedy rollout's. ValueError without greedy rewards."""
+    if rewards.greedy_rewards_B is None:
+        message = "remax needs the reward of a greedy rollout for every rollout; found none"
+        raise ValueError(message)
+    return [
+        reward - greedy
+        for reward, greedy in zip(rewards.rewards_B, rewards.greedy_rewards_B, strict=True)
+    ]
+
+
+def grpo_passk(rewards: Rewards) -> list[float]:
+    """Pass@k (arXiv 2503.19595): the group's best gets (best - second) / (sd + 1e-6), others 0.
+
+    ValueError for a group of one.
+    """
+    return _per_group(
+        rewards,
+        lambda rewards_G: [
+            value / (_sample_std(rewards_G) + VERL_EPSILON) for value in _best_margin(rewards_G)
+        ],
+    )
+
+
+def grpo_passk_no_std(rewards: Rewards) -> list[float]:
+    """Pass@k without division: the group's best gets best - second, others 0."""
+    return _per_group(rewards, _best_margin)
+
+
+ADVANTAGES: Final[dict[AdvantageName, RolloutAdvantages]] = {
+    "mean_centered": mean_centered,
+    "grpo": grpo,
+    "dr_grpo": dr_grpo,
+    "rloo": rloo,
+    "reinforce_plus_plus": reinforce_plus_plus,
+    "reinforce_plus_plus_baseline": reinforce_plus_plus_baseline,
+    "remax": remax,
+    "opo": opo,
+    "gpg": gpg,
+    "grpo_passk": grpo_passk,
+    "grpo_passk_no_std": grpo_passk_no_std,
+}
+"""Name -> function, for every advantage of a whole rollout; `gae` is one of tokens."""
+
+
+def _per_group(
+    rewards: Rewards, advantages_of: Callable[[Sequence[float]], Sequence[float]]
+) -> list[float]:
+    advantages_B = [0.0] * len(rewards.rewards_B)
+    for places in rewards.by_group().values():
+        own = advantages_of([rewards.rewards_B[at] for at in places])
+        for at, value in zip(places, own, strict=True):
+            advantages_B[at] = value
+    return advantages_B
+
+
+def _alone_as_is(
+    compared: Callable[[Sequence[float]], list[float]],
+) -> Callable[[Sequence[float]], list[float]]:
+    return lambda rewards_G: list(rewards_G) if len(rewards_G) == 1 else compared(rewards_G)
+
+
+def _best_margin(rewards_G: Sequence[float]) -> list[float]:
+    if len(rewards_G) < 2:  # noqa: PLR2004  # a best and a second
+        message = "grpo_passk needs groups of at least 2 scored rollouts; found one of 1"
+        raise ValueError(message)
+    second, best = sorted(rewards_G)[-2:]
+    first_best = list(rewards_G).index(best)
+    return [best - second if at == first_best else 0.0 for at in range(len(rewards_G))]
+
+
+def _sample_std(values: Sequence[float]) -> float:
+    """With Bessel's correction; of at least two values."""
+    mean = sum(values) / len(values)
+    return sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
+
+
+def _weighted_mean(values: Sequence[float], weights: Sequence[int]) -> float:
+    """The plain mean where all weights are 0: a scripted policy has no tokens."""
+    if not any(weights):
+        return sum(values) / len(values)
+    total = sum(weight * value for weight, value in zip(weights, values, strict=True))
+    return total / sum(weights)
+
+
+def _whitened(values_B: Sequence[float], num_tokens_B: Sequence[int]) -> list[float]:
+    """Mean 0 and variance 1 over all tokens of the step, every token with its rollout's value."""
+    if not values_B:
+        return []
+    mean = _weighted_mean(values_B, num_tokens_B)
+    centered_B = [value - mean for value in values_B]
+    num_tokens = sum(num_tokens_B)
+    if num_tokens < 2:  # noqa: PLR2004  # no variance; nothing to train on either
+        return centered_B
+    squares = [count * value * value for count, value in zip(num_tokens_B, centered_B, strict=True)]
+    scale = 1 / sqrt(sum(squares) / (num_tokens - 1) + WHITENING_EPSILON)
+    return [value * scale for value in centered_B]

@@ -23,6 +23,9 @@ DEFAULTS = {
     "lora_alpha": "2 x lora_rank",
     "target_modules": "all",
     "log_dir": "CUA_HOME/runs",
+    "reward_sha256": "of the file as it is",
+    "clip_ratio_low": "0.2 for ppo and cispo, 3e-4 for gspo",
+    "clip_ratio_high": "0.2 for ppo and cispo, 4e-4 for gspo",
 }
 """Defaults that are not a value of the field."""
 METAVARS = {
@@ -36,7 +39,12 @@ METAVARS = {
     "judge": "agent|none|URL",
     "renderer_name": "FORMAT",
     "judge_model": "NAME",
+    "reward": "NAME|MODULE:FUNCTION",
+    "reward_sha256": "SHA256",
 }
+WIDEST_CHOICE = 36
+"""Characters that fit beside a flag in 80 columns; the help's text lists longer choices."""
+LONG_CHOICE = "NAME"
 JSON_FIELDS = frozenset({"tasks", "eval_tasks"})
 
 
@@ -71,6 +79,8 @@ def field_flag(
     if field.annotation is bool:
         return click.option(f"{flag}/--no-{flag[2:]}", name, default=None, help=text, panel=panel)
     kind, metavar = _type(name, field)
+    if isinstance(kind, click.Choice) and metavar == LONG_CHOICE:
+        text = text.replace(" [default:", f" One of {', '.join(kind.choices)}. [default:")
     return click.option(flag, name, type=kind, metavar=metavar, help=text, panel=panel)
 
 
@@ -96,7 +106,9 @@ def _type(name: str, field: FieldInfo) -> tuple[click.ParamType[Any], str]:
     annotation = field.annotation
     if get_origin(annotation) is Literal:
         choices = get_args(annotation)
-        return FieldChoice(choices), METAVARS.get(name, "|".join(choices))
+        joined = "|".join(choices)
+        shown = joined if len(joined) <= WIDEST_CHOICE else LONG_CHOICE
+        return FieldChoice(choices), METAVARS.get(name, shown)
     if name in JSON_FIELDS:
         return click.STRING, "JSON"
     if get_origin(annotation) in {Union, UnionType}:

@@ -1,8 +1,12 @@
 """Fields of the configuration: how long episodes last, how many run, what they cost."""
 
-from pydantic import BaseModel, Field
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, Field
 
 from producer.config.numbers import NonNegativeFloat, PositiveFloat, PositiveInt
+from producer.config.reward import check_reward_name
+from producer.rewards import REWARDS
 
 
 class EpisodeFields(BaseModel):
@@ -27,6 +31,27 @@ class EpisodeFields(BaseModel):
     )
     max_turn_time_seconds: PositiveFloat = Field(
         300.0, description="Time limit of one call to the device; reaching it fails the attempt."
+    )
+    validate_every_turn: bool = Field(
+        True,
+        description=(
+            "Ask the validator after every turn, which fills turn_first_success: one more query of"
+            " the device per turn."
+        ),
+    )
+    reward: Annotated[str, AfterValidator(check_reward_name)] = Field(
+        "binary",
+        description=(
+            f"{', '.join(REWARDS)}, or a function of your own, package.module:function, that takes"
+            " an episode's Outcome and returns a number."
+        ),
+    )
+    reward_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = Field(
+        None,
+        description=(
+            "sha256 of the file of your own reward function; recorded, so that the training"
+            " continues with the same function only."
+        ),
     )
     turn_cost: NonNegativeFloat = Field(0.0, description="Reward subtracted for each turn.")
     parse_error_cost: NonNegativeFloat = Field(

@@ -1,10 +1,23 @@
 """Fields of the configuration: batches and the policy's update."""
 
-from typing import Literal
+from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from producer.config.numbers import BatchPart, NonNegativeFloat, NonNegativeInt, PositiveInt
+from producer.algorithms.names import (
+    AdvantageName,
+    AggregationName,
+    KlName,
+    KlPlace,
+    LossName,
+)
+from producer.config.numbers import (
+    BatchPart,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+)
 
 
 class OptimisationFields(BaseModel):
@@ -17,12 +30,69 @@ class OptimisationFields(BaseModel):
     )
     num_substeps: PositiveInt = Field(1, description="Optimiser steps per batch.")
     learning_rate: NonNegativeFloat = Field(1e-5, description="Learning rate of Adam.")
-    loss_fn: Literal["importance_sampling", "ppo", "cispo"] = Field(
+    learning_rate_warmup_steps: NonNegativeInt = Field(
+        0,
+        description=(
+            "Training steps over which the learning rate rises linearly: step n has n/N of it."
+        ),
+    )
+    max_gradient_norm: PositiveFloat | None = Field(
+        None, description="Clip the gradient to this global L2 norm."
+    )
+    advantage: AdvantageName = Field(
+        "mean_centered",
+        description="How rewards become advantages; docs/algorithms.md has the formulas.",
+    )
+    advantage_by_std: bool = Field(
+        False,
+        description=(
+            "With the advantage mean_centered: divide by the standard deviation of the group"
+            " (+ 0.05)."
+        ),
+    )
+    remove_constant_reward_groups: bool = Field(
+        True,
+        description=(
+            "Do not train on groups whose rewards are all equal; they are recorded as dropped."
+        ),
+    )
+    loss_fn: LossName = Field(
         "importance_sampling", description="Loss function of the policy update."
+    )
+    clip_ratio_low: Annotated[float, Field(gt=0, le=1)] | None = Field(
+        None,
+        description="With the losses ppo, cispo and gspo: clip probability ratios at 1 - this.",
+    )
+    clip_ratio_high: PositiveFloat | None = Field(
+        None,
+        description="With the losses ppo, cispo and gspo: clip probability ratios at 1 + this.",
+    )
+    dual_clip: Annotated[float, Field(gt=1, allow_inf_nan=False)] | None = Field(
+        None,
+        description=(
+            "With the loss ppo: largest probability ratio that counts where the advantage is"
+            " negative."
+        ),
+    )
+    loss_aggregation: AggregationName = Field(
+        "sum",
+        description=(
+            "Over the tokens of an optimiser step: their sum, their mean (token_mean), the mean"
+            " over sequences of their token means (sequence_mean) or token sums (sequence_sum)."
+        ),
     )
     kl_penalty_coef: NonNegativeFloat = Field(
         0.0, description="Weight of the KL penalty against the policy without its adapter."
     )
-    advantage_by_std: bool = Field(
-        False, description="Divide advantages by the standard deviation of their group (+ 0.05)."
+    kl_estimator: KlName = Field("k1", description="Estimator of the KL penalty.")
+    kl_in: KlPlace = Field(
+        "advantage",
+        description=(
+            "What the KL penalty is a term of: the advantages, relative to the batch's mean"
+            " (tinker-cookbook), or the loss."
+        ),
+    )
+    compute_post_kl: bool = Field(
+        False,
+        description="Measure every sampled token again after the update (kl_pre_post_v1).",
     )

@@ -17,6 +17,7 @@ from pydantic import (
     model_validator,
 )
 
+from producer.config.algorithm_checks import algorithm_problems
 from producer.config.checkpoints import CheckpointFields
 from producer.config.computation import ComputationFields
 from producer.config.episodes import EpisodeFields
@@ -26,6 +27,7 @@ from producer.config.optimisation import OptimisationFields
 from producer.config.policy import PolicyFields
 from producer.config.preset import DEMO_POLICY, DEMO_PRESET, ORACLE_POLICY
 from producer.config.reporting import ReportingFields
+from producer.config.reward import checked_sha256
 from producer.config.tasks import TaskFields
 from producer.errors import UsageError, did_you_mean
 from producer.field_errors import field_problems
@@ -85,16 +87,14 @@ class RunConfig(
                 ' {"source_type": "demo_training"}'
                 + did_you_mean(self.model_name, (DEMO_POLICY, ORACLE_POLICY)).replace(" ", ". ", 1)
             )
-        problems += self._not_together()
+        problems += [*self._of_the_policy(), *self._not_together(), *self._set_reward_sha256()]
         if problems:
             raise ValueError("\n".join(problems))
         return self
 
-    def _not_together(self) -> list[str]:
-        """What contradicts itself, and what is not supported yet."""
+    def _of_the_policy(self) -> list[str]:
+        """What the scripted policy cannot have; of others the adapter's scale is filled in."""
         problems = []
-        if self.wandb_name is not None and self.wandb_project is None:
-            problems.append("wandb_name: needs a wandb_project to have a run in")
         if self.model_name == ORACLE_POLICY:
             problems += [
                 f"{name}: the policy `oracle` has no weights to compute; omit it"
@@ -108,6 +108,13 @@ class RunConfig(
             ]
         elif self.lora_alpha is None:
             object.__setattr__(self, "lora_alpha", 2.0 * self.lora_rank)
+        return problems
+
+    def _not_together(self) -> list[str]:
+        """What contradicts itself, and what is not supported yet."""
+        problems = []
+        if self.wandb_name is not None and self.wandb_project is None:
+            problems.append("wandb_name: needs a wandb_project to have a run in")
         if self.base_url is not None:
             problems.append("base_url: sampling by a server is not supported yet; omit it")
         if self.box_type == "linux":
@@ -123,7 +130,17 @@ class RunConfig(
                 f"min_group_size: {self.min_group_size} is more than group_size"
                 f" ({self.group_size}), so every group would fail"
             )
+        problems += algorithm_problems(self, min_group_size=self.min_group_size)
         return problems
+
+    def _set_reward_sha256(self) -> list[str]:
+        """Note the hash of the reward's file; what is wrong with it."""
+        try:
+            sha256 = checked_sha256(self.reward, self.reward_sha256)
+        except ValueError as error:
+            return [str(error)]
+        object.__setattr__(self, "reward_sha256", sha256)
+        return []
 
     @property
     def explicit(self) -> frozenset[str]:

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
+from producer.algorithms.names import AggregationName, KlName, KlPlace, LossName
 from producer.environments.environment import Screenshot
 from producer.policy.policy import Policy, SampledTokens
 from producer.task import Task
@@ -27,17 +28,17 @@ class Trajectory:
     turns: tuple[TrainedTurn, ...]
     advantage: float
     """Applied to every completion token of the rollout."""
+    is_trained: bool = True
+    """False: its tokens are measured (KL, entropy) and change nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateSettings:
-    """Settings of one update.
+    """Settings of one update."""
 
-    `warmup_steps` and `max_gradient_norm` have no configuration field yet: a run uses the defaults.
-    """
-
-    loss: Literal["importance_sampling", "ppo", "cispo"]
+    loss: LossName
     learning_rate: float
+    """Of this step; a warm-up is the caller's."""
     num_substeps: int
     """Optimiser steps per batch, each on an equal share of the shuffled trajectories."""
     temperature: float
@@ -46,8 +47,19 @@ class UpdateSettings:
     """Weight of the KL penalty against the base policy; 0: none."""
     seed: int
     """Of the shuffle."""
-    warmup_steps: int = 0
-    """Optimiser steps over which the learning rate rises linearly to its value."""
+    kl_estimator: KlName = "k1"
+    """Of the penalty."""
+    kl_in: KlPlace = "advantage"
+    """What the penalty is a term of."""
+    clip_low: float = 0.2
+    clip_high: float = 0.2
+    """Losses that clip keep the probability ratio in [1 - clip_low, 1 + clip_high]."""
+    dual_clip: float | None = None
+    """ppo: largest ratio that counts where the advantage is negative; None: none."""
+    aggregation: AggregationName = "sum"
+    """Of the tokens' losses within an optimiser step."""
+    compute_post_kl: bool = False
+    """Whether to measure the same tokens again after the update."""
     max_gradient_norm: float | None = None
     """Gradients are clipped to this global L2 norm; None: not clipped."""
 
@@ -57,10 +69,11 @@ class UpdateResult:
     """Measurements of one update."""
 
     loss: float
-    """Sum over substeps, each a sum over tokens (tinker-cookbook's semantics)."""
+    """With the aggregation `sum` the sum over substeps (tinker-cookbook's semantics), else their
+    mean."""
     kl_sample_train_v1: float
-    """mean(logp_sampled - logp_trained) over completion tokens, measured before each substep's
-    optimiser step, nats."""
+    """mean(logp_sampled - logp_trained) over the completion tokens of all trajectories, measured
+    before each substep's optimiser step, nats."""
     kl_sample_train_v2: float
     """0.5 * mean((logp_sampled - logp_trained)^2)."""
     entropy: float
@@ -68,7 +81,17 @@ class UpdateResult:
     gradient_norm: float
     """Global L2 norm before clipping, mean over substeps."""
     num_tokens: int
+    """Completion tokens that were trained on."""
     seconds: float
+    num_measured_tokens: int = 0
+    """Completion tokens of all trajectories; 0: KL and entropy are NaN or 0."""
+    loss_per_token: float = 0.0
+    """Mean of the policy's loss over the trained tokens, whatever the aggregation, without KL."""
+    kl_policy_base: float | None = None
+    """mean(logp_sampled - logp_base) over all trajectories; None: no KL penalty."""
+    kl_pre_post_v1: float | None = None
+    kl_pre_post_v2: float | None = None
+    """As kl_sample_train, but of the policy after the update; None: not asked for."""
 
 
 class Learner(Policy, Protocol):

@@ -3,7 +3,7 @@
 Read once, before anything is emitted. Knows nothing of the disk's saved states.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -164,6 +164,7 @@ class TrainingHistory:
         results: dict[GroupPlace, RolloutResult] = {}
         next_attempt: dict[GroupPlace, int] = {}
         num_failed: Counter[GroupPlace] = Counter()
+        errors: dict[int, list[str]] = defaultdict(list)
         for subject, rollout in self.streams.items():
             if stream_kind(subject) != "rollout" or not rollout.events:
                 continue
@@ -173,13 +174,15 @@ class TrainingHistory:
             place = (created.group_num, created.env_index)
             next_attempt[place] = max(next_attempt.get(place, 0), created.attempt + 1)
             finished = rollout.events[-1].payload
-            num_failed[place] += isinstance(finished, RolloutFailed)
+            if isinstance(finished, RolloutFailed):
+                num_failed[place] += 1
+                errors[created.group_num].append(finished.error_type)
             if isinstance(finished, RolloutFinished) and not rollout.is_abandoned:
                 plan = recorded_plan(created, plans[created.group_id], source)
                 result = recorded_result(plan, rollout, finished, read_blob)
                 if result is not None:
                     results[place] = result
-        return Recalled(results, next_attempt, num_failed)
+        return Recalled(results, next_attempt, num_failed, errors)
 
 
 def read_training_history(

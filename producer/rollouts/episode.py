@@ -16,6 +16,8 @@ from producer.emit import Emitter
 from producer.environments.environment import Environment, Screenshot
 from producer.policy.learner import TrainedTurn
 from producer.policy.policy import PastTurn, SampleRequest
+from producer.rewards import Reward, RewardError
+from producer.rewards.named import binary
 from producer.rollouts import events
 from producer.rollouts.plan import RolloutPlan, RolloutResult, completed_result, failed_result
 from producer.rollouts.requests import (
@@ -33,6 +35,7 @@ from producer.rollouts.requests import (
     Sampled,
 )
 from producer.seeds import derived_seed
+from producer.task import Task
 from producer.validators.judges import AskModel, Evidence
 from schemas import ids
 from schemas.actions import Terminate
@@ -73,6 +76,10 @@ class EpisodeSettings:
     parse_error_cost: float
     ask_model: AskModel | None = None
     """Asks the endpoints that judge tasks; None where no task names one."""
+    reward: Reward = binary
+    """Of the outcome, before the costs."""
+    validate_every_turn: bool = False
+    """Ask the validator after every turn, not only at the end."""
 
 
 class Episode:
@@ -106,6 +113,7 @@ class Episode:
         self._turns: list[PastTurn] = []
         self._actions: list[TakenAction] = []
         self._turn_seconds = 0.0
+        self._turn_first_success: int | None = None
 
     def run(self) -> Generator[Request, EpisodeAnswer, RolloutResult]:
         """From creation to the end.
@@ -138,7 +146,7 @@ class Episode:
         while not is_over:
             request = self._request(screenshot)
             sampled = yield from Sample(request)
-            acted = yield from Act(sampled.completion.actions, screenshot)
+            acted = yield from Act(sampled.completion.actions, screenshot, self._judged_task())
             is_over = self._take_turn(request, sampled, acted)
             screenshot = acted.screenshot
         self._rollout.emit(RolloutPhaseEntered(current_phase="validation", progress_percent=100.0))
@@ -203,7 +211,14 @@ class Episode:
         completion = sampled.completion
         self._turns.append(PastTurn(request.screenshot, completion.text, completion.tokens))
         self._actions.extend(acted.actions)
+        if acted.is_solved and self._turn_first_success is None:
+            self._turn_first_success = len(self._turns)
         return is_over
+
+    def _judged_task(self) -> Task | None:
+        """The task, if its validator is to be asked after the turn: a device's answers cost little."""
+        is_asked = self._settings.validate_every_turn and self.plan.task.validation_type == "shell"
+        return self.plan.task if is_asked else None
 
     def _finish(self, judged: Judged) -> RolloutResult:
         now, plan, settings = self._clock(), self.plan, self._settings
@@ -211,16 +226,21 @@ class Episode:
         if validation is not None:
             self._rollout.emit(validation)
         self._device.emit(EnvironmentTerminated(terminated_at=now))
-        finished = events.rollout_finished(
-            plan,
-            judged,
-            self._turns,
-            self._actions,
-            turn_cost=settings.turn_cost,
-            parse_error_cost=settings.parse_error_cost,
-            ended_at=now,
-            rollout_time_s=monotonic() - self._begun_s,
-        )
+        try:
+            finished = events.rollout_finished(
+                plan,
+                judged,
+                self._turns,
+                self._actions,
+                reward=settings.reward,
+                turn_cost=settings.turn_cost,
+                parse_error_cost=settings.parse_error_cost,
+                turn_first_success=self._turn_first_success,
+                ended_at=now,
+                rollout_time_s=monotonic() - self._begun_s,
+            )
+        except RewardError as error:
+            return self._failed("reward", cut(str(error)), now)
         self._rollout.emit(finished)
         return completed_result(
             plan,
@@ -234,15 +254,19 @@ class Episode:
         )
 
     def _fail(self, failure: EpisodeFailedError) -> RolloutResult:
-        now, num_turns = self._clock(), len(self._turns)
+        now = self._clock()
         reason = cut(str(failure))
         if failure.error_type == "validator":
             self._device.emit(EnvironmentTerminated(terminated_at=now))
         else:
             self._device.emit(EnvironmentFailed(error_message=reason, terminated_at=now))
+        return self._failed(failure.error_type, reason, now)
+
+    def _failed(self, error_type: str, reason: str, now: datetime) -> RolloutResult:
+        num_turns = len(self._turns)
         self._rollout.emit(
             RolloutFailed(
-                error_type=failure.error_type,
+                error_type=error_type,
                 error_message=reason,
                 num_turns=num_turns,
                 ended_at=now,
@@ -250,7 +274,7 @@ class Episode:
         )
         return failed_result(
             self.plan,
-            failure.error_type,
+            error_type,
             reason,
             num_turns=num_turns,
             policy_version=self._policy_version,

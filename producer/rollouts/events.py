@@ -8,7 +8,7 @@ from itertools import islice, pairwise
 from producer.bounded_text import cut, cut_json, cut_optional
 from producer.environments.environment import Environment
 from producer.policy.policy import PastTurn, SampleRequest
-from producer.rewards import Outcome, binary_reward
+from producer.rewards import Outcome, Reward, score
 from producer.rollouts.plan import RolloutPlan
 from producer.rollouts.requests import Acted, Judged, Sampled
 from producer.rollouts.token_records import token_record
@@ -146,12 +146,17 @@ def rollout_finished(
     turns: Sequence[PastTurn],
     actions: Sequence[TakenAction],
     *,
+    reward: Reward,
     turn_cost: float,
     parse_error_cost: float,
+    turn_first_success: int | None,
     ended_at: datetime,
     rollout_time_s: float,
 ) -> RolloutFinished:
-    """What the episode came to, its reward included; `actions`: of all turns, in order."""
+    """What the episode came to, its reward included; `actions`: of all turns, in order.
+
+    RewardError when a reward function of the user's fails.
+    """
     passed = None if judged.verdict is None else judged.verdict.success
     success = passed is True
     termination = next(
@@ -159,31 +164,62 @@ def rollout_finished(
     )
     is_ended = termination is not None
     errors = Counter(call.error_type for call in actions)
-    outcome = Outcome(
-        success, len(turns), errors["parse"] + errors["tool_name"] + errors["tool_arg"]
-    )
     calls = [(call.tool_name, call.tool_args) for call in actions]
+    outcome = Outcome(
+        success=success,
+        num_turns=len(turns),
+        max_turns=plan.max_turns,
+        attempted_completion=is_ended,
+        reported_success=None if termination is None else termination.status == "success",
+        ran_out_of_turns=not is_ended and len(turns) >= plan.max_turns,
+        ran_out_of_time=not is_ended and len(turns) < plan.max_turns,
+        parse_errors=errors["parse"],
+        tool_name_errors=errors["tool_name"],
+        tool_arg_errors=errors["tool_arg"],
+        runtime_errors=errors["runtime"],
+        num_actions=len(calls),
+        repeated_actions=sum(one == other for one, other in pairwise(calls)),
+        num_tokens=sum(len(turn.tokens.completion_tokens) for turn in turns if turn.tokens),
+        turn_first_success=turn_first_success,
+        task_id=plan.task.task_id,
+    )
     return RolloutFinished(
         task_ended_at=ended_at,
         rollout_time_s=rollout_time_s,
         validation_time_s=judged.seconds,
         task_completed=is_ended,
         task_success=success,
-        agent_reported_success=None if termination is None else termination.status == "success",
+        agent_reported_success=outcome.reported_success,
         validation_passed=passed,
         num_turns=len(turns),
-        reward=binary_reward(outcome, turn_cost=turn_cost, parse_error_cost=parse_error_cost),
-        num_total_actions=len(calls),
-        consecutive_repeated_actions=sum(one == other for one, other in pairwise(calls)),
-        parse_errors=errors["parse"],
-        tool_name_errors=errors["tool_name"],
-        tool_arg_errors=errors["tool_arg"],
-        runtime_errors=errors["runtime"],
-        ran_out_of_turns=not is_ended and len(turns) >= plan.max_turns,
-        attempted_completion=is_ended,
-        turn_first_success=None,
+        reward=score(reward, outcome, turn_cost=turn_cost, parse_error_cost=parse_error_cost),
+        num_total_actions=outcome.num_actions,
+        consecutive_repeated_actions=outcome.repeated_actions,
+        parse_errors=outcome.parse_errors,
+        tool_name_errors=outcome.tool_name_errors,
+        tool_arg_errors=outcome.tool_arg_errors,
+        runtime_errors=outcome.runtime_errors,
+        ran_out_of_turns=outcome.ran_out_of_turns,
+        attempted_completion=outcome.attempted_completion,
+        turn_first_success=turn_first_success,
         turn_task_completed=len(turns) if success and is_ended else None,
-        num_tokens=sum(len(turn.tokens.completion_tokens) for turn in turns if turn.tokens),
+        num_tokens=outcome.num_tokens,
         errors=_recorded_errors(actions),
-        summary={"task_id": plan.task.task_id, "seed": plan.seed},
+        summary={
+            "task_id": plan.task.task_id,
+            "seed": plan.seed,
+            "num_prompt_tokens": _num_prompt_tokens(turns),
+        },
     )
+
+
+def _num_prompt_tokens(turns: Sequence[PastTurn]) -> int:
+    """Sum over turns of the whole prompt's tokens: what it extends and what it adds."""
+    total = 0
+    length_after = {0: 0}
+    for number, turn in enumerate(turns, start=1):
+        if turn.tokens is not None:
+            prompt = length_after[turn.tokens.prompt_extends or 0] + len(turn.tokens.prompt_tokens)
+            length_after[number] = prompt + len(turn.tokens.completion_tokens)
+            total += prompt
+    return total

@@ -1,6 +1,6 @@
 """Plans and results of rollouts and groups: frozen data between the loop and the engine."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 from uuid import UUID
@@ -71,6 +71,8 @@ class RolloutResult:
     """Sum of the turns' durations."""
     responses: tuple[str, ...] = ()
     """The policy's text of every turn."""
+    num_prompt_tokens: int | None = None
+    """Sum over turns of the whole prompt's tokens, screenshots included; None: not recorded."""
     error_type: str | None = None
     error_message: str | None = None
 
@@ -90,6 +92,7 @@ def completed_result(
     responses: tuple[str, ...],
 ) -> RolloutResult:
     """The result of an attempt that ended with this event."""
+    num_prompt_tokens = finished.summary.get("num_prompt_tokens")
     return RolloutResult(
         plan=plan,
         status="completed",
@@ -104,6 +107,7 @@ def completed_result(
         + finished.tool_arg_errors,
         turn_seconds=turn_seconds,
         responses=responses,
+        num_prompt_tokens=num_prompt_tokens if isinstance(num_prompt_tokens, int) else None,
     )
 
 
@@ -165,6 +169,8 @@ class GroupOutcome:
     results: tuple[RolloutResult, ...]
     """Scored rollouts, by place."""
     is_failed: bool
+    errors: tuple[str, ...] = ()
+    """`error_type` of every attempt that failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,3 +183,5 @@ class Recalled:
     """Of places that were attempted."""
     num_failed: Mapping[GroupPlace, int] = field(default_factory=dict)
     """Attempts that failed; those that ended with their process are not counted."""
+    errors: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    """group_num -> `error_type` of its failed attempts."""

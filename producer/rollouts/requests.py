@@ -90,6 +90,9 @@ class Acted:
     actions: tuple[TakenAction, ...]
     """Those tried, with the errors of those that the device refused."""
     seconds: float
+    """Without the validator's."""
+    is_solved: bool | None = None
+    """Whether the task's validator passes now; None: it was not asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,8 @@ class Act:
     actions: tuple[TakenAction, ...]
     screenshot: Screenshot
     """What the device shows now."""
+    judged: Task | None = None
+    """Whose validator is asked afterwards; None: none is."""
 
     def __iter__(self) -> Generator["Act", Acted, Acted]:
         return (yield self)
@@ -119,7 +124,9 @@ class Act:
             taken.append(result)
             if isinstance(call.action, Terminate):
                 break
-        return Acted(screenshot, tuple(taken), monotonic() - begun_s)
+        seconds = monotonic() - begun_s
+        is_solved = None if self.judged is None else judge(self.judged, environment.shell).success
+        return Acted(screenshot, tuple(taken), seconds, is_solved)
 
 
 @dataclass(frozen=True, slots=True)

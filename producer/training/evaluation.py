@@ -222,7 +222,9 @@ def _finished(
         successful_tasks=successes,
         ended_at=session.clock(),
         progress=session.progress.tracker.finished(),
-        metrics=evaluation_metrics([one for one in outcomes if one.plan.stated.task.is_judged]),
+        metrics=evaluation_metrics(
+            [one for one in outcomes if one.plan.stated.task.is_judged], seconds=seconds
+        ),
     )
 
 

@@ -76,6 +76,8 @@ class GroupRunner:
         self._clock = clock
         self._results: dict[int, dict[int, RolloutResult | None]] = defaultdict(dict)
         """Group -> place -> its scored rollout; None: given up."""
+        self._errors: dict[int, list[str]] = defaultdict(list)
+        """Group -> `error_type` of its failed attempts."""
         self._progressed_at: dict[int, datetime] = {}
         self._outcomes: dict[int, GroupOutcome] = {}
         self._bar = ProgressBar()
@@ -120,6 +122,8 @@ class GroupRunner:
     def _take(self, result: RolloutResult) -> None:
         plan, settings = result.plan, self._settings
         group = self._groups[plan.group_num]
+        if result.error_type is not None:
+            self._errors[group.num].append(result.error_type)
         if result.is_scored:
             self._count(result)
             self._settle(group, plan.env_index, result)
@@ -214,7 +218,8 @@ class GroupRunner:
                 else self._finished(group, scored)
             )
         is_failed = self._status(group) == "failed"
-        self._outcomes[group.num] = GroupOutcome(group, scored, is_failed)
+        errors = (*self._recalled.errors.get(group.num, ()), *self._errors[group.num])
+        self._outcomes[group.num] = GroupOutcome(group, scored, is_failed, errors)
 
     def _created(self, group: GroupPlan) -> GroupCreated:
         return GroupCreated(

@@ -181,13 +181,15 @@ def save_checkpoint(
 
 
 def _log_step(step: int, num_steps: int, finished: StepFinished, *, seconds: float) -> None:
+    per_token = finished.metrics.get("optim/loss_per_token")
     logger.info(
-        "step %d/%d: reward %.3f, success %.3f, loss %.4f, kl %.5f, gradient %.3f, %.1f s",
+        "step %d/%d: reward %.3f, success %.3f, loss %.4f%s, kl %.5f, gradient %.3f, %.1f s",
         step,
         num_steps,
         finished.reward_mean,
         finished.metrics["env/all/success"],
         finished.loss,
+        "" if per_token is None else f" ({per_token:.4f} per token)",
         finished.kl_divergence,
         finished.policy_gradient_norm,
         seconds,

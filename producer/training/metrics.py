@@ -9,46 +9,44 @@ from pydantic import JsonValue
 
 from producer.config import RunConfig
 from producer.policy.learner import UpdateResult
-from producer.rollouts.plan import GroupOutcome, RolloutResult
+from producer.rollouts.plan import GroupOutcome
+from producer.training.update_settings import learning_rate_of
 
 
 def step_metrics(
     config: RunConfig,
     step: int,
     outcomes: Sequence[GroupOutcome],
-    results: Sequence[RolloutResult],
     update: UpdateResult,
     *,
     rollouts_s: float,
 ) -> dict[str, JsonValue]:
-    """Of step `step` (from 1). None: nothing was trained, so there is no mean."""
-    kinds = Counter(_kind(outcome) for outcome in outcomes)
-    turns = sum(result.num_turns for result in results)
-    is_trained = update.num_tokens > 0
+    """Of step `step` (from 1). None: nothing was measured, so there is no mean."""
+    is_measured = update.num_measured_tokens > 0
+    optional: dict[str, JsonValue] = {
+        "kl_policy_base": update.kl_policy_base,
+        "kl_pre_post_v1": update.kl_pre_post_v1,
+        "kl_pre_post_v2": update.kl_pre_post_v2,
+    }
     return {
         "progress/batch": step - 1,
         "progress/done_frac": step / config.num_steps,
-        "optim/lr": config.learning_rate,
-        "optim/kl_sample_train_v1": update.kl_sample_train_v1 if is_trained else None,
-        "optim/kl_sample_train_v2": update.kl_sample_train_v2 if is_trained else None,
-        "optim/entropy": update.entropy if is_trained else None,
+        "optim/lr": learning_rate_of(config, step),
+        "optim/kl_sample_train_v1": update.kl_sample_train_v1 if is_measured else None,
+        "optim/kl_sample_train_v2": update.kl_sample_train_v2 if is_measured else None,
+        "optim/entropy": update.entropy if is_measured else None,
         "optim/num_tokens": update.num_tokens,
-        "env/all/reward/total": statistics.fmean(result.reward for result in results),
-        "env/all/success": statistics.fmean(float(result.success) for result in results),
-        "env/all/ac_tokens_per_turn": sum(one.num_tokens for one in results) / max(turns, 1),
-        "env/all/turns_per_episode": turns / len(results),
-        "env/all/total_episodes": len(results),
-        "env/all/total_turns": turns,
-        "env/all/by_group/frac_mixed": kinds["mixed"] / len(outcomes),
-        "env/all/by_group/frac_all_good": kinds["good"] / len(outcomes),
-        "env/all/by_group/frac_all_bad": kinds["bad"] / len(outcomes),
-        "rollout_errors/groups_skipped": kinds["failed"],
+        "optim/loss_per_token": update.loss_per_token if update.num_tokens else None,
+        **{name: value for name, value in optional.items() if value is not None},
+        **environment_metrics(outcomes),
+        **error_metrics(outcomes),
         "time/rollout": rollouts_s,
         "time/train": update.seconds,
+        "time/total": rollouts_s + update.seconds,
     }
 
 
-def evaluation_metrics(outcomes: Sequence[GroupOutcome]) -> dict[str, JsonValue]:
+def evaluation_metrics(outcomes: Sequence[GroupOutcome], *, seconds: float) -> dict[str, JsonValue]:
     """Of an evaluation with at least one scored episode."""
     results = [result for outcome in outcomes for result in outcome.results]
     success = statistics.fmean(float(result.success) for result in results)
@@ -62,9 +60,46 @@ def evaluation_metrics(outcomes: Sequence[GroupOutcome]) -> dict[str, JsonValue]
     return {
         "standard_error": standard_error(success, len(results)),
         "by_task": by_task,
-        "test/env/all/reward/total": statistics.fmean(result.reward for result in results),
-        "test/env/all/turns_per_episode": statistics.fmean(one.num_turns for one in results),
-        "test/env/all/total_episodes": len(results),
+        **{f"test/{name}": value for name, value in environment_metrics(outcomes).items()},
+        **error_metrics(outcomes),
+        "time/eval": seconds,
+    }
+
+
+def environment_metrics(outcomes: Sequence[GroupOutcome]) -> dict[str, JsonValue]:
+    """`env/all/...` of the scored episodes; at least one."""
+    results = [result for outcome in outcomes for result in outcome.results]
+    kinds = Counter(_kind(outcome) for outcome in outcomes)
+    num_turns = sum(result.num_turns for result in results)
+    num_tokens = sum(result.num_tokens for result in results)
+    prompts = [result.num_prompt_tokens for result in results]
+    num_prompt_tokens = sum(one for one in prompts if one is not None)
+    is_recorded = None not in prompts
+    return {
+        "env/all/reward/total": statistics.fmean(result.reward for result in results),
+        "env/all/success": statistics.fmean(float(result.success) for result in results),
+        "env/all/ac_tokens_per_turn": num_tokens / max(num_turns, 1),
+        "env/all/ob_tokens_per_turn": num_prompt_tokens / max(num_turns, 1)
+        if is_recorded
+        else None,
+        "env/all/turns_per_episode": num_turns / len(results),
+        "env/all/total_episodes": len(results),
+        "env/all/total_turns": num_turns,
+        "env/all/total_ac_tokens": num_tokens,
+        "env/all/total_ob_tokens": num_prompt_tokens if is_recorded else None,
+        "env/all/by_group/frac_mixed": kinds["mixed"] / len(outcomes),
+        "env/all/by_group/frac_all_good": kinds["good"] / len(outcomes),
+        "env/all/by_group/frac_all_bad": kinds["bad"] / len(outcomes),
+    }
+
+
+def error_metrics(outcomes: Sequence[GroupOutcome]) -> dict[str, JsonValue]:
+    """`rollout_errors/...`: attempts that failed, by the boundary crossed, and failed groups."""
+    errors = Counter(error for outcome in outcomes for error in outcome.errors)
+    return {
+        "rollout_errors/total": errors.total(),
+        **{f"rollout_errors/{name}": count for name, count in sorted(errors.items())},
+        "rollout_errors/groups_skipped": sum(outcome.is_failed for outcome in outcomes),
     }
 
 

@@ -11,6 +11,7 @@ from producer.emit import Emitter, StreamWriter
 from producer.errors import StopRequestedError
 from producer.policy.learner import Learner
 from producer.resume.training_history import TrainingHistory
+from producer.rewards import find_reward
 from producer.rollouts.engine import EnvironmentFactory, RolloutEngine
 from producer.rollouts.episode import EpisodeSettings
 from producer.rollouts.plan import RolloutPlan
@@ -75,6 +76,8 @@ class Session:
                 turn_cost=config.turn_cost,
                 parse_error_cost=config.parse_error_cost,
                 ask_model=self.ask_model,
+                reward=find_reward(config.reward),
+                validate_every_turn=config.validate_every_turn,
             ),
             max_concurrent=config.max_concurrent_rollouts,
             emitter=self.emitter,

@@ -7,13 +7,11 @@ from time import monotonic
 from typing import Literal
 from uuid import UUID
 
-from producer.algorithms.advantages import group_advantages, has_signal
 from producer.errors import CuaTrainError
-from producer.policy.learner import Trajectory, UpdateResult, UpdateSettings
+from producer.policy.learner import Trajectory, UpdateResult
 from producer.rollouts.plan import (
     GroupOutcome,
     GroupPlan,
-    RolloutResult,
     RolloutSource,
     StatedTask,
 )
@@ -22,12 +20,11 @@ from producer.training.batches import batch_of_tasks
 from producer.training.groups import GroupRunner
 from producer.training.metrics import step_metrics
 from producer.training.progress import Unit
+from producer.training.samples import SelectedSample, emit_samples, select_samples
 from producer.training.session import Session
+from producer.training.update_settings import learning_rate_of, update_settings
 from schemas import ids
-from schemas.group import GroupDropped
 from schemas.step import (
-    Sample,
-    SamplesChosen,
     StepCollectionStarted,
     StepCreated,
     StepFailed,
@@ -36,9 +33,6 @@ from schemas.step import (
     StepRolloutsStarted,
     StepTrainingStarted,
 )
-
-SAMPLES_PER_EVENT = 10_000
-"""About 3 MiB; a group may be of any size."""
 
 SaveState = Callable[[StepFinished], None]
 """Saves the resume state, then emits the events that follow it."""
@@ -55,16 +49,6 @@ class StepPlan:
     id: UUID
     source: RolloutSource
     groups: tuple[GroupPlan, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SelectedSample:
-    """One scored rollout and its use."""
-
-    result: RolloutResult
-    advantage: float
-    drop_reason: str | None
-    """None: it is trained on."""
 
 
 def run_step(
@@ -84,7 +68,8 @@ def run_step(
     outcomes = _collect(session, plan, unit)
     rollouts_s = monotonic() - begun_s
     samples = _select_samples(session, plan, outcomes)
-    write_transcripts(number, outcomes, {one.result.plan.name: one.advantage for one in samples})
+    defined = {one.result.plan.name: one.advantage for one in samples if one.advantage is not None}
+    write_transcripts(number, outcomes, defined)
     update = _update(session, plan, samples, unit)
     finished = _finished(session, plan, outcomes, samples, update, rollouts_s)
     save_state(finished)
@@ -129,7 +114,7 @@ def _collect(session: Session, plan: StepPlan, unit: Unit) -> list[GroupOutcome]
             generation=session.generation,
             step=plan.number,
             batch=plan.source.batch,
-            learning_rate=session.config.learning_rate,
+            learning_rate=learning_rate_of(session.config, plan.number),
             model_path=session.learner.name,
         )
     )
@@ -165,57 +150,15 @@ def _collect(session: Session, plan: StepPlan, unit: Unit) -> list[GroupOutcome]
 def _select_samples(
     session: Session, plan: StepPlan, outcomes: Sequence[GroupOutcome]
 ) -> list[SelectedSample]:
-    """Advantages and drop reasons of every scored rollout; emitted unless they were before."""
-    sampled = session.history.sampled_rollouts(session.own_training_id, plan.id)
-    dropped = session.history.dropped_groups(session.own_training_id)
-    samples: list[SelectedSample] = []
-    for outcome in outcomes:
-        group_id = outcome.plan.id
-        rewards = [result.reward for result in outcome.results]
-        no_signal = None if has_signal(rewards) else "zero_variance"
-        reason = "group_failed" if outcome.is_failed else no_signal
-        advantages = group_advantages(rewards, divide_by_std=session.config.advantage_by_std)
-        group = [
-            SelectedSample(result, advantage, reason)
-            for result, advantage in zip(outcome.results, advantages, strict=True)
-        ]
-        samples += group
-        missing = [one for one in group if one.result.plan.id not in sampled]
-        for start in range(0, len(missing), SAMPLES_PER_EVENT):
-            part = missing[start : start + SAMPLES_PER_EVENT]
-            session.stream.emit(_samples_chosen(session, plan.id, part))
-        if reason == "zero_variance" and group_id not in dropped:
-            session.stream.emit(GroupDropped(group_id=group_id, reason="zero_variance"))
-    return samples
-
-
-def _samples_chosen(
-    session: Session, step_id: UUID, group: Sequence[SelectedSample]
-) -> SamplesChosen:
-    version = session.learner.version
-    return SamplesChosen(
-        step_id=step_id,
-        samples=tuple(
-            Sample(
-                rollout_id=one.result.plan.id,
-                group_id=one.result.plan.group_id,
-                advantage=one.advantage,
-                reward=one.result.reward,
-                policy_version=one.result.policy_version,
-                staleness=max(0, version - one.result.policy_version),
-                num_tokens=one.result.num_tokens,
-                used=one.drop_reason is None,
-                drop_reason=one.drop_reason,
-            )
-            for one in group
-        ),
-    )
+    groups = select_samples(session.config, outcomes)
+    emit_samples(session, plan.id, outcomes, groups)
+    return [one for group in groups for one in group]
 
 
 def _update(
     session: Session, plan: StepPlan, samples: Sequence[SelectedSample], unit: Unit
 ) -> UpdateResult:
-    config, now = session.config, session.clock()
+    now = session.clock()
     session.progress.phase = "training"
     session.stream.ensure(
         StepTrainingStarted(step_id=plan.id, rollout_ended_at=now, training_started_at=now)
@@ -223,18 +166,17 @@ def _update(
     session.progress.emit()
     result = session.learner.update(
         [
-            Trajectory(one.result.plan.task, one.result.turns, one.advantage)
+            Trajectory(
+                one.result.plan.task,
+                one.result.turns,
+                advantage=one.advantage or 0.0,
+                is_trained=one.drop_reason is None,
+            )
             for one in samples
-            if one.drop_reason is None and one.result.turns
+            # As in tinker-cookbook, KL is measured on groups of one reward too.
+            if one.drop_reason != "group_failed" and one.result.turns
         ],
-        UpdateSettings(
-            loss=config.loss_fn,
-            learning_rate=config.learning_rate,
-            num_substeps=config.num_substeps,
-            temperature=config.temperature,
-            kl_penalty_coef=config.kl_penalty_coef,
-            seed=derived_seed(config.seed, "update", session.generation, plan.number),
-        ),
+        update_settings(session.config, generation=session.generation, step=plan.number),
     )
     unit.is_trained = True
     session.progress.phase = "checkpointing"
@@ -256,8 +198,8 @@ def _finished(
         step_id=plan.id,
         training_ended_at=session.clock(),
         loss=update.loss,
-        # Without a trained token there is no mean.
-        kl_divergence=update.kl_sample_train_v1 if update.num_tokens else 0.0,
+        # Without a token there is no mean.
+        kl_divergence=update.kl_sample_train_v1 if update.num_measured_tokens else 0.0,
         policy_gradient_norm=update.gradient_norm,
         reward_mean=statistics.fmean(rewards),
         reward_std=statistics.pstdev(rewards),
@@ -265,9 +207,7 @@ def _finished(
         num_tokens=sum(result.num_tokens for result in results),
         policy_version=session.learner.version,
         progress=session.progress.tracker.finished(),
-        metrics=step_metrics(
-            session.config, plan.number, outcomes, results, update, rollouts_s=rollouts_s
-        ),
+        metrics=step_metrics(session.config, plan.number, outcomes, update, rollouts_s=rollouts_s),
     )
 
 

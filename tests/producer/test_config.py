@@ -77,10 +77,42 @@ def test_what_is_unknown_or_impossible_is_a_usage_error_that_names_the_field(
         ({"learning_rate": "inf"}, "learning_rate: "),
         ({"skip_baseline": "perhaps"}, 'skip_baseline: "perhaps" is not true or false'),
         ({"log_path": 3}, "log_path: 3 is not a path"),
-        ({"loss_fn": "pp"}, '"pp" is not one of importance_sampling, ppo, cispo. Did you mean '),
-        ({"loss_fn": {"a": 1}}, '{"a": 1} is not one of importance_sampling, ppo, cispo'),
+        (
+            {"loss_fn": "pp"},
+            '"pp" is not one of importance_sampling, reinforce, ppo, cispo, gspo. Did you mean ',
+        ),
+        (
+            {"loss_fn": {"a": 1}},
+            '{"a": 1} is not one of importance_sampling, reinforce, ppo, cispo, gspo',
+        ),
         ({"training_name": ".."}, "training_name: '..' starts with '.'; use letters and digits"),
         ({"model_name": "x"}, "tasks: 'x' has no default tasks; give some, for example"),
+        ({"advantage": "gae"}, "advantage: gae needs a value head, which no policy has yet"),
+        ({"advantage": "remax"}, "advantage: remax needs a greedy rollout per group"),
+        (
+            {"advantage": "grpo", "advantage_by_std": True},
+            "advantage_by_std: has no effect on the advantage grpo",
+        ),
+        (
+            {"advantage": "grpo_passk", "min_group_size": 1},
+            "min_group_size: grpo_passk compares the two best of a group; use 2 or more",
+        ),
+        (
+            {"clip_ratio_low": 0.1},
+            "clip_ratio_low: has no effect on the loss importance_sampling, which does not clip",
+        ),
+        (
+            {"clip_ratio_high": 0.1, "loss_fn": "reinforce"},
+            "clip_ratio_high: has no effect on the loss reinforce, which does not clip",
+        ),
+        ({"dual_clip": 3, "loss_fn": "cispo"}, "dual_clip: has no effect on the loss cispo"),
+        ({"dual_clip": 1, "loss_fn": "ppo"}, "dual_clip: 1 is out of range; it must be more than"),
+        ({"kl_estimator": "k3"}, "kl_estimator: has no effect with kl_penalty_coef 0"),
+        ({"kl_in": "loss"}, "kl_in: has no effect with kl_penalty_coef 0"),
+        (
+            {"kl_in": "loss", "kl_penalty_coef": 0.1},
+            "kl_estimator: k1 has an expected gradient of 0 as a term of the loss",
+        ),
     ],
 )
 def test_a_field_that_is_wrong_is_named_with_its_value_and_what_it_takes(

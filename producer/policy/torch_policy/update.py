@@ -1,18 +1,22 @@
 """One policy-gradient update of the adapter: substeps, loss, optimiser.
 
-Axis: N completion tokens.
+Axes: B sequences, T completion tokens of the longest, N completion tokens of all.
 """
 
 import random
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import zip_longest
 
 import torch
 from torch import Tensor
 
-from producer.algorithms.kl import kl_penalized, kl_sample_train
-from producer.algorithms.losses import policy_loss
+from producer.algorithms.aggregation import AGGREGATIONS, BatchSize
+from producer.algorithms.kl import KL_ESTIMATORS, kl_penalized, kl_sample_train
+from producer.algorithms.losses import LOSSES, Clip
+from producer.algorithms.names import PER_SEQUENCE
 from producer.policy.compute_settings import Switch
 from producer.policy.learner import Trajectory, UpdateResult, UpdateSettings
 from producer.policy.torch_policy.checkpointing import checkpointed_layers, is_checkpointed
@@ -20,16 +24,12 @@ from producer.policy.torch_policy.cpu_parallel import add_gradients, parallel_ma
 from producer.policy.torch_policy.logprobs import completion_logprobs, micro_batches
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder
-from producer.policy.torch_policy.sequences import TokenSequence, join_turns
-
-
-@dataclass(frozen=True, slots=True)
-class _TrainingSequence:
-    """A sequence with the advantage and the sampled log-prob of each completion token."""
-
-    tokens: TokenSequence
-    advantages_N: Tensor
-    sampled_logprobs_N: Tensor
+from producer.policy.torch_policy.training_sequences import (
+    TrainingSequence,
+    pad,
+    training_sequences,
+    unflatten,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,8 @@ class _BackwardPass:
     """Per trainable parameter; None where the loss does not depend on one (an adapter on the frozen
     tower)."""
     loss: float
+    token_loss: float
+    """Sum over tokens, whatever the aggregation."""
     logprobs_2N: Tensor
     """Current and sampled log-prob of every completion token."""
 
@@ -52,7 +54,7 @@ class _UpdateContext:
     encoder: ScreenEncoder
     settings: UpdateSettings
 
-    def logprobs(self, sequences: Sequence[_TrainingSequence]) -> Tensor:
+    def logprobs(self, sequences: Sequence[TrainingSequence]) -> Tensor:
         """[N] under the current network."""
         return completion_logprobs(
             self.network,
@@ -61,18 +63,45 @@ class _UpdateContext:
             self.settings.temperature,
         )
 
-    def backward(self, sequences: Sequence[_TrainingSequence]) -> _BackwardPass:
+    def backward(self, sequences: Sequence[TrainingSequence], size: BatchSize) -> _BackwardPass:
         """Loss of a micro-batch and its gradients."""
-        logprobs_N = self.logprobs(sequences)
-        sampled_N = torch.cat([one.sampled_logprobs_N for one in sequences])
-        advantages_N = torch.cat([one.advantages_N for one in sequences])
-        loss = policy_loss(self.settings.loss, logprobs_N, sampled_N, advantages_N)
+        logprobs_N, settings = self.logprobs(sequences), self.settings
+        is_per_sequence = not PER_SEQUENCE.isdisjoint({settings.loss, settings.aggregation})
+        batch = pad(sequences, is_per_sequence=is_per_sequence)
+        logprobs_BT, mask_BT = unflatten([logprobs_N], batch.mask_BT), batch.mask_BT
+        aggregate = AGGREGATIONS[settings.aggregation]
+        loss_BT = LOSSES[settings.loss](
+            logprobs_BT,
+            batch.sampled_logprobs_BT,
+            batch.advantages_BT,
+            mask_BT,
+            Clip(settings.clip_low, settings.clip_high, settings.dual_clip),
+        )
+        loss = aggregate(loss_BT, mask_BT, size)
+        if settings.kl_in == "loss" and batch.base_logprobs_BT is not None:
+            kl_BT = KL_ESTIMATORS[settings.kl_estimator](logprobs_BT, batch.base_logprobs_BT)
+            loss = loss + settings.kl_penalty_coef * aggregate(kl_BT, mask_BT, size)
         gradients = torch.autograd.grad(loss, self.network.trainable(), allow_unused=True)
+        sampled_N = torch.cat([one.sampled_logprobs_N for one in sequences])
         return _BackwardPass(
             gradients=gradients,
             loss=float(loss.detach()),
+            token_loss=float(loss_BT.detach()[mask_BT].sum()),
             logprobs_2N=torch.stack([logprobs_N.detach(), sampled_N]),
         )
+
+    def measure(self, sequences: Sequence[TrainingSequence]) -> list[Tensor]:
+        """Current and sampled log-probs [2, N] of each micro-batch; no gradients."""
+        batches = _micro_batches(sequences)
+        with torch.no_grad():
+            network = self.network
+            measured = list(
+                parallel_map(self.logprobs, batches, network.device, network.max_workers)
+            )
+        return [
+            torch.stack([logprobs_N, torch.cat([one.sampled_logprobs_N for one in own])])
+            for own, logprobs_N in zip(batches, measured, strict=True)
+        ]
 
 
 def make_optimizer(network: Network) -> torch.optim.AdamW:
@@ -90,65 +119,69 @@ def policy_gradient(
     settings: UpdateSettings,
     gradient_checkpointing: Switch = "auto",
 ) -> UpdateResult:
-    """Update the adapter.
+    """Update the adapter on the trajectories that are trained on, and measure all of them.
 
     Without completion tokens nothing changes and the result's means are NaN.
     """
     began = time.monotonic()
     context = _UpdateContext(network, encoder, settings)
-    sequences = _training_sequences(trajectories, network.device)
+    sequences = training_sequences(trajectories, network.device)
     if settings.kl_penalty_coef != 0 and sequences:
-        sequences = _with_kl_penalty(context, sequences)
+        sequences = _with_base_logprobs(context, sequences)
+    trained = _with_kl_penalty(settings, [one for one in sequences if one.is_trained])
     # The order is a seeded shuffle, so that a substep does not see one task's groups alone.
-    shuffled = random.Random(settings.seed).sample(sequences, len(sequences))  # noqa: S311  # order, not secrets
+    shuffled = random.Random(settings.seed).sample(trained, len(trained))  # noqa: S311  # order, not secrets
     substeps = split_evenly(shuffled, settings.num_substeps)
-    loss = 0.0
+    others = split_evenly([one for one in sequences if not one.is_trained], max(1, len(substeps)))
+    losses: list[float] = []
+    token_loss = 0.0
     gradient_norms: list[float] = []
     logprobs: list[Tensor] = []
-    for substep in substeps:
+    for substep, measured in zip_longest(substeps, others, fillvalue=()):
+        logprobs += context.measure(measured)
+        if not substep:
+            continue
+        size = BatchSize(sum(len(one.advantages_N) for one in substep), len(substep))
         optimizer.zero_grad(set_to_none=True)
         batches = _micro_batches(substep)
         enabled = is_checkpointed(
             gradient_checkpointing, network, [_num_padded(one) for one in batches]
         )
+        loss = 0.0
         with checkpointed_layers(network.language_model, enabled=enabled):
             for done in parallel_map(
-                context.backward, batches, network.device, network.max_workers
+                partial(context.backward, size=size), batches, network.device, network.max_workers
             ):
                 add_gradients(network.trainable(), done.gradients)
                 loss += done.loss
+                token_loss += done.token_loss
                 logprobs.append(done.logprobs_2N)
+        losses.append(loss)
         gradient_norms.append(_optimizer_step(network, optimizer, settings))
     trained_N, sampled_N = torch.cat(logprobs, dim=1) if logprobs else torch.zeros((2, 0))
     kl = kl_sample_train(sampled_N, trained_N)
+    num_tokens = sum(len(one.advantages_N) for one in trained)
+    post_N, before_N = _after_update(context, sequences)
+    post = kl_sample_train(before_N, post_N)
     return UpdateResult(
-        loss=loss,
+        loss=sum(losses) / (1 if settings.aggregation == "sum" else max(1, len(losses))),
+        loss_per_token=token_loss / max(1, num_tokens),
         kl_sample_train_v1=kl.v1,
         kl_sample_train_v2=kl.v2,
+        kl_policy_base=_kl_policy_base(sequences),
+        kl_pre_post_v1=post.v1 if settings.compute_post_kl and len(post_N) else None,
+        kl_pre_post_v2=post.v2 if settings.compute_post_kl and len(post_N) else None,
         entropy=float(-sampled_N.mean()),
         gradient_norm=sum(gradient_norms) / max(1, len(gradient_norms)),
-        num_tokens=sampled_N.numel(),
+        num_tokens=num_tokens,
+        num_measured_tokens=sampled_N.numel(),
         seconds=time.monotonic() - began,
     )
 
 
-def _training_sequences(
-    trajectories: Sequence[Trajectory], device: torch.device
-) -> list[_TrainingSequence]:
-    sequences = []
-    for trajectory in trajectories:
-        for tokens in join_turns((turn.screenshot, turn.tokens) for turn in trajectory.turns):
-            if tokens.sampled_at:
-                sampled_N = torch.tensor(tokens.sampled_logprobs, device=device)
-                advantages_N = torch.full_like(sampled_N, trajectory.advantage)
-                sequences.append(_TrainingSequence(tokens, advantages_N, sampled_N))
-    return sequences
-
-
-def _with_kl_penalty(
-    context: _UpdateContext, sequences: list[_TrainingSequence]
-) -> list[_TrainingSequence]:
-    """The sequences with advantages penalised by their KL divergence from the base policy."""
+def _with_base_logprobs(
+    context: _UpdateContext, sequences: list[TrainingSequence]
+) -> list[TrainingSequence]:
     network = context.network
     base: list[Tensor] = [torch.zeros(0)] * len(sequences)
     with torch.no_grad(), network.adapted.disable_adapter():
@@ -163,11 +196,21 @@ def _with_kl_penalty(
             lengths = [len(sequences[row].sampled_logprobs_N) for row in rows]
             for row, own_N in zip(rows, torch.split(logprobs_N, lengths), strict=True):
                 base[row] = own_N
+    return [replace(one, base_logprobs_N=own_N) for one, own_N in zip(sequences, base, strict=True)]
+
+
+def _with_kl_penalty(
+    settings: UpdateSettings, sequences: list[TrainingSequence]
+) -> list[TrainingSequence]:
+    """The sequences with advantages penalised by their KL divergence from the base policy."""
+    base = [one.base_logprobs_N for one in sequences if one.base_logprobs_N is not None]
+    if settings.kl_in == "loss" or not base:
+        return sequences
+    sampled_N = torch.cat([one.sampled_logprobs_N for one in sequences])
     penalized_N = kl_penalized(
-        advantages_N=torch.cat([one.advantages_N for one in sequences]),
-        sampled_logprobs_N=torch.cat([one.sampled_logprobs_N for one in sequences]),
-        base_logprobs_N=torch.cat(base),
-        coef=context.settings.kl_penalty_coef,
+        torch.cat([one.advantages_N for one in sequences]),
+        KL_ESTIMATORS[settings.kl_estimator](sampled_N, torch.cat(base)),
+        settings.kl_penalty_coef,
     )
     lengths = [len(one.sampled_logprobs_N) for one in sequences]
     return [
@@ -176,14 +219,31 @@ def _with_kl_penalty(
     ]
 
 
-def _micro_batches(sequences: Sequence[_TrainingSequence]) -> list[list[_TrainingSequence]]:
+def _kl_policy_base(sequences: Sequence[TrainingSequence]) -> float | None:
+    """Mean of log p_sampled - log p_base; None: not measured."""
+    differences = [
+        one.sampled_logprobs_N - one.base_logprobs_N
+        for one in sequences
+        if one.base_logprobs_N is not None
+    ]
+    return float(torch.cat(differences).mean()) if differences else None
+
+
+def _after_update(context: _UpdateContext, sequences: Sequence[TrainingSequence]) -> Tensor:
+    """Log-probs [2, N] of every token under the updated network, and as sampled."""
+    if not context.settings.compute_post_kl or not sequences:
+        return torch.zeros((2, 0))
+    return torch.cat(context.measure(sequences), dim=1)
+
+
+def _micro_batches(sequences: Sequence[TrainingSequence]) -> list[list[TrainingSequence]]:
     return [
         [sequences[row] for row in rows]
         for rows in micro_batches([one.tokens for one in sequences])
     ]
 
 
-def _num_padded(sequences: Sequence[_TrainingSequence]) -> int:
+def _num_padded(sequences: Sequence[TrainingSequence]) -> int:
     return len(sequences) * max(len(one.tokens.tokens) for one in sequences)
 
 
@@ -193,17 +253,7 @@ def _optimizer_step(
     """One optimiser step; returns the gradient's norm before clipping."""
     max_norm = settings.max_gradient_norm or float("inf")
     norm = torch.nn.utils.clip_grad_norm_(network.trainable(), max_norm)
-    factor = (
-        min(1.0, (_num_steps(optimizer) + 1) / settings.warmup_steps)
-        if settings.warmup_steps
-        else 1.0
-    )
     for group in optimizer.param_groups:
-        group["lr"] = settings.learning_rate * factor
+        group["lr"] = settings.learning_rate
     optimizer.step()
     return float(norm)
-
-
-def _num_steps(optimizer: torch.optim.AdamW) -> int:
-    states = list(optimizer.state.values())
-    return int(states[0]["step"]) if states else 0

@@ -1,10 +1,18 @@
 """Hand-computed advantages."""
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from producer.algorithms.advantages import group_advantages, has_signal
+from producer.algorithms.advantages import (
+    ADVANTAGES,
+    Rewards,
+    group_advantages,
+    has_signal,
+    mean_centered_by_std,
+)
 
 rewards = st.lists(st.floats(-10, 10), min_size=1, max_size=16)
 
@@ -37,3 +45,81 @@ def test_advantages_sum_to_zero_and_ignore_what_all_rewards_share(
     assert sum(advantages) == pytest.approx(0.0, abs=1e-6)
     shifted = group_advantages([reward + shift for reward in rewards_G], divide_by_std=by_std)
     assert shifted == pytest.approx(advantages, abs=1e-6)
+
+
+REWARDS = Rewards(
+    rewards_B=[1.0, 0.0, 0.0, 1.0, 0.0, 4.0],
+    groups_B=[0, 0, 1, 0, 1, 0],
+    num_tokens_B=[1, 2, 5, 3, 5, 4],
+    greedy_rewards_B=[1.0, 1.0, 0.0, 1.0, 0.0, 1.0],
+)
+"""Group 0: 1, 0, 1, 4 with mean 1.5 and squares 0.25 + 2.25 + 0.25 + 6.25 = 9; group 1: 0, 0."""
+
+
+def test_advantages_by_hand() -> None:
+    std = 3.0**0.5 + 1e-6  # of the sample: sqrt(9 / 3)
+    opo = (1 * 1 + 3 * 1 + 4 * 4) / 10
+    # Mean over 20 tokens 20 / 20 = 1; squares 0 + 2 + 5 + 0 + 5 + 36 = 48
+    whitened = (48 / 19 + 1e-8) ** 0.5
+    # Centred: -0.5, -1.5, 0, -0.5, 0, 2.5; mean (-0.5 - 3 - 1.5 + 10) / 20 = 0.25; squares
+    # 0.5625 + 2 * 3.0625 + 5 * 0.0625 + 3 * 0.5625 + 5 * 0.0625 + 4 * 5.0625
+    baseline = (29.25 / 19 + 1e-8) ** 0.5
+    expected = {
+        "mean_centered": [-0.5, -1.5, 0, -0.5, 0, 2.5],
+        "grpo": [-0.5 / std, -1.5 / std, 0, -0.5 / std, 0, 2.5 / std],
+        "dr_grpo": [-0.5, -1.5, 0, -0.5, 0, 2.5],
+        # 4 / 3 of it
+        "rloo": [-2 / 3, -2, 0, -2 / 3, 0, 10 / 3],
+        "reinforce_plus_plus": [value / whitened for value in (0, -1, -1, 0, -1, 3)],
+        "reinforce_plus_plus_baseline": [
+            value / baseline for value in (-0.75, -1.75, -0.25, -0.75, -0.25, 2.25)
+        ],
+        "remax": [0, -1, 0, 0, 0, 3],
+        "opo": [1 - opo, -opo, 0, 1 - opo, 0, 4 - opo],
+        # 6 rollouts, 3 of them not 0
+        "gpg": [-1.0, -3.0, 0, -1.0, 0, 5.0],
+        "grpo_passk": [0, 0, 0, 0, 0, 3 / std],
+        "grpo_passk_no_std": [0, 0, 0, 0, 0, 3.0],
+    }
+    assert set(expected) == set(ADVANTAGES)
+    for name, advantages_of in ADVANTAGES.items():
+        assert advantages_of(REWARDS) == pytest.approx(expected[name], abs=1e-9), name
+    assert mean_centered_by_std(REWARDS)[5] == pytest.approx(2.5 / (1.5 + 0.05))
+
+
+def test_a_rollout_alone_in_its_group_has_nothing_to_be_compared_with() -> None:
+    alone = Rewards([0.7], [0], [3])
+    assert ADVANTAGES["mean_centered"](alone) == [0.0]
+    # verl's convention: no baseline, so the reward itself
+    for name in ("grpo", "dr_grpo", "rloo", "opo"):
+        assert ADVANTAGES[name](alone) == pytest.approx([0.7], abs=1e-6)
+    with pytest.raises(ValueError, match="at least 2"):
+        ADVANTAGES["grpo_passk"](alone)
+
+
+def test_remax_without_a_greedy_rollout_is_refused() -> None:
+    with pytest.raises(ValueError, match="greedy"):
+        ADVANTAGES["remax"](Rewards([1.0], [0], [1]))
+
+
+def test_a_scripted_policy_without_tokens_has_finite_advantages() -> None:
+    rewards = Rewards([1.0, 0.0], [0, 0], [0, 0], [0.0, 0.0])
+    for name, advantages_of in ADVANTAGES.items():
+        assert all(abs(value) < 10 for value in advantages_of(rewards)), name
+
+
+@given(st.permutations(range(6)))
+def test_the_order_of_rollouts_does_not_matter(order: list[int]) -> None:
+    def shuffled(values: Sequence[float]) -> list[float]:
+        return [values[at] for at in order]
+
+    greedy = REWARDS.greedy_rewards_B
+    assert greedy is not None
+    permuted = Rewards(
+        shuffled(REWARDS.rewards_B),
+        [REWARDS.groups_B[at] for at in order],
+        [REWARDS.num_tokens_B[at] for at in order],
+        shuffled(greedy),
+    )
+    for name, advantages_of in ADVANTAGES.items():
+        assert advantages_of(permuted) == pytest.approx(shuffled(advantages_of(REWARDS))), name

@@ -48,7 +48,8 @@ def test_values_have_a_type_and_choices_are_shown() -> None:
     for words in (
         *("--group-size <INTEGER>", "--learning-rate <FLOAT>", "--log-path <FOLDER>"),
         *("--tasks <JSON>", "--training-name <NAME>", "--model-name <NAME|FOLDER>"),
-        *("--loss-fn <importance_sampling|ppo|cispo>", "--config <FILE>"),
+        *("--loss-fn <NAME>", "--config <FILE>", "--kl-in <advantage|loss>"),
+        "One of importance_sampling, reinforce, ppo, cispo, gspo. [default: importance_sampling]",
         "<ask|resume|overwrite|skip|raise>",
     ):
         assert words in shown

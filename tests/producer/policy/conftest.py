@@ -12,6 +12,7 @@ from PIL import Image
 
 from producer.demo_policy.build import PolicySize, build_policy
 from producer.environments.environment import Screenshot
+from producer.policy.learner import TrainedTurn, Trajectory, UpdateSettings
 from producer.policy.policy import PastTurn, SampleRequest
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.loading import load_network
@@ -29,6 +30,16 @@ SIZE = PolicySize(
     vision_layers=2,
     vision_heads=2,
     vision_ffn=24,
+)
+Play = Callable[[int, int], list[PastTurn]]
+"""(episode, turns) -> its turns, sampled."""
+SETTINGS = UpdateSettings(
+    loss="importance_sampling",
+    learning_rate=1e-2,
+    num_substeps=1,
+    temperature=1.0,
+    kl_penalty_coef=0.0,
+    seed=0,
 )
 TEXTS = ("Turn on Wi-Fi", "Open Settings now", "click(1,2)", "home()")
 
@@ -111,7 +122,7 @@ def policy(network: Network) -> InProcessPolicy:
 
 
 @pytest.fixture
-def play(policy: InProcessPolicy) -> Callable[[int, int], list[PastTurn]]:
+def play(policy: InProcessPolicy) -> Play:
     """Samples an episode on its own and returns its turns."""
 
     def play_episode(episode: int, num_turns: int) -> list[PastTurn]:
@@ -126,3 +137,27 @@ def play(policy: InProcessPolicy) -> Callable[[int, int], list[PastTurn]]:
         return history
 
     return play_episode
+
+
+def trajectory(turns: list[PastTurn], advantage: float) -> Trajectory:
+    return Trajectory(
+        make_task("Turn on Wi-Fi"),
+        tuple(TrainedTurn(turn.screenshot, turn.tokens) for turn in turns if turn.tokens),
+        advantage,
+    )
+
+
+def weights(network: Network) -> list[torch.Tensor]:
+    return [parameter.detach().clone() for parameter in network.trainable()]
+
+
+def are_equal(some: list[torch.Tensor], others: list[torch.Tensor]) -> bool:
+    return all(torch.equal(one, other) for one, other in zip(some, others, strict=True))
+
+
+@pytest.fixture
+def batch(play: Play) -> list[Trajectory]:
+    return [
+        trajectory(play(episode, 1 + episode % 3), advantage)
+        for episode, advantage in enumerate([1.0, -1.0, 0.5, -0.5], start=1)
+    ]

@@ -311,7 +311,7 @@ def test_a_process_whose_training_was_taken_over_stops_and_says_who_has_it(
 def test_the_samples_of_a_group_of_any_size_are_told_in_several_events(
     installation: Installation, read_log: ReadLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("producer.training.step.SAMPLES_PER_EVENT", 2)
+    monkeypatch.setattr("producer.training.samples.SAMPLES_PER_EVENT", 2)
     run(small(num_steps=1), installation=installation)
     events = read_log()
     assert whole(events, num_steps=1) == []

@@ -1,0 +1,37 @@
+"""Names of algorithms as the configuration takes them. Imports no torch.
+
+The functions lie in explicit dicts: `advantages.ADVANTAGES`, `losses.LOSSES`,
+`aggregation.AGGREGATIONS` and `kl.KL_ESTIMATORS`. docs/algorithms.md has formulas and sources.
+"""
+
+from typing import Literal
+
+AdvantageName = Literal[
+    "mean_centered",
+    "grpo",
+    "dr_grpo",
+    "rloo",
+    "reinforce_plus_plus",
+    "reinforce_plus_plus_baseline",
+    "remax",
+    "opo",
+    "gpg",
+    "grpo_passk",
+    "grpo_passk_no_std",
+    "gae",
+]
+LossName = Literal["importance_sampling", "reinforce", "ppo", "cispo", "gspo"]
+AggregationName = Literal["sum", "token_mean", "sequence_mean", "sequence_sum"]
+KlName = Literal["k1", "abs", "k2", "k3"]
+KlPlace = Literal["advantage", "loss"]
+
+PER_SEQUENCE = frozenset({"gspo", "sequence_mean", "sequence_sum"})
+"""Losses and aggregations that need a row per sequence; the others take all tokens as one row."""
+
+CLIPPED: dict[LossName, tuple[float, float]] = {
+    "ppo": (0.2, 0.2),
+    "cispo": (0.2, 0.2),
+    "gspo": (3e-4, 4e-4),
+}
+"""Losses that clip the probability ratio, with the default distances of the bounds below and above
+1: tinker's for ppo and cispo, the paper's for gspo, whose ratio is a mean over a sequence."""

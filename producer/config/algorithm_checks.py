@@ -1,0 +1,57 @@
+"""Which settings of the optimisation do not go together: a setting without effect is refused."""
+
+from collections.abc import Iterator
+
+from producer.algorithms.names import CLIPPED
+from producer.config.optimisation import OptimisationFields
+
+
+def algorithm_problems(fields: OptimisationFields, *, min_group_size: int) -> Iterator[str]:
+    """One sentence per problem: `field: what is wrong; what to do`."""
+    yield from _advantage_problems(fields, min_group_size)
+    yield from _loss_problems(fields)
+    yield from _kl_problems(fields)
+
+
+def _advantage_problems(fields: OptimisationFields, min_group_size: int) -> Iterator[str]:
+    name = fields.advantage
+    if name == "gae":
+        yield (
+            "advantage: gae needs a value head, which no policy has yet; mean_centered, rloo and"
+            " the others need none"
+        )
+    if name == "remax":
+        yield (
+            "advantage: remax needs a greedy rollout per group, which is not sampled yet; rloo"
+            " has a baseline from the group itself"
+        )
+    if fields.advantage_by_std and name != "mean_centered":
+        yield (
+            f"advantage_by_std: has no effect on the advantage {name}; omit it, or use"
+            " mean_centered or grpo"
+        )
+    if name.startswith("grpo_passk") and min_group_size < 2:  # noqa: PLR2004  # a best and a second
+        yield f"min_group_size: {name} compares the two best of a group; use 2 or more"
+
+
+def _loss_problems(fields: OptimisationFields) -> Iterator[str]:
+    for name in ("clip_ratio_low", "clip_ratio_high"):
+        if getattr(fields, name) is not None and fields.loss_fn not in CLIPPED:
+            yield (
+                f"{name}: has no effect on the loss {fields.loss_fn}, which does not clip; omit"
+                f" it, or use {', '.join(CLIPPED)}"
+            )
+    if fields.dual_clip is not None and fields.loss_fn != "ppo":
+        yield f"dual_clip: has no effect on the loss {fields.loss_fn}; omit it, or use ppo"
+
+
+def _kl_problems(fields: OptimisationFields) -> Iterator[str]:
+    if fields.kl_penalty_coef == 0:
+        for name, default in (("kl_estimator", "k1"), ("kl_in", "advantage")):
+            if getattr(fields, name) != default:
+                yield f"{name}: has no effect with kl_penalty_coef 0; omit it, or set the weight"
+    elif fields.kl_in == "loss" and fields.kl_estimator == "k1":
+        yield (
+            "kl_estimator: k1 has an expected gradient of 0 as a term of the loss; use k2 or k3, or"
+            " kl_in advantage"
+        )

@@ -1,0 +1,72 @@
+"""Rewards by name. Formulas: docs/algorithms.md."""
+
+from typing import Final
+
+from producer.rewards.outcome import Outcome, Reward
+
+ATTEMPTED: Final = 0.1
+TURN, ERROR, TIME_OUT = 0.02, 0.1, 0.5
+"""What `efficiency` takes off per turn, per error of any kind, and for running out."""
+PARSE, TOOL_NAME, TOOL_ARG = -2.0, -1.8, -1.5
+"""Base of `comprehensive` for an unsolved episode, by its worst error."""
+WRONG, UNFINISHED = -0.5, -1.0
+"""The same for one without errors: ended by the agent, or not."""
+REPEAT: Final = 0.05
+LOWEST, HIGHEST = -2.0, 3.0
+
+
+def binary(outcome: Outcome) -> float:
+    """1 if the validator passed, else 0."""
+    return float(outcome.success)
+
+
+def completion(outcome: Outcome) -> float:
+    """1 if solved; 0.1 if the agent said that it was done; else 0."""
+    return 1.0 if outcome.success else ATTEMPTED * outcome.attempted_completion
+
+
+def efficiency(outcome: Outcome) -> float:
+    """`binary` less 0.02 a turn, 0.1 an error, and 0.5 for running out of turns or time."""
+    return (
+        binary(outcome)
+        - TURN * outcome.num_turns
+        - ERROR * _num_errors(outcome)
+        - TIME_OUT * outcome.timed_out
+    )
+
+
+def comprehensive(outcome: Outcome) -> float:
+    """In [-2, 3]; the base is that of the outcome, 0.05 off for every repeated action.
+
+    Solved: 1, 1 more because it is validated, and the share of turns that were left; less 0.1 an
+    error. Unsolved: -2, -1.8 or -1.5 for parse, tool-name or tool-argument errors, the worst
+    counts; without them -0.5 if the agent ended the episode, else -1.
+    """
+    value = _solved(outcome) if outcome.success else _unsolved(outcome)
+    return min(HIGHEST, max(LOWEST, value - REPEAT * outcome.repeated_actions))
+
+
+REWARDS: Final[dict[str, Reward]] = {
+    "binary": binary,
+    "completion": completion,
+    "efficiency": efficiency,
+    "comprehensive": comprehensive,
+}
+
+
+def _num_errors(outcome: Outcome) -> int:
+    return outcome.num_parse_errors + outcome.runtime_errors
+
+
+def _solved(outcome: Outcome) -> float:
+    return 2.0 + (1 - outcome.num_turns / outcome.max_turns) - ERROR * _num_errors(outcome)
+
+
+def _unsolved(outcome: Outcome) -> float:
+    if outcome.parse_errors:
+        return PARSE
+    if outcome.tool_name_errors:
+        return TOOL_NAME
+    if outcome.tool_arg_errors:
+        return TOOL_ARG
+    return WRONG if outcome.attempted_completion else UNFINISHED

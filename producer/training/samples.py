@@ -1,0 +1,134 @@
+"""Which rollouts a step trains on, with which advantages: algorithm by name, then the events."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+from uuid import UUID
+
+from producer.algorithms.advantages import (
+    ADVANTAGES,
+    Rewards,
+    RolloutAdvantages,
+    group_advantages,
+    has_signal,
+    mean_centered_by_std,
+)
+from producer.config import RunConfig
+from producer.rollouts.plan import GroupOutcome, RolloutResult
+from producer.training.session import Session
+from schemas.group import GroupDropped
+from schemas.step import Sample, SamplesChosen
+
+SAMPLES_PER_EVENT = 10_000
+"""About 3 MiB; a group may be of any size."""
+
+DropReason = Literal["zero_variance", "group_failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedSample:
+    """One scored rollout and its use."""
+
+    result: RolloutResult
+    advantage: float | None
+    """None: it is not trained on, and the advantage is defined over what is."""
+    drop_reason: DropReason | None
+    """None: it is trained on."""
+
+
+def select_samples(
+    config: RunConfig, outcomes: Sequence[GroupOutcome]
+) -> list[list[SelectedSample]]:
+    """Per group, the use of every scored rollout. Advantages are of the kept groups together."""
+    reasons = [_drop_reason(config, outcome) for outcome in outcomes]
+    kept = [
+        (num, result)
+        for num, (outcome, reason) in enumerate(zip(outcomes, reasons, strict=True))
+        for result in outcome.results
+        if reason is None
+    ]
+    advantages = iter(
+        _advantages(config)(
+            Rewards(
+                rewards_B=[result.reward for _, result in kept],
+                groups_B=[num for num, _ in kept],
+                num_tokens_B=[result.num_tokens for _, result in kept],
+            )
+        )
+    )
+    return [
+        [SelectedSample(result, next(advantages), None) for result in outcome.results]
+        if reason is None
+        else _dropped(config, outcome.results, reason)
+        for outcome, reason in zip(outcomes, reasons, strict=True)
+    ]
+
+
+def emit_samples(
+    session: Session,
+    step_id: UUID,
+    outcomes: Sequence[GroupOutcome],
+    groups: Sequence[Sequence[SelectedSample]],
+) -> None:
+    """Record every group's samples, and which are dropped, unless an earlier process did."""
+    sampled = session.history.sampled_rollouts(session.own_training_id, step_id)
+    dropped = session.history.dropped_groups(session.own_training_id)
+    for outcome, group in zip(outcomes, groups, strict=True):
+        missing = [one for one in group if one.result.plan.id not in sampled]
+        for start in range(0, len(missing), SAMPLES_PER_EVENT):
+            part = missing[start : start + SAMPLES_PER_EVENT]
+            session.stream.emit(_samples_chosen(session, step_id, part))
+        is_constant = any(one.drop_reason == "zero_variance" for one in group)
+        if is_constant and outcome.plan.id not in dropped:
+            session.stream.emit(GroupDropped(group_id=outcome.plan.id, reason="zero_variance"))
+
+
+def _drop_reason(config: RunConfig, outcome: GroupOutcome) -> DropReason | None:
+    if outcome.is_failed:
+        return "group_failed"
+    is_constant = not has_signal([result.reward for result in outcome.results])
+    return "zero_variance" if is_constant and config.remove_constant_reward_groups else None
+
+
+def _advantages(config: RunConfig) -> RolloutAdvantages:
+    if config.advantage_by_std:
+        return mean_centered_by_std
+    return ADVANTAGES[config.advantage]
+
+
+def _dropped(
+    config: RunConfig, results: Sequence[RolloutResult], reason: DropReason
+) -> list[SelectedSample]:
+    """A mean-centred advantage is defined within any group, trained on or not."""
+    advantages: Sequence[float | None] = [None] * len(results)
+    if config.advantage == "mean_centered":
+        advantages = group_advantages(
+            [result.reward for result in results], divide_by_std=config.advantage_by_std
+        )
+    return [
+        SelectedSample(result, advantage, reason)
+        for result, advantage in zip(results, advantages, strict=True)
+    ]
+
+
+def _samples_chosen(
+    session: Session, step_id: UUID, group: Sequence[SelectedSample]
+) -> SamplesChosen:
+    version = session.learner.version
+    return SamplesChosen(
+        step_id=step_id,
+        samples=tuple(
+            Sample(
+                rollout_id=one.result.plan.id,
+                group_id=one.result.plan.group_id,
+                advantage=one.advantage,
+                reward=one.result.reward,
+                policy_version=one.result.policy_version,
+                staleness=max(0, version - one.result.policy_version),
+                num_tokens=one.result.num_tokens,
+                used=one.drop_reason is None,
+                drop_reason=one.drop_reason,
+            )
+            for one in group
+        ),
+    )

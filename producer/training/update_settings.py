@@ -1,0 +1,34 @@
+"""The settings of a step's update, from the configuration."""
+
+from producer.algorithms.names import CLIPPED
+from producer.config import RunConfig
+from producer.policy.learner import UpdateSettings
+from producer.seeds import derived_seed
+
+
+def update_settings(config: RunConfig, *, generation: int, step: int) -> UpdateSettings:
+    """Of step `step`, from 1. A clipping bound that is not given is the loss's own."""
+    clip_low, clip_high = CLIPPED.get(config.loss_fn, (0.0, 0.0))
+    return UpdateSettings(
+        loss=config.loss_fn,
+        learning_rate=learning_rate_of(config, step),
+        num_substeps=config.num_substeps,
+        temperature=config.temperature,
+        kl_penalty_coef=config.kl_penalty_coef,
+        kl_estimator=config.kl_estimator,
+        kl_in=config.kl_in,
+        clip_low=clip_low if config.clip_ratio_low is None else config.clip_ratio_low,
+        clip_high=clip_high if config.clip_ratio_high is None else config.clip_ratio_high,
+        dual_clip=config.dual_clip,
+        aggregation=config.loss_aggregation,
+        max_gradient_norm=config.max_gradient_norm,
+        compute_post_kl=config.compute_post_kl,
+        seed=derived_seed(config.seed, "update", generation, step),
+    )
+
+
+def learning_rate_of(config: RunConfig, step: int) -> float:
+    """Of step `step`, from 1: a function of its number, so a resumed run needs no state."""
+    if step >= config.learning_rate_warmup_steps:
+        return config.learning_rate
+    return config.learning_rate * step / config.learning_rate_warmup_steps

@@ -1,0 +1,125 @@
+"""An episode's reward by a function of the user's, and the turn that first solved the task."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from time import monotonic
+from typing import cast
+
+import pytest
+
+from producer.emit import Emitter
+from producer.policy.policy import SampleRequest
+from producer.rewards import Outcome
+from producer.rollouts.episode import Episode, EpisodeSettings
+from producer.rollouts.plan import RolloutResult
+from producer.rollouts.requests import EpisodeAnswer, Sample, Sampled
+from schemas.actions import Action, Click, Terminate
+from schemas.environment import EnvironmentTerminated
+from schemas.rollout import RolloutFailed, RolloutFinished
+from tests.producer.rollouts.conftest import DEVICE, ROLLOUT, payloads_of
+from tests.support.scripted import SETTINGS, Devices, ScriptedEnvironment, ScriptedPolicy, plan
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def run_episode(
+    emitter: Emitter, settings: EpisodeSettings, decide: Callable[[SampleRequest], Action]
+) -> RolloutResult:
+    environment, policy = ScriptedEnvironment(Devices()), ScriptedPolicy(decide)
+    steps = Episode(
+        plan(0),
+        environment,
+        policy_name="scripted",
+        policy_version=0,
+        settings=settings,
+        emitter=emitter,
+        clock=lambda: NOW,
+    ).run()
+    request = next(steps)
+    while True:
+        if isinstance(request, Sample):
+            (completion,) = policy.sample([request.request])
+            answer: EpisodeAnswer = Sampled(completion, NOW, monotonic(), 0.25)
+        else:
+            answer = cast("EpisodeAnswer", request.perform(environment))
+        try:
+            request = steps.send(answer)
+        except StopIteration as end:
+            return cast("RolloutResult", end.value)
+
+
+def click_three_times(request: SampleRequest) -> Action:
+    """Clicks, the first of which solves the task, then says so on the fourth turn."""
+    turn = len(request.history) + 1
+    return Terminate() if turn == 4 else Click(x=1, y=1)
+
+
+def finished(emitter: Emitter) -> RolloutFinished:
+    last = payloads_of(emitter, ROLLOUT)[-1]
+    assert isinstance(last, RolloutFinished)
+    return last
+
+
+@pytest.mark.parametrize(("is_asked", "expected"), [(True, 1), (False, None)])
+def test_the_first_turn_after_which_the_task_was_solved_is_known_if_the_validator_is_asked(
+    emitter: Emitter, is_asked: bool, expected: int | None
+) -> None:
+    settings = replace(SETTINGS, validate_every_turn=is_asked)
+    run_episode(emitter, settings, click_three_times)
+    assert finished(emitter).num_turns == 4
+    assert finished(emitter).turn_first_success == expected
+
+
+def test_an_episode_that_never_solves_its_task_has_no_first_success(emitter: Emitter) -> None:
+    settings = replace(SETTINGS, validate_every_turn=True)
+    run_episode(emitter, settings, lambda _: Terminate())
+    assert finished(emitter).turn_first_success is None
+
+
+def test_a_reward_is_given_the_whole_outcome_and_the_costs_come_off(emitter: Emitter) -> None:
+    outcomes: list[Outcome] = []
+
+    def reward(outcome: Outcome) -> float:
+        outcomes.append(outcome)
+        return 5.0
+
+    settings = replace(SETTINGS, reward=reward, validate_every_turn=True)
+    result = run_episode(emitter, settings, click_three_times)
+    assert result.reward == pytest.approx(5.0 - 4 * 0.02)
+    assert outcomes == [
+        Outcome(
+            success=True,
+            num_turns=4,
+            max_turns=4,
+            attempted_completion=True,
+            reported_success=True,
+            ran_out_of_turns=False,
+            ran_out_of_time=False,
+            parse_errors=0,
+            tool_name_errors=0,
+            tool_arg_errors=0,
+            runtime_errors=0,
+            num_actions=4,
+            repeated_actions=2,
+            num_tokens=0,
+            turn_first_success=1,
+            task_id="wifi",
+        )
+    ]
+
+
+def test_a_reward_that_raises_fails_the_attempt_and_blames_no_device(emitter: Emitter) -> None:
+    def broken(_outcome: Outcome) -> float:
+        message = "no such key"
+        raise KeyError(message)
+
+    result = run_episode(emitter, replace(SETTINGS, reward=broken), click_three_times)
+    assert (result.is_scored, result.error_type, result.num_turns) == (False, "reward", 4)
+    assert payloads_of(emitter, ROLLOUT)[-1] == RolloutFailed(
+        error_type="reward",
+        error_message="the reward raised KeyError: 'no such key'",
+        num_turns=4,
+        ended_at=NOW,
+    )
+    assert payloads_of(emitter, DEVICE)[-1] == EnvironmentTerminated(terminated_at=NOW)
