@@ -1,14 +1,18 @@
 """Runs many episodes at once and has the policy sample for all that are ready as one batch.
 
-It knows no groups: plans go in, results come out in the order in which episodes end. A retry is a
-plan that the caller submits.
+Simulated devices run in lockstep: every episode under way has its answer before a batch is sampled,
+and free places are filled in the plans' order before that. So the batches, whose sizes change a
+log-prob's last bits, follow from the plans alone. A real device's answers are another's every time,
+and waiting for the slowest would cost most of the time; there a batch waits `BATCH_WAIT_S`.
+
+It knows no groups: plans go in, results come out, those of one round in the order of their places.
+A retry is a plan that the caller submits.
 """
 
 import math
-import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import datetime
 from queue import Empty, SimpleQueue
 from time import monotonic
@@ -23,8 +27,10 @@ from producer.rollouts.requests import Sampled
 from producer.rollouts.running import RunningEpisode
 
 BATCH_WAIT_S = 0.05
-"""How long the first rollout that is ready waits for others to join its batch: many times a
-simulated device's answer, little beside a real one's."""
+"""How long the first rollout that is ready waits for those on real devices to join its batch."""
+
+STOP_CHECK_S = 1.0
+"""A request to stop is noticed after so long, whatever the devices do."""
 
 EnvironmentFactory = Callable[[RolloutPlan], Environment]
 
@@ -33,8 +39,9 @@ class RolloutEngine:
     """The rollout engine.
 
     Guarantees: at most `max_concurrent` environments exist, hung ones apart; every plan yields one
-    result; a batch has a fixed order, whichever environment answers first; when `run` is closed or
-    interrupted, episodes under way are recorded as cancelled. Not thread-safe.
+    result; batches of episodes on simulated devices and the order of their results are a function
+    of the plans and of what the devices answer, never of when; when `run` is closed or interrupted,
+    episodes under way are recorded as cancelled. Not thread-safe.
     """
 
     def __init__(
@@ -59,7 +66,7 @@ class RolloutEngine:
         self._emitter = emitter
         self._clock = clock
         self._pending: deque[RolloutPlan] = deque()
-        self._active: set[RunningEpisode] = set()
+        self._active: list[RunningEpisode] = []
         self._done: SimpleQueue[JobDone[RunningEpisode]] = SimpleQueue()
 
     def submit(self, plan: RolloutPlan, *, first: bool = False) -> None:
@@ -99,37 +106,51 @@ class RolloutEngine:
             running = RunningEpisode(
                 episode, environment, self._done, max_answer_s=self._settings.max_turn_time_s
             )
-            self._active.add(running)
+            self._active.append(running)
             self._on_begin(plan)
             running.begin()
 
     def _await_environments(self) -> None:
-        """Until all have answered, or the first rollout that is ready has waited long enough."""
+        """Until every simulated device has answered or counts as hung.
+
+        Others are waited for as long as nothing else is ready, and `BATCH_WAIT_S` after that.
+        """
         waiting = {running for running in self._active if running.waits_for_environment}
         batch_until_s = monotonic() + BATCH_WAIT_S if len(waiting) < len(self._active) else math.inf
         while waiting:
-            until_s = min(batch_until_s, *(running.deadline_s for running in waiting))
-            timeout_s = max(0.0, min(until_s - monotonic(), threading.TIMEOUT_MAX))
-            try:
-                job = self._done.get(timeout=timeout_s)
-            except Empty:
-                now_s = monotonic()
-                for running in [running for running in waiting if running.deadline_s <= now_s]:
+            is_lockstep = any(running.is_simulated for running in waiting)
+            if not is_lockstep and monotonic() >= batch_until_s:
+                return
+            job = self._next_job(waiting, math.inf if is_lockstep else batch_until_s)
+            if job is not None:
+                job.owner.on_job(job)
+            now_s = monotonic()
+            for running in sorted(waiting, key=_place):
+                if running.deadline_s <= now_s:
                     running.give_up()
-                    waiting.discard(running)
-                if now_s >= batch_until_s or len(waiting) < len(self._active):
-                    return
-                continue
-            job.owner.on_job(job)
-            if job.owner in waiting and not job.owner.waits_for_environment:
-                waiting.discard(job.owner)
-                batch_until_s = min(batch_until_s, monotonic() + BATCH_WAIT_S)
+            answered = {running for running in waiting if not running.waits_for_environment}
+            if answered:
+                waiting -= answered
+                batch_until_s = min(batch_until_s, now_s + BATCH_WAIT_S)
+
+    def _next_job(
+        self, waiting: set[RunningEpisode], until_s: float
+    ) -> JobDone[RunningEpisode] | None:
+        """What the next device answered; None when none did before the first deadline."""
+        while True:
+            deadline_s = min(until_s, *(running.deadline_s for running in waiting))
+            left_s = max(0.0, deadline_s - monotonic())
+            with suppress(Empty):
+                return self._done.get(timeout=min(left_s, STOP_CHECK_S))
+            if left_s <= STOP_CHECK_S:
+                return None
+            self._check_stop()
 
     def _harvest(self) -> Iterator[RolloutResult]:
-        for running in [running for running in self._active if running.result is not None]:
-            self._active.discard(running)
-            self._policy.forget(running.plan.id)
+        for running in sorted(self._active, key=_place):
             if running.result is not None:
+                self._active.remove(running)
+                self._policy.forget(running.plan.id)
                 yield running.result
 
     def _sample(self) -> None:
