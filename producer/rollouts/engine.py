@@ -9,22 +9,27 @@ It knows no groups: plans go in, results come out, those of one round in the ord
 A retry is a plan that the caller submits.
 """
 
+import logging
 import math
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from datetime import datetime
 from queue import Empty, SimpleQueue
 from time import monotonic
+from uuid import UUID
 
 from producer.emit import Emitter
 from producer.environments.environment import Environment
 from producer.environments.worker import JobDone
-from producer.policy.policy import Policy
+from producer.policy.policy import Completion, Policy, SampleRequest
 from producer.rollouts.episode import Episode, EpisodeSettings
-from producer.rollouts.plan import RolloutPlan, RolloutResult
+from producer.rollouts.finished_episode import FinishedEpisode
+from producer.rollouts.plan import RecordedTurn, RolloutPlan, RolloutResult
 from producer.rollouts.requests import Sampled
 from producer.rollouts.running import RunningEpisode
+
+logger = logging.getLogger(__name__)
 
 BATCH_WAIT_S = 0.05
 """How long the first rollout that is ready waits for those on real devices to join its batch."""
@@ -65,17 +70,30 @@ class RolloutEngine:
         self._max_concurrent = max_concurrent
         self._emitter = emitter
         self._clock = clock
-        self._pending: deque[RolloutPlan] = deque()
-        self._active: list[RunningEpisode] = []
+        self._pending: deque[RolloutPlan | FinishedEpisode] = deque()
+        self._active: list[RunningEpisode | FinishedEpisode] = []
+        self._made: dict[UUID, Environment] = {}
+        """Environments that were made before their plan's turn came."""
+        self._has_drifted = False
         self._done: SimpleQueue[JobDone[RunningEpisode]] = SimpleQueue()
 
     def submit(self, plan: RolloutPlan, *, first: bool = False) -> None:
         """Queue a plan; `first`: before the others (a retry that a group waits for)."""
         self._pending.appendleft(plan) if first else self._pending.append(plan)
 
+    def submit_finished(self, plan: RolloutPlan, turns: Sequence[RecordedTurn]) -> None:
+        """Queue an episode that an earlier process finished, where its plan would be.
+
+        It has no result and emits nothing. It is sampled again only where that gives the others the
+        bits of an undisturbed run.
+        """
+        self._pending.append(FinishedEpisode(plan, turns, self._settings.max_tokens))
+
     def run(self) -> Generator[RolloutResult, None, None]:
         """Results as they come, until no plan is left (plans may be submitted between results)."""
         try:
+            if not self._repeats_batches():
+                self._pending = deque(one for one in self._pending if isinstance(one, RolloutPlan))
             while self._pending or self._active:
                 self._check_stop()
                 self._refill()
@@ -90,10 +108,21 @@ class RolloutEngine:
             self._active.clear()
             self._pending.clear()
 
+    def _repeats_batches(self) -> bool:
+        """Whether the batches of an undisturbed run can be had again, and are of use."""
+        first = next((plan for plan in self._pending if isinstance(plan, RolloutPlan)), None)
+        if first is None or not getattr(self._policy, "repeats_batches", False):
+            return False
+        environment = self._made[first.id] = self._make_environment(first)
+        return getattr(environment, "is_simulated", False)
+
     def _refill(self) -> None:
         while self._pending and len(self._active) < self._max_concurrent:
             plan = self._pending.popleft()
-            environment = self._make_environment(plan)
+            if isinstance(plan, FinishedEpisode):
+                self._active.append(plan)
+                continue
+            environment = self._made.pop(plan.id, None) or self._make_environment(plan)
             episode = Episode(
                 plan,
                 environment,
@@ -115,7 +144,11 @@ class RolloutEngine:
 
         Others are waited for as long as nothing else is ready, and `BATCH_WAIT_S` after that.
         """
-        waiting = {running for running in self._active if running.waits_for_environment}
+        waiting = {
+            running
+            for running in self._active
+            if isinstance(running, RunningEpisode) and running.waits_for_environment
+        }
         batch_until_s = monotonic() + BATCH_WAIT_S if len(waiting) < len(self._active) else math.inf
         while waiting:
             is_lockstep = any(running.is_simulated for running in waiting)
@@ -148,27 +181,56 @@ class RolloutEngine:
 
     def _harvest(self) -> Iterator[RolloutResult]:
         for running in sorted(self._active, key=_place):
-            if running.result is not None:
+            if running.is_over:
                 self._active.remove(running)
                 self._policy.forget(running.plan.id)
+            if isinstance(running, RunningEpisode) and running.result is not None:
                 yield running.result
 
     def _sample(self) -> None:
         ready = [
-            (running, running.sample.request)
+            (running, running.sample)
             for running in sorted(self._active, key=_place)
             if running.sample is not None
         ]
-        if not ready:
-            return
+        samples_recorded = getattr(self._policy, "repeats_batches", False)
+        asked = [
+            sample.request for _, sample in ready if sample.recorded is None or samples_recorded
+        ]
         started_at, started_s = self._clock(), monotonic()
-        completions = self._policy.sample([request for _, request in ready])
+        sampled = dict(
+            zip(
+                (request.episode for request in asked),
+                self._policy.sample(asked) if asked else (),
+                strict=True,
+            )
+        )
         seconds = monotonic() - started_s
-        for (running, _), completion in zip(ready, completions, strict=True):
-            running.answer(Sampled(completion, started_at, started_s, seconds))
+        for running, sample in ready:
+            completion = sampled.get(running.plan.id)
+            if sample.recorded is not None:
+                completion = self._recorded(sample.request, sample.recorded, completion)
+            if completion is not None:
+                is_replayed = sample.recorded is not None
+                running.answer(Sampled(completion, started_at, started_s, seconds, is_replayed))
+
+    def _recorded(
+        self, request: SampleRequest, recorded: Completion, sampled: Completion | None
+    ) -> Completion:
+        """The recorded completion; the policy forgets what it sampled if that was another."""
+        if sampled is not None and sampled.tokens != recorded.tokens:
+            self._policy.forget(request.episode)
+            if not self._has_drifted:
+                self._has_drifted = True
+                logger.warning(
+                    "recorded turns have other bits here than where they were sampled (another"
+                    " processor, other settings, or a device that failed): they are kept, and what"
+                    " follows them may differ from an undisturbed run in the last bits"
+                )
+        return recorded
 
 
-def _place(running: RunningEpisode) -> tuple[int, int, int]:
+def _place(running: RunningEpisode | FinishedEpisode) -> tuple[int, int, int]:
     """Orders a batch."""
     plan = running.plan
     return plan.group_num, plan.env_index, plan.attempt

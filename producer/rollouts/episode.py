@@ -4,6 +4,7 @@ A generator that yields what it waits for (`requests`) and is resumed with the a
 batches and deadlines are the engine's.
 """
 
+import logging
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from producer.bounded_text import cut
 from producer.emit import Emitter
 from producer.environments.environment import Environment, Screenshot
 from producer.policy.learner import TrainedTurn
-from producer.policy.policy import PastTurn, SampleRequest
+from producer.policy.policy import Completion, PastTurn, SampleRequest
 from producer.rollouts import events
 from producer.rollouts.plan import RolloutPlan, RolloutResult, completed_result, failed_result
 from producer.rollouts.requests import (
@@ -31,8 +32,8 @@ from producer.rollouts.requests import (
     Request,
     Sample,
     Sampled,
+    sample_request,
 )
-from producer.seeds import derived_seed
 from schemas import ids
 from schemas.actions import Terminate
 from schemas.catalogue import stream
@@ -51,6 +52,8 @@ from schemas.rollout import (
     RolloutStarted,
 )
 from schemas.turn import TakenAction
+
+logger = logging.getLogger(__name__)
 
 CANCEL_REASON = "the run was stopped"
 
@@ -101,6 +104,8 @@ class Episode:
         self._turns: list[PastTurn] = []
         self._actions: list[TakenAction] = []
         self._turn_seconds = 0.0
+        is_simulated = getattr(environment, "is_simulated", False)
+        self._recorded = plan.recorded if is_simulated else ()
 
     def run(self) -> Generator[Request, EpisodeAnswer, RolloutResult]:
         """From creation to the end.
@@ -131,8 +136,8 @@ class Episode:
         self._start(opened)
         screenshot, is_over = opened.screenshot, False
         while not is_over:
-            request = self._request(screenshot)
-            sampled = yield from Sample(request)
+            request = sample_request(plan, self._turns, screenshot, self._settings.max_tokens)
+            sampled = yield from Sample(request, self._recorded_completion(screenshot))
             acted = yield from Act(sampled.completion.actions, screenshot)
             is_over = self._take_turn(request, sampled, acted)
             screenshot = acted.screenshot
@@ -158,17 +163,27 @@ class Episode:
             RolloutStarted(agent_init_time_s=self._task_begun_s - opened.up_s, task_started_at=now)
         )
 
-    def _request(self, screenshot: Screenshot) -> SampleRequest:
-        plan = self.plan
-        return SampleRequest(
-            episode=plan.id,
-            task=plan.task,
-            history=tuple(self._turns),
-            screenshot=screenshot,
-            temperature=plan.temperature,
-            max_tokens=self._settings.max_tokens,
-            seed=derived_seed(plan.sampling_seed, len(self._turns) + 1),
+    def _recorded_completion(self, screenshot: Screenshot) -> Completion | None:
+        """What an earlier process sampled for this turn; None once the device shows another screen.
+
+        The turns played until then belong to the screens of this device, so the episode goes on.
+        """
+        if len(self._turns) >= len(self._recorded):
+            return None
+        turn = self._recorded[len(self._turns)]
+        if turn.screenshot.ref == screenshot.ref and turn.policy_version == self._policy_version:
+            return turn.completion
+        logger.warning(
+            "%s cannot be played again beyond turn %d of %d: %s; its further turns are new",
+            self.plan.name,
+            len(self._turns),
+            len(self._recorded),
+            "the device shows another screen"
+            if turn.policy_version == self._policy_version
+            else "another version of the policy took the next",
         )
+        self._recorded = ()
+        return None
 
     def _take_turn(self, request: SampleRequest, sampled: Sampled, acted: Acted) -> bool:
         """Record the turn; whether it was the last."""

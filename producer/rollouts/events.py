@@ -88,6 +88,7 @@ def turn_taken(
         metrics={
             "sample_s": round(sampled.seconds, 6),
             "environment_s": round(acted.seconds, 6),
+            **({"replayed": True} if sampled.is_replayed else {}),
         },
     )
 

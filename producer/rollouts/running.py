@@ -55,6 +55,11 @@ class RunningEpisode:
         """Whether its next step comes from the environment's thread."""
         return self.sample is None and self.result is None
 
+    @property
+    def is_over(self) -> bool:
+        """Whether it has a result."""
+        return self.result is not None
+
     def begin(self) -> None:
         """Run to its first request."""
         self._advance(lambda: next(self._steps))

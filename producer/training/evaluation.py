@@ -166,7 +166,7 @@ def _begin(
         source,
         groups,
         settings=session.group_settings(is_eval=True),
-        recalled=session.history.finished_rollouts(source, groups, session.read_blob),
+        recalled=session.recalled(source, groups),
         stream=writer,
         make_engine=session.make_engine,
         tracker=progress.tracker,

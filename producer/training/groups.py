@@ -8,7 +8,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from producer.console import ProgressBar, progress_bar
@@ -107,15 +107,19 @@ class GroupRunner:
         """Take what an earlier process finished and submit the rest; a failed group stays so."""
         has_failed = self._status(group) == "failed"
         for index in range(len(group.seeds)):
-            recalled = self._recalled.results.get((group.num, index))
+            place = (group.num, index)
+            recalled = self._recalled.results.get(place)
+            attempt = self._recalled.next_attempt.get(place, 0)
+            turns = self._recalled.turns.get(place, ())
             if recalled is not None:
                 self._count(recalled)
                 self._settle(group, index, recalled)
+                self._engine.submit_finished(self._plan(group, index, attempt), turns)
             elif has_failed:
                 self._settle(group, index, None)
             else:
-                attempt = self._recalled.next_attempt.get((group.num, index), 0)
-                self._engine.submit(self._plan(group, index, attempt))
+                plan = self._plan(group, index, attempt)
+                self._engine.submit(replace(plan, recorded=turns))
 
     def _take(self, result: RolloutResult) -> None:
         plan, settings = result.plan, self._settings

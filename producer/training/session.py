@@ -1,7 +1,7 @@
 """What every part of one training process shares. Frozen; makes no decisions."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -13,7 +13,7 @@ from producer.policy.learner import Learner
 from producer.resume.training_history import TrainingHistory
 from producer.rollouts.engine import EnvironmentFactory, RolloutEngine
 from producer.rollouts.episode import EpisodeSettings
-from producer.rollouts.plan import RolloutPlan
+from producer.rollouts.plan import GroupPlan, Recalled, RolloutPlan, RolloutSource
 from producer.training.groups import GroupSettings
 from producer.training.progress_events import ProgressEvents
 
@@ -57,6 +57,15 @@ class Session:
         """StopRequestedError when a stop was requested."""
         if self.stop.is_set():
             raise StopRequestedError
+
+    def recalled(self, source: RolloutSource, groups: Sequence[GroupPlan]) -> Recalled:
+        """What earlier processes recorded of these groups, with the turns that a replay needs."""
+        return self.history.finished_rollouts(
+            source,
+            groups,
+            self.read_blob,
+            with_turns=getattr(self.learner, "repeats_batches", False),
+        )
 
     def make_engine(self, on_begin: Callable[[RolloutPlan], None]) -> RolloutEngine:
         """A rollout engine with the session's policy and environments."""

@@ -134,7 +134,7 @@ def _collect(session: Session, plan: StepPlan, unit: Unit) -> list[GroupOutcome]
         )
     )
     stream.ensure(StepCollectionStarted(step_id=plan.id))
-    recalled = session.history.finished_rollouts(plan.source, plan.groups, session.read_blob)
+    recalled = session.recalled(plan.source, plan.groups)
     stream.ensure(StepRolloutsStarted(step_id=plan.id, rollout_started_at=session.clock()))
 
     def on_progress() -> None:

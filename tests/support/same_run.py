@@ -47,14 +47,15 @@ def differences(first: Bits, second: Bits) -> list[str]:
 
 
 def _recorded(events: list[dict[str, Any]], name: str) -> Iterator[tuple[Place, object]]:
-    rollouts: dict[str, Place] = {}
-    labels: dict[str, str] = {}
-    for event in events:
-        data, subject = event["data"], event["subject"]
-        if event["type"] == "cua.rollout.created" and data["rollout_id"].startswith(f"{name}/"):
-            # training / generation / step or evaluation / group / place / attempt [/ epoch]
-            rollouts[subject] = tuple(data["rollout_id"].split("/")[1:5])
-            labels[data["source_id"]] = rollouts[subject][1]
+    created = {
+        event["subject"]: event["data"]
+        for event in events
+        if event["type"] == "cua.rollout.created"
+        and event["data"]["rollout_id"].startswith(f"{name}/")
+    }
+    # training / generation / step or evaluation / group / place / attempt [/ epoch]
+    rollouts = {key: tuple(data["rollout_id"].split("/")[1:5]) for key, data in created.items()}
+    labels = {data["source_id"]: rollouts[key][1] for key, data in created.items()}
     ended = {one["subject"] for one in events if one["type"] == "cua.rollout.finished"}
     place_of = {subject.split("/")[1]: rollouts[subject] for subject in ended & rollouts.keys()}
     for event in events:
@@ -70,11 +71,9 @@ def _recorded(events: list[dict[str, Any]], name: str) -> Iterator[tuple[Place, 
                 if sample["rollout_id"] in place_of:
                     used = [sample[each] for each in ("advantage", "used", "drop_reason")]
                     yield ("sample", *place_of[sample["rollout_id"]]), used
-        if event["type"] in _FIGURES:
-            label = labels.get(data.get("step_id", owner))
-            if label is not None:
-                figures = [data[each] for each in _FIGURES[event["type"]]]
-                yield (event["type"], label), figures
+        label = labels.get(data.get("step_id", owner))
+        if event["type"] in _FIGURES and label is not None:
+            yield (event["type"], label), [data[each] for each in _FIGURES[event["type"]]]
 
 
 def _files(folder: Path) -> Iterator[tuple[Place, object]]:

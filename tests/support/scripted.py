@@ -117,6 +117,7 @@ class ScriptedPolicy:
 
     name = "scripted"
     version = 3
+    repeats_batches = False
 
     def __init__(
         self, decide: Callable[[SampleRequest], Action | None], *, has_tokens: bool = False

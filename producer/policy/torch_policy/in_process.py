@@ -80,6 +80,11 @@ class InProcessPolicy:
         """Updates so far."""
         return self._version
 
+    @property
+    def repeats_batches(self) -> bool:
+        """Whether it computes on a processor."""
+        return self._network.device.type == "cpu"
+
     @torch.no_grad()
     def sample(self, requests: Sequence[SampleRequest]) -> list[Completion]:
         """One completion per request, decoded as one batch; equal prompts are prefilled once."""
