@@ -35,7 +35,7 @@ from schemas.group import GroupDropped
 from schemas.operator_drops import Drops
 from schemas.rollout import RolloutCreated, RolloutFailed, RolloutFinished
 from schemas.step import SamplesChosen, StepCreated
-from schemas.training import TrainingCreated, TrainingResumed
+from schemas.training import TrainingCreated, TrainingProgressed, TrainingResumed
 from schemas.turn import TurnTaken
 from schemas.wire import InvalidPayloadError, UnknownSchemaError, UnreadableError, read_envelope
 
@@ -94,6 +94,19 @@ class TrainingHistory:
             if isinstance(payload, TrainingResumed) and payload.generation == generation:
                 return payload.current_step
         return 0
+
+    def stated_percent(self, own: StreamHistory, generation: int, total_steps: int) -> float:
+        """The training's progress as stated last for this generation and number of steps, 0-100."""
+        percent, stated_for = 0.0, (0, 0)
+        for event in own.events:
+            payload = event.payload
+            if isinstance(payload, TrainingCreated | TrainingResumed):
+                number = payload.generation if isinstance(payload, TrainingResumed) else 0
+                if (number, payload.total_steps) != stated_for:
+                    percent, stated_for = 0.0, (number, payload.total_steps)
+            elif isinstance(payload, TrainingProgressed):
+                percent = max(percent, payload.progress.percent)
+        return percent if stated_for == (generation, total_steps) else 0.0
 
     def steps_done(self, own: StreamHistory, generation: int) -> list[int]:
         """Completed steps of a generation."""

@@ -113,10 +113,10 @@ class GroupRunner:
             turns = self._recalled.turns.get(place, ())
             if recalled is not None:
                 self._count(recalled)
-                self._settle(group, index, recalled)
+                self._settle(group, index, recalled, is_recalled=True)
                 self._engine.submit_finished(self._plan(group, index, attempt), turns)
             elif has_failed:
-                self._settle(group, index, None)
+                self._settle(group, index, None, is_recalled=True)
             else:
                 plan = self._plan(group, index, attempt)
                 self._engine.submit(replace(plan, recorded=turns))
@@ -201,13 +201,24 @@ class GroupRunner:
         if self._status(group) == "pending":
             self._stream.emit(GroupStarted(group_id=group.id, started_at=self._clock()))
 
-    def _settle(self, group: GroupPlan, index: int, result: RolloutResult | None) -> None:
+    def _settle(
+        self,
+        group: GroupPlan,
+        index: int,
+        result: RolloutResult | None,
+        *,
+        is_recalled: bool = False,
+    ) -> None:
         """A place of the group has ended; so has the group with its last one."""
         places = self._results[group.num]
         places[index] = result
         self._bar.advance(note=group.stated.task.name)
+        if result is None:
+            self._unit.given_up_rollouts += 1
         if len(places) < len(group.seeds):
-            self._emit_progress(group)
+            if not is_recalled:
+                # Otherwise the first of many would say that nearly nothing is done.
+                self._emit_progress(group)
             return
         scored = tuple(result for _, result in sorted(places.items()) if result is not None)
         too_few = len(scored) < min(self._settings.min_group_size, len(group.seeds))

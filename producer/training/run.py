@@ -242,15 +242,22 @@ class _Process:
             clock=self.clock,
             stop=self.stop,
             read_blob=open_blobs(self.installation.blobs_url).get,
-            progress=ProgressEvents(
-                stream, ProgressTracker(config.max_concurrent_rollouts), manifest.step
-            ),
+            progress=ProgressEvents(stream, self._progress_so_far(config), manifest.step),
         )
         return TrainingLoop(
             *(session, self.folder, stated, stated_eval, manifest),
             check_owner=self.lock.check,
             files=files,
         )
+
+    def _progress_so_far(self, config: RunConfig) -> ProgressTracker:
+        """Begins with what an earlier process stated of the same steps: progress never falls."""
+        history = self.opened.history
+        tracker = ProgressTracker(config.max_concurrent_rollouts)
+        tracker.highest_percent = history.stated_percent(
+            history.of(self.opened.stream.subject), self.opened.plan.generation, config.num_steps
+        )
+        return tracker
 
     def _open_demo_policy(self, config: RunConfig) -> tuple[Learner, EnvironmentFactory]:
         with WarmUpTraining(

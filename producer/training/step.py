@@ -134,6 +134,7 @@ def _collect(session: Session, plan: StepPlan, unit: Unit) -> list[GroupOutcome]
         )
     )
     stream.ensure(StepCollectionStarted(step_id=plan.id))
+    _continue_progress(session, plan, unit)
     recalled = session.recalled(plan.source, plan.groups)
     stream.ensure(StepRolloutsStarted(step_id=plan.id, rollout_started_at=session.clock()))
 
@@ -160,6 +161,15 @@ def _collect(session: Session, plan: StepPlan, unit: Unit) -> list[GroupOutcome]
         stream.emit(StepFailed(step_id=plan.id, error_message=message, ended_at=session.clock()))
         raise CuaTrainError(message)
     return outcomes
+
+
+def _continue_progress(session: Session, plan: StepPlan, unit: Unit) -> None:
+    """Let the unit begin with what an earlier process stated, so that no figure falls."""
+    for payload in session.history.payloads_of(session.stream.subject):
+        if isinstance(payload, StepProgressed) and payload.step_id == plan.id:
+            unit.highest_percent = payload.progress.percent
+            unit.highest_rollout_percent = payload.rollout_progress
+            unit.highest_update_percent = payload.training_progress
 
 
 def _select_samples(
@@ -282,7 +292,7 @@ def _emit_progress(
             step_id=plan.id,
             current_phase=phase,
             rollout_progress=unit.rollout_percent,
-            training_progress=100.0 if unit.is_trained else 0.0,
+            training_progress=unit.update_percent,
             progress=session.progress.tracker.of(unit),
         )
     )
