@@ -60,6 +60,8 @@ PAYLOADS: tuple[type[Payload], ...] = (
     environment.EnvironmentStarted,
     environment.EnvironmentTerminated,
     environment.EnvironmentFailed,
+    environment.EnvironmentLeaked,
+    environment.EnvironmentReleased,
     evaluation.EvaluationCreated,
     evaluation.EvaluationStarted,
     evaluation.EvaluationProgressed,

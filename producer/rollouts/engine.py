@@ -23,6 +23,7 @@ from producer.emit import Emitter
 from producer.environments.environment import Environment
 from producer.environments.worker import JobDone
 from producer.policy.policy import Completion, Policy, SampleRequest
+from producer.rollouts.devices import LeftDevices
 from producer.rollouts.episode import Episode, EpisodeSettings
 from producer.rollouts.finished_episode import FinishedEpisode
 from producer.rollouts.plan import RecordedTurn, RolloutPlan, RolloutResult
@@ -33,6 +34,9 @@ logger = logging.getLogger(__name__)
 
 BATCH_WAIT_S = 0.05
 """How long the first rollout that is ready waits for those on real devices to join its batch."""
+
+CLOSE_GRACE_S = 5.0
+"""When a run is stopped: how long its devices have to close before they count as leaked."""
 
 STOP_CHECK_S = 1.0
 """A request to stop is noticed after so long, whatever the devices do."""
@@ -46,7 +50,8 @@ class RolloutEngine:
     Guarantees: at most `max_concurrent` environments exist, hung ones apart; every plan yields one
     result; batches of episodes on simulated devices and the order of their results are a function
     of the plans and of what the devices answer, never of when; when `run` is closed or interrupted,
-    episodes under way are recorded as cancelled. Not thread-safe.
+    episodes under way are recorded as cancelled and their devices closed, or recorded as leaked
+    after `CLOSE_GRACE_S`. Not thread-safe.
     """
 
     def __init__(
@@ -60,8 +65,10 @@ class RolloutEngine:
         clock: Callable[[], datetime],
         on_begin: Callable[[RolloutPlan], None],
         check_stop: Callable[[], None],
+        left_devices: LeftDevices | None = None,
     ) -> None:
         """`on_begin` is called before a plan's first event; `check_stop` raises to stop the run."""
+        self._left_devices = left_devices or LeftDevices()
         self._check_stop = check_stop
         self._on_begin = on_begin
         self._policy = policy
@@ -102,8 +109,11 @@ class RolloutEngine:
                 self._sample()
         finally:
             with ExitStack() as every:
+                until_s = monotonic() + CLOSE_GRACE_S
                 for running in self._active:
                     every.callback(self._policy.forget, running.plan.id)
+                    every.callback(running.wait_closed, until_s)
+                for running in self._active:
                     every.callback(running.cancel)
             self._active.clear()
             self._pending.clear()
@@ -131,6 +141,7 @@ class RolloutEngine:
                 settings=self._settings,
                 emitter=self._emitter,
                 clock=self._clock,
+                left_devices=self._left_devices,
             )
             running = RunningEpisode(
                 episode, environment, self._done, max_answer_s=self._settings.max_turn_time_s

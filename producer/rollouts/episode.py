@@ -6,7 +6,6 @@ batches and deadlines are the engine's.
 
 import logging
 from collections.abc import Callable, Generator
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from time import monotonic
@@ -18,6 +17,7 @@ from producer.environments.environment import Environment, Screenshot
 from producer.policy.learner import TrainedTurn
 from producer.policy.policy import Completion, PastTurn, SampleRequest
 from producer.rollouts import events
+from producer.rollouts.devices import Device, LeftDevices
 from producer.rollouts.plan import RolloutPlan, RolloutResult, completed_result, failed_result
 from producer.rollouts.requests import (
     Act,
@@ -39,9 +39,7 @@ from schemas.actions import Terminate
 from schemas.catalogue import stream
 from schemas.environment import (
     EnvironmentCreationStarted,
-    EnvironmentFailed,
     EnvironmentStarted,
-    EnvironmentTerminated,
 )
 from schemas.rollout import (
     RolloutAgentInitialized,
@@ -86,6 +84,7 @@ class Episode:
         settings: EpisodeSettings,
         emitter: Emitter,
         clock: Callable[[], datetime],
+        left_devices: LeftDevices | None = None,
     ) -> None:
         """`environment` is only described here; what is done to it goes through requests."""
         self.plan = plan
@@ -100,6 +99,10 @@ class Episode:
         self._device = emitter.stream(
             stream("environment", self._environment_id), training_id=settings.training_id
         )
+        self.device = Device(
+            environment, self._device, clock, left_devices or LeftDevices(), plan.name
+        )
+        """Records how the device ends."""
         self._begun_s = self._task_begun_s = 0.0
         self._turns: list[PastTurn] = []
         self._actions: list[TakenAction] = []
@@ -118,17 +121,21 @@ class Episode:
             return (yield from self._attempt())
         except EpisodeFailedError as failure:
             result = self._fail(failure)
-            if not failure.is_hung:
+            if failure.is_hung:
+                self.device.leak(str(failure))
+                return result
+            try:
                 # The next attempt's device must not exist beside this one.
-                with suppress(EpisodeFailedError):
-                    yield from Close()
+                yield from Close()
+                self.device.released()
+            except EpisodeFailedError as error:
+                self.device.leak(str(error))
             return result
         except GeneratorExit:
             self._cancel()
             raise
         finally:
             self._rollout.close()
-            self._device.close()
 
     def _attempt(self) -> Generator[Request, EpisodeAnswer, RolloutResult]:
         plan = self.plan
@@ -216,7 +223,7 @@ class Episode:
         validation = events.validation_recorded(plan, judged, now)
         if validation is not None:
             self._rollout.emit(validation)
-        self._device.emit(EnvironmentTerminated(terminated_at=now))
+        self.device.released()
         finished = events.rollout_finished(
             plan,
             judged,
@@ -242,7 +249,7 @@ class Episode:
     def _fail(self, failure: EpisodeFailedError) -> RolloutResult:
         now, num_turns = self._clock(), len(self._turns)
         reason = cut(str(failure))
-        self._device.emit(EnvironmentFailed(error_message=reason, terminated_at=now))
+        self.device.failure = reason
         self._rollout.emit(
             RolloutFailed(
                 error_type=failure.error_type,
@@ -261,6 +268,5 @@ class Episode:
         )
 
     def _cancel(self) -> None:
-        now = self._clock()
-        self._device.emit(EnvironmentTerminated(terminated_at=now, status_message=CANCEL_REASON))
-        self._rollout.emit(RolloutCancelled(reason=CANCEL_REASON, ended_at=now))
+        self.device.status_message = CANCEL_REASON
+        self._rollout.emit(RolloutCancelled(reason=CANCEL_REASON, ended_at=self._clock()))

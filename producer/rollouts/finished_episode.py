@@ -42,3 +42,6 @@ class FinishedEpisode:
 
     def cancel(self) -> None:
         """Nothing is left to end."""
+
+    def wait_closed(self, until_s: float) -> None:
+        """It has no device."""

@@ -137,4 +137,7 @@ def _evaluate(
     plan = EvaluationPlan("manual", evaluation_id, label, manifest.step if manifest else None)
     with mark_open(installation.open_dir, subject, emitter):
         stated = state_tasks(writer, tasks)
-        return run_evaluation(session, plan, stated, unit)
+        try:
+            return run_evaluation(session, plan, stated, unit)
+        finally:
+            session.left_devices.seal()

@@ -135,7 +135,8 @@ def run(
         )
         with log_file(folder), mirrored(opened.plan.config, name, installation):
             manifest = process.run(heartbeat_s)
-    return summarise(manifest, status="completed", seconds=monotonic() - begun_s, folder=folder)
+    summary = summarise(manifest, status="completed", seconds=monotonic() - begun_s, folder=folder)
+    return replace(summary, leaked_devices=process.num_leaked)
 
 
 class _Loaded(NamedTuple):
@@ -175,6 +176,8 @@ class _Process:
     lock: TrainingLock
     lost: ClaimLostError | None = None
     """Set when another writer owns the training."""
+    num_leaked: int = 0
+    """Devices that were not released; known at the end."""
 
     def run(self, heartbeat_s: float) -> Manifest:
         """Train. The training's end is always emitted, unless the log broke or it was lost."""
@@ -203,7 +206,12 @@ class _Process:
 
     def _train(self) -> Manifest:
         loop = self._prepare()
-        loop.run()
+        try:
+            loop.run()
+        finally:
+            # Named before the process ends, however it ends.
+            loop.session.left_devices.seal()
+            self.num_leaked = loop.session.left_devices.num_leaked
         progress = loop.session.progress
         progress.update_elapsed()
         self.opened.stream.emit(

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
@@ -11,6 +11,7 @@ from producer.emit import Emitter, StreamWriter
 from producer.errors import StopRequestedError
 from producer.policy.learner import Learner
 from producer.resume.training_history import TrainingHistory
+from producer.rollouts.devices import LeftDevices
 from producer.rollouts.engine import EnvironmentFactory, RolloutEngine
 from producer.rollouts.episode import EpisodeSettings
 from producer.rollouts.plan import GroupPlan, Recalled, RolloutPlan, RolloutSource
@@ -39,6 +40,8 @@ class Session:
     read_blob: Callable[[str], bytes]
     """Bytes of a blob by its ref; NotFoundError."""
     progress: ProgressEvents
+    left_devices: LeftDevices = field(default_factory=LeftDevices)
+    """Devices of this process that outlived their rollouts."""
 
     @property
     def own_training_id(self) -> UUID:
@@ -86,6 +89,7 @@ class Session:
             clock=self.clock,
             on_begin=on_begin,
             check_stop=self.check_stop,
+            left_devices=self.left_devices,
         )
 
     def group_settings(self, *, is_eval: bool) -> GroupSettings:

@@ -275,9 +275,13 @@ def _finished(
         num_tokens=sum(result.num_tokens for result in results),
         policy_version=session.learner.version,
         progress=session.progress.tracker.finished(),
-        metrics=step_metrics(
-            session.config, plan.number, outcomes, results, update, rollouts_s=rollouts_s
-        ),
+        metrics={
+            **step_metrics(
+                session.config, plan.number, outcomes, results, update, rollouts_s=rollouts_s
+            ),
+            "rollout_errors/leaked_devices": session.left_devices.num_leaked,
+            "rollout_errors/late_devices": session.left_devices.num_late,
+        },
     )
 
 
