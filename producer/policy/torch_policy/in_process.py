@@ -140,9 +140,7 @@ class InProcessPolicy:
         self, requests: list[SampleRequest], prompts: list[Prompt]
     ) -> list[SampledCompletion]:
         device = self._network.device
-        num_parts = max(
-            self._num_parts(len(prompts)), self._num_parts_in_memory(requests, prompts)
-        )
+        num_parts = max(self._num_parts(len(prompts)), self._num_parts_in_memory(requests, prompts))
         parts = _partition_rows(prompts, num_parts)
         parameters = [
             SamplingParameters(request.temperature, request.max_tokens, request.seed)
