@@ -61,6 +61,8 @@ PAYLOADS: tuple[type[Payload], ...] = (
     environment.EnvironmentStarted,
     environment.EnvironmentTerminated,
     environment.EnvironmentFailed,
+    environment.EnvironmentLeaked,
+    environment.EnvironmentReleased,
     evaluation.EvaluationCreated,
     evaluation.EvaluationStarted,
     evaluation.EvaluationProgressed,

@@ -20,7 +20,7 @@ class EnvironmentRequested(Payload):
     box_type: str
     """Operating system: android, linux."""
     config: dict[str, JsonValue]
-    """Settings of the environment."""
+    """Settings of the environment. `is_simulated`: whether it ends with its process."""
 
 
 class EnvironmentCreationStarted(Payload):
@@ -68,3 +68,26 @@ class EnvironmentFailed(Payload):
     """What went wrong."""
     terminated_at: UtcTime
     """When the failure was noticed."""
+
+
+class EnvironmentLeaked(Payload):
+    """The device's rollout is over, and the device was not released: it may still run."""
+
+    TYPE: ClassVar[str] = "cua.environment.leaked"
+    ENTITY: ClassVar[str | None] = "environment"
+    STATUS: ClassVar[str | None] = "error"
+
+    error_message: str
+    """Why it was not released."""
+    leaked_at: UtcTime
+    """When it was given up."""
+
+
+class EnvironmentReleased(Payload):
+    """A leaked device was released after all. Changes no status."""
+
+    TYPE: ClassVar[str] = "cua.environment.released"
+    ENTITY: ClassVar[str | None] = "environment"
+
+    released_at: UtcTime
+    """When it was released."""

@@ -99,4 +99,5 @@ class TurnTaken(Payload):
     progress_percent: Percent
     """The rollout's progress after this turn."""
     metrics: dict[str, JsonValue] = {}
-    """Timings: `sample_s` (the batch's sampling call), `environment_s` (the turn's actions)."""
+    """Timings: `sample_s` (the batch's sampling call), `environment_s` (the turn's actions).
+    `replayed`: true for a turn that an earlier process sampled, played again."""

@@ -38,7 +38,8 @@ class Environment(Base):
     creation_time: Mapped[OptTime]
     """When it first answered."""
     termination_time: Mapped[OptTime]
-    """When it was released or failed; NULL: neither."""
+    """When it was released or failed; NULL: neither, or with status error: it was not released and
+    may still run."""
     status_message: Mapped[OptString]
     """Why it was released; NULL: its rollout ended."""
     error_message: Mapped[OptString]

@@ -16,6 +16,7 @@ class BlankedEnvironment:
         self._inner = inner
         self.env_type = inner.env_type
         self.box_type = inner.box_type
+        self.is_simulated = inner.is_simulated
         self._blank: Screenshot | None = None
 
     @property

@@ -48,6 +48,12 @@ class Environment(Protocol):
     """Implementation: `android_sim`, `gbox` ..."""
     box_type: str
     """Operating system: `android` or `linux`."""
+    is_simulated: bool
+    """Whether it runs in this process and its answers depend on task, seed and actions alone.
+
+    Such devices are waited for, so that batches do not depend on who answers first; their episodes
+    can be played again; and they end with the process. A class without it is none.
+    """
 
     @property
     def provider_id(self) -> str:

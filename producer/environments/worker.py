@@ -28,7 +28,7 @@ class JobDone(Generic[Owner]):
 
 
 class EnvironmentWorker(Generic[Owner]):
-    """One thread, for one owner (a rollout). No method blocks."""
+    """One thread, for one owner (a rollout). No method but `join` blocks."""
 
     def __init__(self, owner: Owner, done: "SimpleQueue[JobDone[Owner]]", name: str) -> None:
         self._owner = owner
@@ -49,6 +49,10 @@ class EnvironmentWorker(Generic[Owner]):
         """
         self._is_abandoned = True
         self._jobs.put(None)
+
+    def join(self, timeout_s: float) -> None:
+        """After `abandon`: until the queued jobs are done, at most so long."""
+        self._thread.join(timeout_s)
 
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:

@@ -38,6 +38,7 @@ class NoisyOracle:
     """
 
     name = "oracle"
+    repeats_batches = False
 
     def __init__(self, *, noise: float, seed: int) -> None:
         if not 0 <= noise <= 1:

@@ -110,6 +110,15 @@ class Policy(Protocol):
         """Number of updates to the weights so far."""
         ...
 
+    @property
+    def repeats_batches(self) -> bool:
+        """Whether a completion's bits depend on the batch that it is sampled in, and on no more.
+
+        A restarted process then samples the same batches again, to have the same bits. False: they
+        depend on less (a scripted policy), or on more (an accelerator). A class without it: False.
+        """
+        ...
+
     def sample(self, requests: Sequence[SampleRequest]) -> list[Completion]:
         """One completion per request, in order."""
         ...

@@ -1,10 +1,12 @@
 """Ends the streams that a killed process left open, each in a new epoch.
 
-A rollout is cancelled and its environment terminated. Warm-ups and evaluations by hand, which no
-command continues, are cancelled as a whole; the next process of the same home does that.
+A rollout is cancelled and its environment terminated, or leaked if it is a real device. Warm-ups
+and evaluations by hand, which no command continues, are cancelled as a whole; the next process of
+the same home does that.
 """
 
 import contextlib
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -19,7 +21,12 @@ from producer.resume.training_history import TrainingHistory
 from schemas import ids
 from schemas.base import Payload
 from schemas.catalogue import TOPICS, stream, stream_kind, stream_owner
-from schemas.environment import EnvironmentTerminated
+from schemas.environment import (
+    EnvironmentLeaked,
+    EnvironmentRequested,
+    EnvironmentStarted,
+    EnvironmentTerminated,
+)
 from schemas.evaluation import EvaluationCancelled, EvaluationCreated
 from schemas.group import GroupFailed
 from schemas.installation import Installation
@@ -33,6 +40,8 @@ from schemas.wire import (
     read_envelope,
     read_payload,
 )
+
+logger = logging.getLogger(__name__)
 
 TIMEOUT_S = 10.0
 DEAD_PROCESS = "its process ended before it did"
@@ -60,9 +69,28 @@ def close_orphans(
             num_rollouts += 1
             writer.emit(RolloutCancelled(reason=DEAD_PROCESS, ended_at=now))
         else:
-            writer.emit(EnvironmentTerminated(terminated_at=now, status_message=DEAD_PROCESS))
+            writer.emit(_end_of_device(stream_history, now))
         writer.close()
     return num_rollouts
+
+
+def _end_of_device(history: StreamHistory, now: datetime) -> Payload:
+    """A simulated device ended with its process; a real one may still run."""
+    payloads = [event.payload for event in history.events]
+    is_simulated = all(
+        payload.config.get("is_simulated", True)
+        for payload in payloads
+        if isinstance(payload, EnvironmentRequested)
+    )
+    if is_simulated:
+        return EnvironmentTerminated(terminated_at=now, status_message=DEAD_PROCESS)
+    names = [one.gbox_id for one in payloads if isinstance(one, EnvironmentStarted)]
+    logger.warning(
+        "device %s was not released, because %s; it may still run. Release it at its provider",
+        names[0] if names else f"of {history.subject}, which has no id yet,",
+        DEAD_PROCESS,
+    )
+    return EnvironmentLeaked(error_message=DEAD_PROCESS, leaked_at=now)
 
 
 def end_abandoned(

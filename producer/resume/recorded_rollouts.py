@@ -1,14 +1,15 @@
-"""A finished rollout from its recorded events, as if this process had run it."""
+"""Rollouts from their recorded events: finished ones as results, others as turns to play again."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from producer.environments.environment import Screenshot
 from producer.errors import NotFoundError
 from producer.log.stream_history import StreamHistory
 from producer.policy.learner import TrainedTurn
-from producer.policy.policy import SampledTokens
+from producer.policy.policy import Completion, SampledTokens
 from producer.rollouts.plan import (
     GroupPlan,
+    RecordedTurn,
     RolloutPlan,
     RolloutResult,
     RolloutSource,
@@ -18,7 +19,7 @@ from producer.rollouts.token_records import total_prompt_images
 from schemas import ids
 from schemas.arrays import decode_float32, decode_int32
 from schemas.rollout import RolloutCreated, RolloutFinished
-from schemas.turn import TokenRecord, TurnTaken
+from schemas.turn import TakenAction, TokenRecord, TurnTaken
 
 
 def recorded_plan(created: RolloutCreated, group: GroupPlan, source: RolloutSource) -> RolloutPlan:
@@ -42,6 +43,33 @@ def recorded_plan(created: RolloutCreated, group: GroupPlan, source: RolloutSour
     )
 
 
+def turns_taken(history: StreamHistory) -> list[TurnTaken]:
+    """The rollout's turns, in order."""
+    return [event.payload for event in history.events if isinstance(event.payload, TurnTaken)]
+
+
+def recorded_turns(
+    taken: Sequence[TurnTaken], read_blob: Callable[[str], bytes]
+) -> tuple[RecordedTurn, ...] | None:
+    """The turns as a policy would have to take them again; None when a screenshot is gone."""
+    num_images = total_prompt_images(taken)
+    try:
+        return tuple(
+            RecordedTurn(
+                _screenshot(turn, read_blob),
+                Completion(
+                    text=turn.model_response,
+                    actions=tuple(_as_sampled(action) for action in turn.actions),
+                    tokens=_tokens(turn.tokens, num_images[turn.turn]) if turn.tokens else None,
+                ),
+                turn.policy_version,
+            )
+            for turn in taken
+        )
+    except NotFoundError:
+        return None
+
+
 def recorded_result(
     plan: RolloutPlan,
     history: StreamHistory,
@@ -49,43 +77,46 @@ def recorded_result(
     read_blob: Callable[[str], bytes],
 ) -> RolloutResult | None:
     """The recorded result; None when a screenshot to train on is gone, so that it is run again."""
-    taken = [event.payload for event in history.events if isinstance(event.payload, TurnTaken)]
-    try:
-        trained = taken if plan.source.type == "step" else []
-        num_images = total_prompt_images(trained)
-        turns = tuple(
-            _trained_turn(turn, turn.tokens, num_images[turn.turn], read_blob)
-            for turn in trained
-            if turn.tokens
-        )
-    except NotFoundError:
+    taken = turns_taken(history)
+    turns = recorded_turns(taken if plan.source.type == "step" else [], read_blob)
+    if turns is None:
         return None
     return completed_result(
         plan,
         finished,
         policy_version=taken[0].policy_version if taken else 0,
-        turns=turns,
+        turns=tuple(
+            TrainedTurn(turn.screenshot, turn.completion.tokens)
+            for turn in turns
+            if turn.completion.tokens is not None
+        ),
         turn_seconds=sum((turn.ended_at - turn.started_at).total_seconds() for turn in taken),
         responses=tuple(turn.model_response for turn in taken),
     )
 
 
-def _trained_turn(
-    turn: TurnTaken, tokens: TokenRecord, num_images: int, read_blob: Callable[[str], bytes]
-) -> TrainedTurn:
+def _as_sampled(action: TakenAction) -> TakenAction:
+    """The action before the device refused it."""
+    if action.error_type != "runtime":
+        return action
+    return action.model_copy(update={"error_type": None, "error_message": None})
+
+
+def _screenshot(turn: TurnTaken, read_blob: Callable[[str], bytes]) -> Screenshot:
     png = read_blob(turn.screenshot_before)
     width_px, height_px = turn.screenshot_width_px, turn.screenshot_height_px
     if width_px is None or height_px is None:
         # Events of version 1 have no size; PNG's IHDR chunk has it.
         width_px, height_px = (int.from_bytes(png[at : at + 4], "big") for at in (16, 20))
-    return TrainedTurn(
-        Screenshot(png, width_px, height_px),
-        SampledTokens(
-            prompt_extends=tokens.prompt_extends,
-            prompt_tokens=tuple(decode_int32(tokens.prompt_tokens)),
-            num_prompt_images=num_images,
-            completion_tokens=tuple(decode_int32(tokens.completion_tokens)),
-            completion_logprobs=tuple(decode_float32(tokens.completion_logprobs)),
-            stop_reason=tokens.stop_reason,
-        ),
+    return Screenshot(png, width_px, height_px)
+
+
+def _tokens(tokens: TokenRecord, num_images: int) -> SampledTokens:
+    return SampledTokens(
+        prompt_extends=tokens.prompt_extends,
+        prompt_tokens=tuple(decode_int32(tokens.prompt_tokens)),
+        num_prompt_images=num_images,
+        completion_tokens=tuple(decode_int32(tokens.completion_tokens)),
+        completion_logprobs=tuple(decode_float32(tokens.completion_logprobs)),
+        stop_reason=tokens.stop_reason,
     )

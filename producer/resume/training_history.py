@@ -12,11 +12,18 @@ from producer.errors import MismatchError
 from producer.log.event_log import EventLog
 from producer.log.stream_history import StreamHistory
 from producer.log.writer import TopicPartition
-from producer.resume.recorded_rollouts import recorded_plan, recorded_result
+from producer.resume.recorded_rollouts import (
+    recorded_plan,
+    recorded_result,
+    recorded_turns,
+    turns_taken,
+)
 from producer.rollouts.plan import (
     GroupPlace,
     GroupPlan,
     Recalled,
+    RecordedTurn,
+    RolloutPlan,
     RolloutResult,
     RolloutSource,
 )
@@ -28,7 +35,8 @@ from schemas.group import GroupDropped
 from schemas.operator_drops import Drops
 from schemas.rollout import RolloutCreated, RolloutFailed, RolloutFinished
 from schemas.step import SamplesChosen, StepCreated
-from schemas.training import TrainingCreated, TrainingResumed
+from schemas.training import TrainingCreated, TrainingProgressed, TrainingResumed
+from schemas.turn import TurnTaken
 from schemas.wire import InvalidPayloadError, UnknownSchemaError, UnreadableError, read_envelope
 
 
@@ -86,6 +94,19 @@ class TrainingHistory:
             if isinstance(payload, TrainingResumed) and payload.generation == generation:
                 return payload.current_step
         return 0
+
+    def stated_percent(self, own: StreamHistory, generation: int, total_steps: int) -> float:
+        """The training's progress as stated last for this generation and number of steps, 0-100."""
+        percent, stated_for = 0.0, (0, 0)
+        for event in own.events:
+            payload = event.payload
+            if isinstance(payload, TrainingCreated | TrainingResumed):
+                number = payload.generation if isinstance(payload, TrainingResumed) else 0
+                if (number, payload.total_steps) != stated_for:
+                    percent, stated_for = 0.0, (number, payload.total_steps)
+            elif isinstance(payload, TrainingProgressed):
+                percent = max(percent, payload.progress.percent)
+        return percent if stated_for == (generation, total_steps) else 0.0
 
     def steps_done(self, own: StreamHistory, generation: int) -> list[int]:
         """Completed steps of a generation."""
@@ -158,31 +179,78 @@ class TrainingHistory:
         source: RolloutSource,
         groups: Iterable[GroupPlan],
         read_blob: Callable[[str], bytes],
+        *,
+        with_turns: bool = False,
     ) -> Recalled:
-        """Results of the source's finished rollouts, and every place's attempts so far."""
+        """Results of the source's finished rollouts, and every place's attempts so far.
+
+        With the turns of rollouts that were under way and, `with_turns`, of finished ones.
+        """
         plans = {group.id: group for group in groups}
-        results: dict[GroupPlace, RolloutResult] = {}
-        next_attempt: dict[GroupPlace, int] = {}
-        num_failed: Counter[GroupPlace] = Counter()
-        errors: dict[int, list[str]] = defaultdict(list)
+        recalled = _Recalling(source, with_turns=with_turns, read_blob=read_blob)
         for subject, rollout in self.streams.items():
             if stream_kind(subject) != "rollout" or not rollout.events:
                 continue
             created = rollout.events[0].payload
-            if not isinstance(created, RolloutCreated) or created.group_id not in plans:
-                continue
-            place = (created.group_num, created.env_index)
-            next_attempt[place] = max(next_attempt.get(place, 0), created.attempt + 1)
-            finished = rollout.events[-1].payload
-            if isinstance(finished, RolloutFailed):
-                num_failed[place] += 1
-                errors[created.group_num].append(finished.error_type)
-            if isinstance(finished, RolloutFinished) and not rollout.is_abandoned:
-                plan = recorded_plan(created, plans[created.group_id], source)
-                result = recorded_result(plan, rollout, finished, read_blob)
-                if result is not None:
-                    results[place] = result
-        return Recalled(results, next_attempt, num_failed, errors)
+            if isinstance(created, RolloutCreated) and created.group_id in plans:
+                recalled.add(created, rollout, plans[created.group_id])
+        return recalled.recalled()
+
+
+@dataclass(slots=True)
+class _Recalling:
+    """What is gathered of a source's rollouts, one attempt after the other in any order."""
+
+    source: RolloutSource
+    with_turns: bool
+    read_blob: Callable[[str], bytes]
+    results: dict[GroupPlace, RolloutResult] = field(default_factory=dict)
+    next_attempt: dict[GroupPlace, int] = field(default_factory=dict)
+    last_failed: dict[GroupPlace, int] = field(default_factory=dict)
+    num_failed: Counter[GroupPlace] = field(default_factory=Counter)
+    errors: dict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
+    turns: dict[GroupPlace, tuple[RecordedTurn, ...]] = field(default_factory=dict)
+    under_way: dict[GroupPlace, list[tuple[int, list[TurnTaken]]]] = field(default_factory=dict)
+    """(attempt, its turns) of attempts that their process did not bring to an end."""
+
+    def add(self, created: RolloutCreated, rollout: StreamHistory, group: GroupPlan) -> None:
+        """One attempt."""
+        place = (created.group_num, created.env_index)
+        self.next_attempt[place] = max(self.next_attempt.get(place, 0), created.attempt + 1)
+        end = rollout.events[-1].payload
+        if isinstance(end, RolloutFailed):
+            self.num_failed[place] += 1
+            self.errors[created.group_num].append(end.error_type)
+            self.last_failed[place] = max(self.last_failed.get(place, 0), created.attempt)
+        elif isinstance(end, RolloutFinished):
+            if not rollout.is_abandoned:
+                self._finish(place, recorded_plan(created, group, self.source), rollout, end)
+        else:
+            self.under_way.setdefault(place, []).append((created.attempt, turns_taken(rollout)))
+
+    def _finish(
+        self, place: GroupPlace, plan: RolloutPlan, rollout: StreamHistory, end: RolloutFinished
+    ) -> None:
+        result = recorded_result(plan, rollout, end, self.read_blob)
+        if result is None:
+            return
+        self.results[place] = result
+        turns = recorded_turns(turns_taken(rollout), self.read_blob) if self.with_turns else None
+        if turns:
+            self.turns[place] = turns
+
+    def recalled(self) -> Recalled:
+        """All of it. Of several attempts under way the longest counts: each had the same seeds."""
+        for place, attempts in self.under_way.items():
+            same_seeds = [
+                taken
+                for attempt, taken in attempts
+                if attempt > self.last_failed.get(place, -1) and place not in self.results
+            ]
+            turns = recorded_turns(max(same_seeds, key=len, default=[]), self.read_blob)
+            if turns:
+                self.turns[place] = turns
+        return Recalled(self.results, self.next_attempt, self.num_failed, self.errors, self.turns)
 
 
 def read_training_history(

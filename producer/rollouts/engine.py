@@ -1,30 +1,45 @@
 """Runs many episodes at once and has the policy sample for all that are ready as one batch.
 
-It knows no groups: plans go in, results come out in the order in which episodes end. A retry is a
-plan that the caller submits.
+Simulated devices run in lockstep: every episode under way has its answer before a batch is sampled,
+and free places are filled in the plans' order before that. So the batches, whose sizes change a
+log-prob's last bits, follow from the plans alone. A real device's answers are another's every time,
+and waiting for the slowest would cost most of the time; there a batch waits `BATCH_WAIT_S`.
+
+It knows no groups: plans go in, results come out, those of one round in the order of their places.
+A retry is a plan that the caller submits.
 """
 
+import logging
 import math
-import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from datetime import datetime
 from queue import Empty, SimpleQueue
 from time import monotonic
+from uuid import UUID
 
 from producer.emit import Emitter
 from producer.environments.environment import Environment
 from producer.environments.worker import JobDone
-from producer.policy.policy import Policy
+from producer.policy.policy import Completion, Policy, SampleRequest
+from producer.rollouts.devices import LeftDevices
 from producer.rollouts.episode import Episode, EpisodeSettings
-from producer.rollouts.plan import RolloutPlan, RolloutResult
+from producer.rollouts.finished_episode import FinishedEpisode
+from producer.rollouts.plan import RecordedTurn, RolloutPlan, RolloutResult
 from producer.rollouts.requests import Sampled
 from producer.rollouts.running import RunningEpisode
 
+logger = logging.getLogger(__name__)
+
 BATCH_WAIT_S = 0.05
-"""How long the first rollout that is ready waits for others to join its batch: many times a
-simulated device's answer, little beside a real one's."""
+"""How long the first rollout that is ready waits for those on real devices to join its batch."""
+
+CLOSE_GRACE_S = 5.0
+"""When a run is stopped: how long its devices have to close before they count as leaked."""
+
+STOP_CHECK_S = 1.0
+"""A request to stop is noticed after so long, whatever the devices do."""
 
 EnvironmentFactory = Callable[[RolloutPlan], Environment]
 
@@ -33,8 +48,10 @@ class RolloutEngine:
     """The rollout engine.
 
     Guarantees: at most `max_concurrent` environments exist, hung ones apart; every plan yields one
-    result; a batch has a fixed order, whichever environment answers first; when `run` is closed or
-    interrupted, episodes under way are recorded as cancelled. Not thread-safe.
+    result; batches of episodes on simulated devices and the order of their results are a function
+    of the plans and of what the devices answer, never of when; when `run` is closed or interrupted,
+    episodes under way are recorded as cancelled and their devices closed, or recorded as leaked
+    after `CLOSE_GRACE_S`. Not thread-safe.
     """
 
     def __init__(
@@ -48,8 +65,10 @@ class RolloutEngine:
         clock: Callable[[], datetime],
         on_begin: Callable[[RolloutPlan], None],
         check_stop: Callable[[], None],
+        left_devices: LeftDevices | None = None,
     ) -> None:
         """`on_begin` is called before a plan's first event; `check_stop` raises to stop the run."""
+        self._left_devices = left_devices or LeftDevices()
         self._check_stop = check_stop
         self._on_begin = on_begin
         self._policy = policy
@@ -58,17 +77,30 @@ class RolloutEngine:
         self._max_concurrent = max_concurrent
         self._emitter = emitter
         self._clock = clock
-        self._pending: deque[RolloutPlan] = deque()
-        self._active: set[RunningEpisode] = set()
+        self._pending: deque[RolloutPlan | FinishedEpisode] = deque()
+        self._active: list[RunningEpisode | FinishedEpisode] = []
+        self._made: dict[UUID, Environment] = {}
+        """Environments that were made before their plan's turn came."""
+        self._has_drifted = False
         self._done: SimpleQueue[JobDone[RunningEpisode]] = SimpleQueue()
 
     def submit(self, plan: RolloutPlan, *, first: bool = False) -> None:
         """Queue a plan; `first`: before the others (a retry that a group waits for)."""
         self._pending.appendleft(plan) if first else self._pending.append(plan)
 
+    def submit_finished(self, plan: RolloutPlan, turns: Sequence[RecordedTurn]) -> None:
+        """Queue an episode that an earlier process finished, where its plan would be.
+
+        It has no result and emits nothing. It is sampled again only where that gives the others the
+        bits of an undisturbed run.
+        """
+        self._pending.append(FinishedEpisode(plan, turns, self._settings.max_tokens))
+
     def run(self) -> Generator[RolloutResult, None, None]:
         """Results as they come, until no plan is left (plans may be submitted between results)."""
         try:
+            if not self._repeats_batches():
+                self._pending = deque(one for one in self._pending if isinstance(one, RolloutPlan))
             while self._pending or self._active:
                 self._check_stop()
                 self._refill()
@@ -77,16 +109,30 @@ class RolloutEngine:
                 self._sample()
         finally:
             with ExitStack() as every:
+                until_s = monotonic() + CLOSE_GRACE_S
                 for running in self._active:
                     every.callback(self._policy.forget, running.plan.id)
+                    every.callback(running.wait_closed, until_s)
+                for running in self._active:
                     every.callback(running.cancel)
             self._active.clear()
             self._pending.clear()
 
+    def _repeats_batches(self) -> bool:
+        """Whether the batches of an undisturbed run can be had again, and are of use."""
+        first = next((plan for plan in self._pending if isinstance(plan, RolloutPlan)), None)
+        if first is None or not getattr(self._policy, "repeats_batches", False):
+            return False
+        environment = self._made[first.id] = self._make_environment(first)
+        return getattr(environment, "is_simulated", False)
+
     def _refill(self) -> None:
         while self._pending and len(self._active) < self._max_concurrent:
             plan = self._pending.popleft()
-            environment = self._make_environment(plan)
+            if isinstance(plan, FinishedEpisode):
+                self._active.append(plan)
+                continue
+            environment = self._made.pop(plan.id, None) or self._make_environment(plan)
             episode = Episode(
                 plan,
                 environment,
@@ -95,59 +141,107 @@ class RolloutEngine:
                 settings=self._settings,
                 emitter=self._emitter,
                 clock=self._clock,
+                left_devices=self._left_devices,
             )
             running = RunningEpisode(
                 episode, environment, self._done, max_answer_s=self._settings.max_turn_time_s
             )
-            self._active.add(running)
+            self._active.append(running)
             self._on_begin(plan)
             running.begin()
 
     def _await_environments(self) -> None:
-        """Until all have answered, or the first rollout that is ready has waited long enough."""
-        waiting = {running for running in self._active if running.waits_for_environment}
+        """Until every simulated device has answered or counts as hung.
+
+        Others are waited for as long as nothing else is ready, and `BATCH_WAIT_S` after that.
+        """
+        waiting = {
+            running
+            for running in self._active
+            if isinstance(running, RunningEpisode) and running.waits_for_environment
+        }
         batch_until_s = monotonic() + BATCH_WAIT_S if len(waiting) < len(self._active) else math.inf
         while waiting:
-            until_s = min(batch_until_s, *(running.deadline_s for running in waiting))
-            timeout_s = max(0.0, min(until_s - monotonic(), threading.TIMEOUT_MAX))
-            try:
-                job = self._done.get(timeout=timeout_s)
-            except Empty:
-                now_s = monotonic()
-                for running in [running for running in waiting if running.deadline_s <= now_s]:
+            is_lockstep = any(running.is_simulated for running in waiting)
+            if not is_lockstep and monotonic() >= batch_until_s:
+                return
+            job = self._next_job(waiting, math.inf if is_lockstep else batch_until_s)
+            if job is not None:
+                job.owner.on_job(job)
+            now_s = monotonic()
+            for running in sorted(waiting, key=_place):
+                if running.deadline_s <= now_s:
                     running.give_up()
-                    waiting.discard(running)
-                if now_s >= batch_until_s or len(waiting) < len(self._active):
-                    return
-                continue
-            job.owner.on_job(job)
-            if job.owner in waiting and not job.owner.waits_for_environment:
-                waiting.discard(job.owner)
-                batch_until_s = min(batch_until_s, monotonic() + BATCH_WAIT_S)
+            answered = {running for running in waiting if not running.waits_for_environment}
+            if answered:
+                waiting -= answered
+                batch_until_s = min(batch_until_s, now_s + BATCH_WAIT_S)
+
+    def _next_job(
+        self, waiting: set[RunningEpisode], until_s: float
+    ) -> JobDone[RunningEpisode] | None:
+        """What the next device answered; None when none did before the first deadline."""
+        while True:
+            deadline_s = min(until_s, *(running.deadline_s for running in waiting))
+            left_s = max(0.0, deadline_s - monotonic())
+            with suppress(Empty):
+                return self._done.get(timeout=min(left_s, STOP_CHECK_S))
+            if left_s <= STOP_CHECK_S:
+                return None
+            self._check_stop()
 
     def _harvest(self) -> Iterator[RolloutResult]:
-        for running in [running for running in self._active if running.result is not None]:
-            self._active.discard(running)
-            self._policy.forget(running.plan.id)
-            if running.result is not None:
+        for running in sorted(self._active, key=_place):
+            if running.is_over:
+                self._active.remove(running)
+                self._policy.forget(running.plan.id)
+            if isinstance(running, RunningEpisode) and running.result is not None:
                 yield running.result
 
     def _sample(self) -> None:
         ready = [
-            (running, running.sample.request)
+            (running, running.sample)
             for running in sorted(self._active, key=_place)
             if running.sample is not None
         ]
-        if not ready:
-            return
+        samples_recorded = getattr(self._policy, "repeats_batches", False)
+        asked = [
+            sample.request for _, sample in ready if sample.recorded is None or samples_recorded
+        ]
         started_at, started_s = self._clock(), monotonic()
-        completions = self._policy.sample([request for _, request in ready])
+        sampled = dict(
+            zip(
+                (request.episode for request in asked),
+                self._policy.sample(asked) if asked else (),
+                strict=True,
+            )
+        )
         seconds = monotonic() - started_s
-        for (running, _), completion in zip(ready, completions, strict=True):
-            running.answer(Sampled(completion, started_at, started_s, seconds))
+        for running, sample in ready:
+            completion = sampled.get(running.plan.id)
+            if sample.recorded is not None:
+                completion = self._recorded(sample.request, sample.recorded, completion)
+            if completion is not None:
+                is_replayed = sample.recorded is not None
+                running.answer(Sampled(completion, started_at, started_s, seconds, is_replayed))
+
+    def _recorded(
+        self, request: SampleRequest, recorded: Completion, sampled: Completion | None
+    ) -> Completion:
+        """The recorded completion; the policy forgets what it sampled if that was another."""
+        if sampled is not None and sampled.tokens != recorded.tokens:
+            self._policy.forget(request.episode)
+            if not self._has_drifted:
+                self._has_drifted = True
+                logger.warning(
+                    "recorded turns have other bits here than where they were sampled (another"
+                    " processor, other settings, or a device that failed): they are kept, and what"
+                    " follows them may differ from an undisturbed run in the last bits"
+                )
+        return recorded
 
 
-def _place(running: RunningEpisode) -> tuple[int, int, int]:
+def _place(running: RunningEpisode | FinishedEpisode) -> tuple[int, int, int]:
     """Orders a batch."""
     plan = running.plan
     return plan.group_num, plan.env_index, plan.attempt

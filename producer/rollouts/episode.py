@@ -4,8 +4,8 @@ A generator that yields what it waits for (`requests`) and is resumed with the a
 batches and deadlines are the engine's.
 """
 
+import logging
 from collections.abc import Callable, Generator
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from time import monotonic
@@ -15,10 +15,11 @@ from producer.bounded_text import cut
 from producer.emit import Emitter
 from producer.environments.environment import Environment, Screenshot
 from producer.policy.learner import TrainedTurn
-from producer.policy.policy import PastTurn, SampleRequest
+from producer.policy.policy import Completion, PastTurn, SampleRequest
 from producer.rewards import Reward, RewardError
 from producer.rewards.named import binary
 from producer.rollouts import events
+from producer.rollouts.devices import Device, LeftDevices
 from producer.rollouts.plan import RolloutPlan, RolloutResult, completed_result, failed_result
 from producer.rollouts.requests import (
     Act,
@@ -33,8 +34,8 @@ from producer.rollouts.requests import (
     Request,
     Sample,
     Sampled,
+    sample_request,
 )
-from producer.seeds import derived_seed
 from producer.task import Task
 from producer.validators.judges import AskModel, Evidence
 from schemas import ids
@@ -42,9 +43,7 @@ from schemas.actions import Terminate
 from schemas.catalogue import stream
 from schemas.environment import (
     EnvironmentCreationStarted,
-    EnvironmentFailed,
     EnvironmentStarted,
-    EnvironmentTerminated,
 )
 from schemas.rollout import (
     RolloutAgentInitialized,
@@ -55,6 +54,8 @@ from schemas.rollout import (
     RolloutStarted,
 )
 from schemas.turn import TakenAction
+
+logger = logging.getLogger(__name__)
 
 CANCEL_REASON = "the run was stopped"
 NUM_JUDGED_SCREENS = 3
@@ -95,6 +96,7 @@ class Episode:
         settings: EpisodeSettings,
         emitter: Emitter,
         clock: Callable[[], datetime],
+        left_devices: LeftDevices | None = None,
     ) -> None:
         """`environment` is only described here; what is done to it goes through requests."""
         self.plan = plan
@@ -109,11 +111,17 @@ class Episode:
         self._device = emitter.stream(
             stream("environment", self._environment_id), training_id=settings.training_id
         )
+        self.device = Device(
+            environment, self._device, clock, left_devices or LeftDevices(), plan.name
+        )
+        """Records how the device ends."""
         self._begun_s = self._task_begun_s = 0.0
         self._turns: list[PastTurn] = []
         self._actions: list[TakenAction] = []
         self._turn_seconds = 0.0
         self._turn_first_success: int | None = None
+        is_simulated = getattr(environment, "is_simulated", False)
+        self._recorded = plan.recorded if is_simulated else ()
 
     def run(self) -> Generator[Request, EpisodeAnswer, RolloutResult]:
         """From creation to the end.
@@ -126,17 +134,21 @@ class Episode:
             return (yield from self._attempt())
         except EpisodeFailedError as failure:
             result = self._fail(failure)
-            if not failure.is_hung:
+            if failure.is_hung:
+                self.device.leak(str(failure))
+                return result
+            try:
                 # The next attempt's device must not exist beside this one.
-                with suppress(EpisodeFailedError):
-                    yield from Close()
+                yield from Close()
+                self.device.released()
+            except EpisodeFailedError as error:
+                self.device.leak(str(error))
             return result
         except GeneratorExit:
             self._cancel()
             raise
         finally:
             self._rollout.close()
-            self._device.close()
 
     def _attempt(self) -> Generator[Request, EpisodeAnswer, RolloutResult]:
         plan = self.plan
@@ -144,8 +156,8 @@ class Episode:
         self._start(opened)
         screenshot, is_over = opened.screenshot, False
         while not is_over:
-            request = self._request(screenshot)
-            sampled = yield from Sample(request)
+            request = sample_request(plan, self._turns, screenshot, self._settings.max_tokens)
+            sampled = yield from Sample(request, self._recorded_completion(screenshot))
             acted = yield from Act(sampled.completion.actions, screenshot, self._judged_task())
             is_over = self._take_turn(request, sampled, acted)
             screenshot = acted.screenshot
@@ -175,17 +187,27 @@ class Episode:
             RolloutStarted(agent_init_time_s=self._task_begun_s - opened.up_s, task_started_at=now)
         )
 
-    def _request(self, screenshot: Screenshot) -> SampleRequest:
-        plan = self.plan
-        return SampleRequest(
-            episode=plan.id,
-            task=plan.task,
-            history=tuple(self._turns),
-            screenshot=screenshot,
-            temperature=plan.temperature,
-            max_tokens=self._settings.max_tokens,
-            seed=derived_seed(plan.sampling_seed, len(self._turns) + 1),
+    def _recorded_completion(self, screenshot: Screenshot) -> Completion | None:
+        """What an earlier process sampled for this turn; None once the device shows another screen.
+
+        The turns played until then belong to the screens of this device, so the episode goes on.
+        """
+        if len(self._turns) >= len(self._recorded):
+            return None
+        turn = self._recorded[len(self._turns)]
+        if turn.screenshot.ref == screenshot.ref and turn.policy_version == self._policy_version:
+            return turn.completion
+        logger.warning(
+            "%s cannot be played again beyond turn %d of %d: %s; its further turns are new",
+            self.plan.name,
+            len(self._turns),
+            len(self._recorded),
+            "the device shows another screen"
+            if turn.policy_version == self._policy_version
+            else "another version of the policy took the next",
         )
+        self._recorded = ()
+        return None
 
     def _take_turn(self, request: SampleRequest, sampled: Sampled, acted: Acted) -> bool:
         """Record the turn; whether it was the last."""
@@ -216,7 +238,7 @@ class Episode:
         return is_over
 
     def _judged_task(self) -> Task | None:
-        """The task, if its validator is to be asked after the turn: a device's answers cost little."""
+        """The task, if its validator is to be asked after the turn: a device answers at once."""
         is_asked = self._settings.validate_every_turn and self.plan.task.validation_type == "shell"
         return self.plan.task if is_asked else None
 
@@ -225,7 +247,7 @@ class Episode:
         validation = events.validation_recorded(plan, judged, now)
         if validation is not None:
             self._rollout.emit(validation)
-        self._device.emit(EnvironmentTerminated(terminated_at=now))
+        self.device.released()
         try:
             finished = events.rollout_finished(
                 plan,
@@ -256,10 +278,8 @@ class Episode:
     def _fail(self, failure: EpisodeFailedError) -> RolloutResult:
         now = self._clock()
         reason = cut(str(failure))
-        if failure.error_type == "validator":
-            self._device.emit(EnvironmentTerminated(terminated_at=now))
-        else:
-            self._device.emit(EnvironmentFailed(error_message=reason, terminated_at=now))
+        if failure.error_type != "validator":
+            self.device.failure = reason
         return self._failed(failure.error_type, reason, now)
 
     def _failed(self, error_type: str, reason: str, now: datetime) -> RolloutResult:
@@ -282,6 +302,5 @@ class Episode:
         )
 
     def _cancel(self) -> None:
-        now = self._clock()
-        self._device.emit(EnvironmentTerminated(terminated_at=now, status_message=CANCEL_REASON))
-        self._rollout.emit(RolloutCancelled(reason=CANCEL_REASON, ended_at=now))
+        self.device.status_message = CANCEL_REASON
+        self._rollout.emit(RolloutCancelled(reason=CANCEL_REASON, ended_at=self._clock()))

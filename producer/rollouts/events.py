@@ -51,7 +51,9 @@ def rollout_created(plan: RolloutPlan, policy_name: str, policy_version: int) ->
 def environment_requested(environment: Environment, seed: int) -> EnvironmentRequested:
     """The environment that the attempt asks for."""
     return EnvironmentRequested(
-        env_type=environment.env_type, box_type=environment.box_type, config={"seed": seed}
+        env_type=environment.env_type,
+        box_type=environment.box_type,
+        config={"seed": seed, "is_simulated": getattr(environment, "is_simulated", False)},
     )
 
 
@@ -88,6 +90,7 @@ def turn_taken(
         metrics={
             "sample_s": round(sampled.seconds, 6),
             "environment_s": round(acted.seconds, 6),
+            **({"replayed": True} if sampled.is_replayed else {}),
         },
     )
 

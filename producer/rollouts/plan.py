@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 from uuid import UUID
 
+from producer.environments.environment import Screenshot
 from producer.policy.learner import TrainedTurn
+from producer.policy.policy import Completion
 from producer.task import Task
 from schemas.group import SourceType
 from schemas.rollout import RolloutFinished
@@ -24,6 +26,17 @@ class RolloutSource:
     """Position in the task data; 0 for evaluations."""
     stream: str
     """That the events of its groups go to: `training/<id>` or `evaluation/<id>`."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTurn:
+    """A turn that an earlier process recorded."""
+
+    screenshot: Screenshot
+    """What the policy saw."""
+    completion: Completion
+    policy_version: int
+    """Of the policy that sampled it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +61,9 @@ class RolloutPlan:
     sampling_seed: int
     """Of this rollout's completions; each turn derives its own from it. An attempt after a failed
     one has another; one after a killed process has the same."""
+    recorded: tuple[RecordedTurn, ...] = ()
+    """Turns of this episode before its process ended. On a simulated device they are played again,
+    and the episode goes on where it stood; on another it begins anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,3 +201,5 @@ class Recalled:
     """Attempts that failed; those that ended with their process are not counted."""
     errors: Mapping[int, Sequence[str]] = field(default_factory=dict)
     """group_num -> `error_type` of its failed attempts."""
+    turns: Mapping[GroupPlace, tuple[RecordedTurn, ...]] = field(default_factory=dict)
+    """Of places whose rollout was under way; with `with_turns` of those in `results`, too."""

@@ -4,13 +4,15 @@ An episode is a generator that yields requests; `answer = yield from Open(...)` 
 is answered by the policy, the others by `perform`, which runs on the environment's own thread.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from time import monotonic
 
 from producer.environments.environment import ActionRefusedError, Environment, Screenshot
-from producer.policy.policy import Completion, SampleRequest
+from producer.policy.policy import Completion, PastTurn, SampleRequest
+from producer.rollouts.plan import RolloutPlan
+from producer.seeds import derived_seed
 from producer.task import Task
 from producer.validators import Verdict, judge
 from producer.validators.judges import AskModel, Evidence, JudgeFailedError, agent_report
@@ -58,6 +60,21 @@ class Open:
         return Opened(screenshot, environment.provider_id, monotonic())
 
 
+def sample_request(
+    plan: RolloutPlan, history: Sequence[PastTurn], screenshot: Screenshot, max_tokens: int
+) -> SampleRequest:
+    """The turn after `history`."""
+    return SampleRequest(
+        episode=plan.id,
+        task=plan.task,
+        history=tuple(history),
+        screenshot=screenshot,
+        temperature=plan.temperature,
+        max_tokens=max_tokens,
+        seed=derived_seed(plan.sampling_seed, len(history) + 1),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Sampled:
     """The policy's completion."""
@@ -69,6 +86,8 @@ class Sampled:
     """The same, monotonic."""
     seconds: float
     """That the batch's sampling took."""
+    is_replayed: bool = False
+    """An earlier process recorded it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +95,8 @@ class Sample:
     """Have the policy sample one turn."""
 
     request: SampleRequest
+    recorded: Completion | None = None
+    """What an earlier process recorded as the answer; None: nothing."""
 
     def __iter__(self) -> Generator["Sample", Sampled, Sampled]:
         return (yield self)

@@ -25,7 +25,8 @@ class RunningEpisode:
     """Performs an episode's requests, but for `Sample`, which it leaves to the engine.
 
     Guarantees: waits for nothing; the environment is closed exactly once, however the episode ends
-    (a hung one when it answers again, if ever); `cancel` is idempotent. Not thread-safe.
+    (a hung one when it answers again, if ever), and only then recorded as ended; `cancel` is
+    idempotent. Not thread-safe.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class RunningEpisode:
     ) -> None:
         """`done` gets what the environment answers; `max_answer_s`: until it counts as hung."""
         self.plan = episode.plan
+        self.is_simulated: bool = getattr(environment, "is_simulated", False)
         self.sample: Sample | None = None
         """What it waits for, when that is the policy."""
         self.deadline_s = math.inf
@@ -48,12 +50,18 @@ class RunningEpisode:
         self._environment = environment
         self._max_answer_s = max_answer_s
         self._worker = EnvironmentWorker(self, done, name=episode.plan.name)
-        self._is_close_submitted = self._has_ended = False
+        self._device = episode.device
+        self._is_close_submitted = self._is_closed = self._has_ended = False
 
     @property
     def waits_for_environment(self) -> bool:
         """Whether its next step comes from the environment's thread."""
         return self.sample is None and self.result is None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has a result."""
+        return self.result is not None
 
     def begin(self) -> None:
         """Run to its first request."""
@@ -109,12 +117,30 @@ class RunningEpisode:
             return
         self._is_close_submitted = isinstance(request, Close)
         self.deadline_s = monotonic() + self._max_answer_s
-        self._worker.submit(partial(request.perform, self._environment))
+        self._worker.submit(
+            self._close
+            if isinstance(request, Close)
+            else partial(request.perform, self._environment)
+        )
+
+    def wait_closed(self, until_s: float) -> None:
+        """After the end: wait for the device to close, until monotonic `until_s`; else it leaks."""
+        self._worker.join(max(0.0, until_s - monotonic()))
+        self._device.leak("its run was stopped, and it did not answer")
+
+    def _close(self) -> None:
+        self._environment.close()
+        self._is_closed = True
+
+    def _record_released(self) -> None:
+        if self._is_closed:
+            self._device.released()
 
     def _end(self) -> None:
         if self._has_ended:
             return
         self._has_ended = True
         if not self._is_close_submitted:
-            self._worker.submit(self._environment.close)
+            self._worker.submit(self._close)
+        self._worker.submit(self._record_released)
         self._worker.abandon()

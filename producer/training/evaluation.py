@@ -112,6 +112,10 @@ def _open_stream(session: Session, plan: EvaluationPlan, unit: Unit) -> StreamWr
     """
     subject = stream("evaluation", plan.id)
     history = session.history.of(subject)
+    for payload in session.history.payloads_of(subject):
+        if isinstance(payload, EvaluationProgressed):
+            unit.highest_percent = payload.progress.percent
+            unit.highest_finished_rollouts = payload.completed_tasks
     if session.claim_epoch == 1:
         return session.emitter.stream(subject, training_id=session.training_id)
     first: Payload = _progressed(session, plan, unit) if history.exists else _created(session, plan)
@@ -135,8 +139,8 @@ def _progressed(session: Session, plan: EvaluationPlan, unit: Unit) -> Evaluatio
     return EvaluationProgressed(
         kind=plan.kind,
         current_phase="rollout",
-        current_task_index=unit.finished_rollouts,
-        completed_tasks=unit.finished_rollouts,
+        current_task_index=unit.finished_so_far,
+        completed_tasks=unit.finished_so_far,
         progress=session.progress.tracker.of(unit),
     )
 
@@ -172,7 +176,7 @@ def _begin(
         source,
         groups,
         settings=session.group_settings(is_eval=True),
-        recalled=session.history.finished_rollouts(source, groups, session.read_blob),
+        recalled=session.recalled(source, groups),
         stream=writer,
         make_engine=session.make_engine,
         tracker=progress.tracker,

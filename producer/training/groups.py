@@ -8,7 +8,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from producer.console import ProgressBar, progress_bar
@@ -109,15 +109,19 @@ class GroupRunner:
         """Take what an earlier process finished and submit the rest; a failed group stays so."""
         has_failed = self._status(group) == "failed"
         for index in range(len(group.seeds)):
-            recalled = self._recalled.results.get((group.num, index))
+            place = (group.num, index)
+            recalled = self._recalled.results.get(place)
+            attempt = self._recalled.next_attempt.get(place, 0)
+            turns = self._recalled.turns.get(place, ())
             if recalled is not None:
                 self._count(recalled)
-                self._settle(group, index, recalled)
+                self._settle(group, index, recalled, is_recalled=True)
+                self._engine.submit_finished(self._plan(group, index, attempt), turns)
             elif has_failed:
-                self._settle(group, index, None)
+                self._settle(group, index, None, is_recalled=True)
             else:
-                attempt = self._recalled.next_attempt.get((group.num, index), 0)
-                self._engine.submit(self._plan(group, index, attempt))
+                plan = self._plan(group, index, attempt)
+                self._engine.submit(replace(plan, recorded=turns))
 
     def _take(self, result: RolloutResult) -> None:
         plan, settings = result.plan, self._settings
@@ -201,13 +205,24 @@ class GroupRunner:
         if self._status(group) == "pending":
             self._stream.emit(GroupStarted(group_id=group.id, started_at=self._clock()))
 
-    def _settle(self, group: GroupPlan, index: int, result: RolloutResult | None) -> None:
+    def _settle(
+        self,
+        group: GroupPlan,
+        index: int,
+        result: RolloutResult | None,
+        *,
+        is_recalled: bool = False,
+    ) -> None:
         """A place of the group has ended; so has the group with its last one."""
         places = self._results[group.num]
         places[index] = result
         self._bar.advance(note=group.stated.task.name)
+        if result is None:
+            self._unit.given_up_rollouts += 1
         if len(places) < len(group.seeds):
-            self._emit_progress(group)
+            if not is_recalled:
+                # Otherwise the first of many would say that nearly nothing is done.
+                self._emit_progress(group)
             return
         scored = tuple(result for _, result in sorted(places.items()) if result is not None)
         too_few = len(scored) < min(self._settings.min_group_size, len(group.seeds))

@@ -162,5 +162,8 @@ def _evaluate(
     plan = EvaluationPlan("manual", evaluation_id, label, manifest.step if manifest else None)
     with mark_open(installation.open_dir, subject, emitter):
         stated = state_tasks(writer, loaded.eval_tasks)
-        with progress_bars(session.progress.tracker):
-            return run_evaluation(session, plan, stated, unit)
+        try:
+            with progress_bars(session.progress.tracker):
+                return run_evaluation(session, plan, stated, unit)
+        finally:
+            session.left_devices.seal()

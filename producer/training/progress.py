@@ -21,11 +21,17 @@ class Unit:
     finished_rollouts: int = 0
     finished_turns: int = 0
     """Turns of finished rollouts."""
+    given_up_rollouts: int = 0
+    """Rollouts that will have no result."""
     running_turns: int = 0
     """Turns taken by unfinished rollouts."""
     is_trained: bool = False
     """The step's update is done."""
     highest_percent: float = 0.0
+    highest_rollout_percent: float = 0.0
+    highest_update_percent: float = 0.0
+    highest_finished_rollouts: int = 0
+    """What was stated before; a process that continues begins with what the last one stated."""
 
     def finish(self) -> None:
         """Count it as done by an earlier process, with every rollout at `max_turns`."""
@@ -38,7 +44,8 @@ class Unit:
         """Turns that its rollouts are expected to take in all."""
         return (
             self.finished_turns
-            + max(0, self.num_rollouts - self.finished_rollouts) * self.max_turns
+            + max(0, self.num_rollouts - self.finished_rollouts - self.given_up_rollouts)
+            * self.max_turns
         )
 
     @property
@@ -58,9 +65,24 @@ class Unit:
         return self.taken_turns + update
 
     @property
+    def finished_so_far(self) -> int:
+        """Finished rollouts; never fewer than were stated before."""
+        self.highest_finished_rollouts = max(self.highest_finished_rollouts, self.finished_rollouts)
+        return self.highest_finished_rollouts
+
+    @property
     def rollout_percent(self) -> float:
-        """Progress of the rollouts alone."""
-        return 100.0 * self.taken_turns / self.expected_turns if self.expected_turns else 100.0
+        """Progress of the rollouts alone; never falls."""
+        percent = 100.0 * self.taken_turns / self.expected_turns if self.expected_turns else 100.0
+        self.highest_rollout_percent = max(self.highest_rollout_percent, percent)
+        return self.highest_rollout_percent
+
+    @property
+    def update_percent(self) -> float:
+        """Progress of the update alone; never falls, although a continued step repeats it."""
+        percent = 100.0 if self.is_trained else 0.0
+        self.highest_update_percent = max(self.highest_update_percent, percent)
+        return self.highest_update_percent
 
 
 @dataclass(slots=True)

@@ -148,7 +148,8 @@ def run(
         )
         with log_file(folder), mirrored(opened.plan.config, name, installation):
             manifest = process.run(heartbeat_s)
-    return summarise(manifest, status="completed", seconds=monotonic() - begun_s, folder=folder)
+    summary = summarise(manifest, status="completed", seconds=monotonic() - begun_s, folder=folder)
+    return replace(summary, leaked_devices=process.num_leaked)
 
 
 def _log_complete(name: str, complete: AlreadyComplete) -> None:
@@ -177,6 +178,8 @@ class _Process:
     lock: TrainingLock
     lost: ClaimLostError | None = None
     """Set when another writer owns the training."""
+    num_leaked: int = 0
+    """Devices that were not released; known at the end."""
 
     def run(self, heartbeat_s: float) -> Manifest:
         """Train. The training's end is always emitted, unless the log broke or it was lost."""
@@ -205,8 +208,13 @@ class _Process:
 
     def _train(self) -> Manifest:
         loop = self._prepare()
-        with progress_bars(loop.session.progress.tracker):
-            loop.run()
+        try:
+            with progress_bars(loop.session.progress.tracker):
+                loop.run()
+        finally:
+            # Named before the process ends, however it ends.
+            loop.session.left_devices.seal()
+            self.num_leaked = loop.session.left_devices.num_leaked
         progress = loop.session.progress
         progress.update_elapsed()
         only_baseline = self.opened.plan.config.baseline_only
@@ -248,15 +256,22 @@ class _Process:
             clock=self.clock,
             stop=self.stop,
             read_blob=open_blobs(self.installation.blobs_url).get,
-            progress=ProgressEvents(
-                stream, ProgressTracker(config.max_concurrent_rollouts), manifest.step
-            ),
+            progress=ProgressEvents(stream, self._progress_so_far(config), manifest.step),
         )
         return TrainingLoop(
             *(session, self.folder, stated, stated_eval, manifest),
             check_owner=self.lock.check,
             files=files,
         )
+
+    def _progress_so_far(self, config: RunConfig) -> ProgressTracker:
+        """Begins with what an earlier process stated of the same steps: progress never falls."""
+        history = self.opened.history
+        tracker = ProgressTracker(config.max_concurrent_rollouts)
+        tracker.highest_percent = history.stated_percent(
+            history.of(self.opened.stream.subject), self.opened.plan.generation, config.num_steps
+        )
+        return tracker
 
     def _open_demo_policy(self, config: RunConfig) -> tuple[Learner, EnvironmentFactory]:
         installation = self.installation

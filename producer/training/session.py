@@ -1,8 +1,8 @@
 """What every part of one training process shares. Frozen; makes no decisions."""
 
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
@@ -12,9 +12,10 @@ from producer.errors import StopRequestedError
 from producer.policy.learner import Learner
 from producer.resume.training_history import TrainingHistory
 from producer.rewards import find_reward
+from producer.rollouts.devices import LeftDevices
 from producer.rollouts.engine import EnvironmentFactory, RolloutEngine
 from producer.rollouts.episode import EpisodeSettings
-from producer.rollouts.plan import RolloutPlan
+from producer.rollouts.plan import GroupPlan, Recalled, RolloutPlan, RolloutSource
 from producer.training.groups import GroupSettings
 from producer.training.progress_events import ProgressEvents
 from producer.validators.judges import AskModel
@@ -43,6 +44,8 @@ class Session:
     read_blob: Callable[[str], bytes]
     """Bytes of a blob by its ref; NotFoundError."""
     progress: ProgressEvents
+    left_devices: LeftDevices = field(default_factory=LeftDevices)
+    """Devices of this process that outlived their rollouts."""
 
     @property
     def own_training_id(self) -> UUID:
@@ -61,6 +64,15 @@ class Session:
         """StopRequestedError when a stop was requested."""
         if self.stop.is_set():
             raise StopRequestedError
+
+    def recalled(self, source: RolloutSource, groups: Sequence[GroupPlan]) -> Recalled:
+        """What earlier processes recorded of these groups, with the turns that a replay needs."""
+        return self.history.finished_rollouts(
+            source,
+            groups,
+            self.read_blob,
+            with_turns=getattr(self.learner, "repeats_batches", False),
+        )
 
     def make_engine(self, on_begin: Callable[[RolloutPlan], None]) -> RolloutEngine:
         """A rollout engine with the session's policy and environments."""
@@ -84,6 +96,7 @@ class Session:
             clock=self.clock,
             on_begin=on_begin,
             check_stop=self.check_stop,
+            left_devices=self.left_devices,
         )
 
     def group_settings(self, *, is_eval: bool) -> GroupSettings:

@@ -119,7 +119,8 @@ def _collect(session: Session, plan: StepPlan, unit: Unit) -> list[GroupOutcome]
         )
     )
     stream.ensure(StepCollectionStarted(step_id=plan.id))
-    recalled = session.history.finished_rollouts(plan.source, plan.groups, session.read_blob)
+    _continue_progress(session, plan, unit)
+    recalled = session.recalled(plan.source, plan.groups)
     stream.ensure(StepRolloutsStarted(step_id=plan.id, rollout_started_at=session.clock()))
 
     def on_progress() -> None:
@@ -145,6 +146,15 @@ def _collect(session: Session, plan: StepPlan, unit: Unit) -> list[GroupOutcome]
         stream.emit(StepFailed(step_id=plan.id, error_message=message, ended_at=session.clock()))
         raise CuaTrainError(message)
     return outcomes
+
+
+def _continue_progress(session: Session, plan: StepPlan, unit: Unit) -> None:
+    """Let the unit begin with what an earlier process stated, so that no figure falls."""
+    for payload in session.history.payloads_of(session.stream.subject):
+        if isinstance(payload, StepProgressed) and payload.step_id == plan.id:
+            unit.highest_percent = payload.progress.percent
+            unit.highest_rollout_percent = payload.rollout_progress
+            unit.highest_update_percent = payload.training_progress
 
 
 def _select_samples(
@@ -207,7 +217,11 @@ def _finished(
         num_tokens=sum(result.num_tokens for result in results),
         policy_version=session.learner.version,
         progress=session.progress.tracker.finished(),
-        metrics=step_metrics(session.config, plan.number, outcomes, update, rollouts_s=rollouts_s),
+        metrics={
+            **step_metrics(session.config, plan.number, outcomes, update, rollouts_s=rollouts_s),
+            "rollout_errors/leaked_devices": session.left_devices.num_leaked,
+            "rollout_errors/late_devices": session.left_devices.num_late,
+        },
     )
 
 
@@ -222,7 +236,7 @@ def _emit_progress(
             step_id=plan.id,
             current_phase=phase,
             rollout_progress=unit.rollout_percent,
-            training_progress=100.0 if unit.is_trained else 0.0,
+            training_progress=unit.update_percent,
             progress=session.progress.tracker.of(unit),
         )
     )

@@ -27,6 +27,8 @@ class Summary:
     """Of this process."""
     generation: int
     log_path: str
+    leaked_devices: int = 0
+    """Devices of this process that were not released and may still run."""
 
 
 def summarise(manifest: Manifest, *, status: str, seconds: float, folder: Path) -> Summary:

@@ -12,6 +12,8 @@ from schemas.checkpoint import CheckpointSaved
 from schemas.environment import (
     EnvironmentCreationStarted,
     EnvironmentFailed,
+    EnvironmentLeaked,
+    EnvironmentReleased,
     EnvironmentRequested,
 )
 from schemas.evaluation import (
@@ -255,7 +257,11 @@ def _rollout_that_fails(
     maker.emit(EnvironmentRequested(env_type="android_sim", box_type="android", config={}))
     writer.emit(RolloutEnvironmentRequested(env_id=device))
     maker.emit(EnvironmentCreationStarted())
-    maker.emit(EnvironmentFailed(error_message="no device", terminated_at=history.now))
+    if is_cancelled:
+        maker.emit(EnvironmentLeaked(error_message="it hangs", leaked_at=history.now))
+        maker.emit(EnvironmentReleased(released_at=history.now))
+    else:
+        maker.emit(EnvironmentFailed(error_message="no device", terminated_at=history.now))
     if is_cancelled:
         writer.emit(RolloutStarted(agent_init_time_s=0.5, task_started_at=history.now))
         writer.emit(RolloutCancelled(reason="its process died", ended_at=history.now))

@@ -185,3 +185,9 @@ def environment_started(tables: Tables, data: Row, event: Row, owner: str) -> No
         gbox_id=data["gbox_id"],
         creation_time=time(data["started_at"]),
     )
+
+
+def environment_released(tables: Tables, data: Row, event: Row, owner: str) -> None:
+    message = "released after its rollout had ended"
+    columns = {"termination_time": time(data["released_at"]), "status_message": message}
+    change(tables, "environment", owner, event, **columns)

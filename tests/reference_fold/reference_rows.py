@@ -20,6 +20,7 @@ from tests.reference_fold.reference_basis import (
     time,
 )
 from tests.reference_fold.reference_rollout_rows import (
+    environment_released,
     environment_requested,
     environment_started,
     rollout_created,
@@ -311,6 +312,8 @@ ROWS: dict[str, Handler] = {
     "cua.environment.failed": ended(
         "error_message", "error_message", "terminated_at", "termination_time"
     ),
+    "cua.environment.leaked": same("environment", "owner", "error_message"),
+    "cua.environment.released": environment_released,
     "cua.evaluation.created": evaluation_created,
     "cua.evaluation.started": evaluation(phase="rollout"),
     "cua.evaluation.progressed": evaluation("current_phase current_task_index completed_tasks"),

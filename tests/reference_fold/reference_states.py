@@ -54,6 +54,7 @@ STATUSES: dict[str, str | None] = {
     "cua.environment.started": "running",
     "cua.environment.terminated": "terminated",
     "cua.environment.failed": "error",
+    "cua.environment.leaked": "error",
     "cua.evaluation.created": "pending",
     "cua.evaluation.started": "running",
     "cua.evaluation.progressed": None,

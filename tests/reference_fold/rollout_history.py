@@ -10,6 +10,8 @@ from schemas.blobs import blob_ref
 from schemas.environment import (
     EnvironmentCreationStarted,
     EnvironmentFailed,
+    EnvironmentLeaked,
+    EnvironmentReleased,
     EnvironmentRequested,
     EnvironmentStarted,
     EnvironmentTerminated,
@@ -153,7 +155,11 @@ class RolloutHistory(Writers):
         writer.emit(RolloutEnvironmentRequested(env_id=device))
         maker.emit(EnvironmentCreationStarted())
         if self.happens(0.08):
-            maker.emit(EnvironmentFailed(error_message="no device", terminated_at=self.now))
+            if index % 2:
+                maker.emit(EnvironmentLeaked(error_message="it hangs", leaked_at=self.now))
+                maker.emit(EnvironmentReleased(released_at=self.now))
+            else:
+                maker.emit(EnvironmentFailed(error_message="no device", terminated_at=self.now))
             writer.emit(
                 RolloutFailed(
                     error_type="environment",

@@ -53,8 +53,15 @@ class ScriptedEnvironment:
     box_type = "android"
 
     def __init__(
-        self, devices: Devices, *, fails_at: int = 0, hangs_at: int = 0, fails_to_open: bool = False
+        self,
+        devices: Devices,
+        *,
+        fails_at: int = 0,
+        hangs_at: int = 0,
+        fails_to_open: bool = False,
+        is_simulated: bool = False,
     ) -> None:
+        self.is_simulated = is_simulated
         self._devices = devices
         self._fails_at, self._hangs_at, self._fails_to_open = fails_at, hangs_at, fails_to_open
         self._actions = 0
@@ -110,6 +117,7 @@ class ScriptedPolicy:
 
     name = "scripted"
     version = 3
+    repeats_batches = False
 
     def __init__(
         self, decide: Callable[[SampleRequest], Action | None], *, has_tokens: bool = False

@@ -9,6 +9,8 @@ from schemas.base import Payload
 from schemas.environment import (
     EnvironmentCreationStarted,
     EnvironmentFailed,
+    EnvironmentLeaked,
+    EnvironmentReleased,
     EnvironmentRequested,
     EnvironmentStarted,
     EnvironmentTerminated,
@@ -20,7 +22,11 @@ EnvironmentEvent = (
     | EnvironmentStarted
     | EnvironmentTerminated
     | EnvironmentFailed
+    | EnvironmentLeaked
+    | EnvironmentReleased
 )
+
+RELEASED_LATE = "released after its rollout had ended"
 
 
 class EnvironmentProjector:
@@ -62,6 +68,10 @@ def _changed(payload: EnvironmentEvent) -> Row:
                 "termination_time": payload.terminated_at,
                 "error_message": payload.error_message,
             }
+        case EnvironmentLeaked():
+            return {"error_message": payload.error_message}
+        case EnvironmentReleased():
+            return {"termination_time": payload.released_at, "status_message": RELEASED_LATE}
         case EnvironmentRequested():
             raise AssertionError
         case _:

@@ -1,9 +1,9 @@
 """Data parallelism over CPU threads.
 
 For small matrices two passes on a thread each are faster than one pass after the other on two.
-Results are bit-identical for any number of workers when the split does not depend on that number
-and partial results are added in order: updates and the warm-up do so. Sampling and screen encoding
-split their batch by the number of workers, so their results agree up to rounding.
+Results are bit-identical for any number of workers, because no split depends on that number and
+partial results are added in order. The threads of one operation are torch's, and a policy that is
+computed with several of them may round differently on another number.
 """
 
 import os

@@ -1,6 +1,7 @@
 """The policy in the trainer's process: samples with transformers, trains with peft.
 
-Called from one thread; blocks while it computes, on all cores (`cpu_parallel`). The state it keeps
+Called from one thread; blocks while it computes, on all cores (`cpu_parallel`). On a processor the
+same batches give the same bits, on however many cores. The state it keeps
 of running episodes is bounded by how many run, and dropped when the weights change: a completion's
 log-probs always belong to one version.
 """
@@ -16,7 +17,7 @@ from producer.codecs.codec import Codec
 from producer.policy.compute_settings import DEFAULT_COMPUTE, ComputeSettings
 from producer.policy.learner import Trajectory, UpdateResult, UpdateSettings
 from producer.policy.policy import Completion, SampleRequest
-from producer.policy.torch_policy.cpu_parallel import num_workers, parallel_map
+from producer.policy.torch_policy.cpu_parallel import parallel_map
 from producer.policy.torch_policy.episodes import Episodes, Prompt, sampled_tokens
 from producer.policy.torch_policy.kv_cache import EpisodeCaches
 from producer.policy.torch_policy.merged_adapter import merged_adapter
@@ -33,6 +34,15 @@ from producer.policy.torch_policy.screen_encoder import ScreenEncoder
 from producer.policy.torch_policy.state import load_state, save_checkpoint, save_state
 from producer.policy.torch_policy.trial import check_runs
 from producer.policy.torch_policy.update import make_optimizer, policy_gradient
+
+ROWS_PER_PART = 64
+"""Rows that are decoded together, where a network is decoded in parts. The number of parts must not
+follow the number of cores: a batch of another size changes the last bits."""
+MIN_PARTS = 2
+"""Of a batch of at least two prompts: two parts cost 1.1 times one on one core, four 1.4 times
+(docs/decisions/same-seed.md)."""
+MAX_WEIGHTS_IN_PARTS = 50_000_000
+"""A larger network reads its weights once for all rows, on all cores."""
 
 
 class InProcessPolicy:
@@ -70,6 +80,7 @@ class InProcessPolicy:
         )
         self._optimizer = make_optimizer(network)
         self._version = 0
+        self._num_weights = sum(weight.numel() for weight in network.base.parameters())
 
     @property
     def name(self) -> str:
@@ -80,6 +91,11 @@ class InProcessPolicy:
     def version(self) -> int:
         """Updates so far."""
         return self._version
+
+    @property
+    def repeats_batches(self) -> bool:
+        """Whether it computes on a processor."""
+        return self._network.device.type == "cpu"
 
     @torch.no_grad()
     def sample(self, requests: Sequence[SampleRequest]) -> list[Completion]:
@@ -136,10 +152,8 @@ class InProcessPolicy:
     def _decode_all(
         self, requests: list[SampleRequest], prompts: list[Prompt]
     ) -> list[SampledCompletion]:
-        device, max_workers = self._network.device, self._network.max_workers
-        num_parts = max(
-            max_workers or num_workers(device), self._num_parts_in_memory(requests, prompts)
-        )
+        device = self._network.device
+        num_parts = max(self._num_parts(len(prompts)), self._num_parts_in_memory(requests, prompts))
         parts = _partition_rows(prompts, num_parts)
         parameters = [
             SamplingParameters(request.temperature, request.max_tokens, request.seed)
@@ -150,7 +164,8 @@ class InProcessPolicy:
             return self._decode([prompts[row] for row in rows], [parameters[row] for row in rows])
 
         completions: dict[int, SampledCompletion] = {}
-        for rows, decoded in zip(parts, parallel_map(decode_rows, parts, device), strict=True):
+        done = parallel_map(decode_rows, parts, device, self._network.max_workers)
+        for rows, decoded in zip(parts, done, strict=True):
             self._episodes.store(
                 [requests[row] for row in rows], [prompts[row] for row in rows], decoded
             )
@@ -168,6 +183,12 @@ class InProcessPolicy:
         )
         row_bytes = longest * self._network.cache_shape.position_bytes(self._network.base.dtype)
         return math.ceil(len(prompts) / max(1, self._compute.kv_cache_bytes // row_bytes))
+
+    def _num_parts(self, num_rows: int) -> int:
+        """A function of the network and of `num_rows` alone."""
+        if self._num_weights > MAX_WEIGHTS_IN_PARTS or self._network.device.type != "cpu":
+            return 1
+        return max(MIN_PARTS, math.ceil(num_rows / ROWS_PER_PART))
 
     def _decode(self, prompts: list[Prompt], parameters: list[SamplingParameters]) -> DecodedBatch:
         distinct = list({prompt.digest: prompt for prompt in reversed(prompts)}.values())

@@ -240,7 +240,7 @@ def test_a_prefill_in_parts_gives_the_logits_of_one_pass(network: Network) -> No
     policy = InProcessPolicy(network, ClickOnly())
     requests = [make_request(one, make_screen(one)) for one in range(5)]
     prompts = [
-        policy._episodes.prompt(request, policy._encoder.encode([request.screenshot])[0])
+        policy._episodes.prompt(request, policy._encoder.encode([request.screen])[0])
         for request in requests
     ]
     results = []

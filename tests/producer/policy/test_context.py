@@ -15,8 +15,9 @@ from producer.policy.torch_policy.logprobs import completion_logprobs
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.sequences import TokenSequence, join_turns
 from tests.producer.policy.conftest import ClickOnly, make_request, make_screen, make_task
-from tests.producer.policy.test_update import SETTINGS
 from tests.support.rounding import rounding_of_forward
+
+from .conftest import SETTINGS
 
 NUM_TURNS = 11
 OpenPolicy = Callable[[int | None], InProcessPolicy]
@@ -84,7 +85,7 @@ def test_every_prompt_begins_with_the_instruction_and_shows_the_turns_since_the_
     policy = open_policy(2)
     turns = play(policy, limit=6)
     renderer = policy._episodes._renderer
-    grid = policy._encoder.encode([turns[0].screenshot])[0].grid
+    grid = policy._encoder.encode([turns[0].screen])[0].grid
     third, fourth, fifth = tokens_of(turns)[2:5]
     expected = renderer.first_turn("Turn on Wi-Fi", grid)
     for shown in (third, fourth):
@@ -118,7 +119,7 @@ def test_episodes_with_the_same_past_share_a_prompt_kept_or_rebuilt(
     history = tuple(play(policy, limit=5))
     policy.forget(UUID(int=1))
     requests = [make_request(episode, make_screen(9), history) for episode in (1, 2)]
-    encoded = policy._encoder.encode([requests[0].screenshot])[0]
+    encoded = policy._encoder.encode([requests[0].screen])[0]
     first = policy._episodes.prompt(requests[0], encoded)
     policy.sample(requests[:1])
     second = policy._episodes.prompt(requests[1], encoded)

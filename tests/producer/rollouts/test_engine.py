@@ -12,6 +12,7 @@ from producer.emit import Emitter
 from producer.environments.environment import Environment, Screenshot
 from producer.errors import StopRequestedError
 from producer.policy.policy import SampleRequest
+from producer.rollouts.devices import LeftDevices
 from producer.rollouts.engine import RolloutEngine
 from producer.rollouts.plan import RolloutPlan, RolloutResult
 from producer.rollouts.token_records import total_prompt_images
@@ -257,7 +258,7 @@ def test_a_dead_device_is_gone_before_the_retry_opens_another(emitter: Emitter) 
     assert (devices.most, devices.open_now) == (1, 0)
 
 
-def test_a_hung_device_that_answers_at_last_is_closed_once_and_changes_nothing(
+def test_a_hung_device_is_named_as_a_leak_and_its_late_end_is_recorded_when_it_has_ended(
     emitter: Emitter,
 ) -> None:
     device = ScriptedEnvironment(Devices(), hangs_at=1)
@@ -266,14 +267,60 @@ def test_a_hung_device_that_answers_at_last_is_closed_once_and_changes_nothing(
     (result,) = engine.run()
     assert result.error_type == "environment_timeout"
     assert device.num_closes == 0
-    before = types_of(emitter, ROLLOUT), types_of(emitter, DEVICE)
+    before = types_of(emitter, ROLLOUT)
+    assert (before[-1], types_of(emitter, DEVICE)[-1]) == ("rollout.failed", "environment.leaked")
 
     device.released.set()
     join_worker(plan(0))
 
     assert device.num_closes == 1
-    assert (types_of(emitter, ROLLOUT), types_of(emitter, DEVICE)) == before
-    assert (before[0][-1], before[1][-1]) == ("rollout.failed", "environment.failed")
+    assert types_of(emitter, ROLLOUT) == before
+    assert types_of(emitter, DEVICE)[-2:] == ["environment.leaked", "environment.released"]
+
+
+@pytest.mark.parametrize("hangs", [True, False])
+def test_a_device_that_does_not_close_when_a_run_is_stopped_is_a_leak_and_named(
+    emitter: Emitter,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    hangs: bool,
+) -> None:
+    monkeypatch.setattr("producer.rollouts.engine.CLOSE_GRACE_S", 0.3)
+    device = ScriptedEnvironment(Devices(), hangs_at=1 if hangs else 0)
+    left = LeftDevices()
+    policy = ScriptedPolicy(lambda _request: Click(x=1, y=1))
+    asked = 0
+
+    def check_stop() -> None:
+        nonlocal asked
+        asked += 1
+        if asked > 2:
+            raise StopRequestedError
+
+    engine = RolloutEngine(
+        policy=policy,
+        make_environment=lambda _plan: device,
+        settings=SETTINGS,
+        max_concurrent=1,
+        emitter=emitter,
+        clock=lambda: datetime.now(UTC),
+        on_begin=lambda _plan: None,
+        check_stop=check_stop,
+        left_devices=left,
+    )
+    engine.submit(plan(0))
+    with pytest.raises(StopRequestedError):
+        list(engine.run())
+    left.seal()
+    expected = "environment.leaked" if hangs else "environment.terminated"
+    assert types_of(emitter, DEVICE)[-1] == expected
+    assert left.num_leaked == int(hangs)
+    assert ("scripted-1" in caplog.text) == hangs
+    device.released.set()
+    join_worker(plan(0))
+    assert device.num_closes == 1
+    assert types_of(emitter, DEVICE)[-1] == expected
 
 
 def test_closing_the_run_early_cancels_and_closes_every_device_exactly_once(

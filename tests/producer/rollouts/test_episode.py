@@ -47,7 +47,7 @@ class Drive:
     def __init__(self, emitter: Emitter) -> None:
         self.environment = ScriptedEnvironment(Devices())
         self.policy = ScriptedPolicy(click_then_stop)
-        episode = Episode(
+        self.episode = Episode(
             plan(0),
             self.environment,
             policy_name="scripted",
@@ -56,7 +56,7 @@ class Drive:
             emitter=emitter,
             clock=lambda: NOW,
         )
-        self.steps = episode.run()
+        self.steps = self.episode.run()
         self.asked: list[type[Request]] = []
         self.result: RolloutResult | None = None
 
@@ -100,16 +100,19 @@ def test_closing_the_generator_cancels_at_any_request_and_leaves_the_device_to_t
     assert drive.until(number) is not None
     drive.steps.close()
     drive.steps.close()
-    cancelled, terminated = payloads_of(emitter, ROLLOUT)[-1], payloads_of(emitter, DEVICE)[-1]
+    cancelled = payloads_of(emitter, ROLLOUT)[-1]
     assert cancelled == RolloutCancelled(reason="the run was stopped", ended_at=NOW)
-    assert terminated == EnvironmentTerminated(
+    assert drive.environment.num_closes == 0
+    # It has not ended yet, so nothing says that it has.
+    assert "environment.terminated" not in types_of(emitter, DEVICE)
+    drive.episode.device.released()
+    assert payloads_of(emitter, DEVICE)[-1] == EnvironmentTerminated(
         terminated_at=NOW, status_message="the run was stopped"
     )
-    assert drive.environment.num_closes == 0
 
 
 @pytest.mark.parametrize("number", [0, 2, 5])
-def test_a_failure_is_recorded_before_the_device_is_given_back(
+def test_a_failure_is_recorded_before_the_device_is_given_back_and_its_end_after(
     emitter: Emitter, number: int
 ) -> None:
     drive = Drive(emitter)
@@ -123,11 +126,12 @@ def test_a_failure_is_recorded_before_the_device_is_given_back(
         num_turns=num_turns,
         ended_at=NOW,
     )
+    assert "environment.failed" not in types_of(emitter, DEVICE)
+    with pytest.raises(StopIteration) as end:
+        drive.steps.send(None)
     assert payloads_of(emitter, DEVICE)[-1] == EnvironmentFailed(
         error_message="the device died", terminated_at=NOW
     )
-    with pytest.raises(StopIteration) as end:
-        drive.steps.send(None)
     result = end.value.value
     assert isinstance(result, RolloutResult)
     assert (result.status, result.error_type, result.error_message, result.num_turns) == (

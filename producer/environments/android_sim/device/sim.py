@@ -40,6 +40,7 @@ class AndroidSim:
 
     env_type = "android_sim"
     box_type = "android"
+    is_simulated = True
 
     def __init__(
         self,

@@ -1,0 +1,143 @@
+"""Episodes that an earlier process left under way are played again and go on where they stood."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from producer.emit import Emitter
+from producer.policy.policy import Completion, PastTurn, SampledTokens, SampleRequest
+from producer.rollouts.engine import RolloutEngine
+from producer.rollouts.plan import RecordedTurn, RolloutResult
+from schemas.actions import Action, Click, Terminate
+from schemas.turn import TurnTaken
+from tests.producer.rollouts.conftest import ROLLOUT, payloads_of
+from tests.support.scripted import (
+    SETTINGS,
+    Devices,
+    ScriptedEnvironment,
+    ScriptedPolicy,
+    picture,
+    plan,
+)
+
+
+class Repeating(ScriptedPolicy):
+    """Tokens depend on who shares the batch, as a network's last bits do."""
+
+    repeats_batches = True
+
+    def sample(self, requests: Sequence[SampleRequest]) -> list[Completion]:
+        completions = super().sample(requests)
+        return [
+            replace(one, tokens=replace(one.tokens, completion_logprobs=(-float(len(requests)),)))
+            for one in completions
+            if one.tokens is not None
+        ]
+
+
+def by_seed(request: SampleRequest) -> Action:
+    """1 to 4 turns."""
+    return Terminate() if request.seed % 3 == 0 else Click(x=1, y=1)
+
+
+def make_engine(
+    emitter: Emitter, policy: ScriptedPolicy, *, is_simulated: bool = True
+) -> RolloutEngine:
+    return RolloutEngine(
+        policy=policy,
+        make_environment=lambda _plan: ScriptedEnvironment(Devices(), is_simulated=is_simulated),
+        settings=SETTINGS,
+        max_concurrent=3,
+        emitter=emitter,
+        clock=lambda: datetime.now(UTC),
+        on_begin=lambda _plan: None,
+        check_stop=lambda: None,
+    )
+
+
+def recorded(result: RolloutResult, num_turns: int) -> tuple[RecordedTurn, ...]:
+    turns = []
+    for turn, taken in enumerate(result.turns[:num_turns]):
+        assert taken.screenshot is not None
+        action = by_seed(_request(result, turn))
+        completion = ScriptedPolicy(by_seed)._completion(action, taken.tokens)
+        turns.append(RecordedTurn(taken.screenshot, completion, 3))
+    return tuple(turns)
+
+
+def _request(result: RolloutResult, turn: int) -> SampleRequest:
+    from producer.rollouts.requests import sample_request
+
+    history = [PastTurn(one.screenshot, "", one.tokens) for one in result.turns[:turn]]
+    screenshot = result.turns[turn].screenshot
+    assert screenshot is not None
+    return sample_request(result.plan, history, screenshot, 12)
+
+
+def tokens_of(results: Sequence[RolloutResult]) -> dict[int, list[SampledTokens]]:
+    return {one.plan.env_index: [turn.tokens for turn in one.turns] for one in results}
+
+
+def test_with_the_finished_in_their_places_the_rest_sees_the_batches_of_an_undisturbed_run(
+    emitter: Emitter,
+) -> None:
+    """Seven episodes, three at once; log-probs tell how many shared the batch."""
+    undisturbed = Repeating(by_seed, has_tokens=True)
+    engine = make_engine(emitter, undisturbed)
+    for index in range(7):
+        engine.submit(plan(index))
+    whole = {one.plan.env_index: one for one in engine.run()}
+    sizes = [len(batch) for batch in undisturbed.batches]
+    assert len(set(sizes)) > 1
+
+    again = Repeating(by_seed, has_tokens=True)
+    engine = make_engine(emitter, again)
+    for index in range(7):
+        if index in {0, 3}:
+            result = whole[index]
+            engine.submit_finished(plan(index, attempt=1), recorded(result, result.num_turns))
+        else:
+            turns = recorded(whole[index], 1 if index == 1 else 0)
+            engine.submit(replace(plan(index, attempt=1), recorded=turns))
+    results = list(engine.run())
+    assert sorted(one.plan.env_index for one in results) == [1, 2, 4, 5, 6]
+    assert [len(batch) for batch in again.batches] == sizes
+    expected = tokens_of(list(whole.values()))
+    assert all(tokens == expected[index] for index, tokens in tokens_of(results).items())
+
+
+def test_recorded_turns_are_not_sampled_again_where_that_is_of_no_use(emitter: Emitter) -> None:
+    policy = ScriptedPolicy(lambda _request: Terminate(), has_tokens=True)
+    engine = make_engine(emitter, policy)
+    click = ScriptedPolicy(by_seed)._completion(Click(x=5, y=6), None)
+    turn = RecordedTurn(picture(7), click, policy.version)
+    engine.submit(replace(plan(0), recorded=(turn,)))
+    engine.submit_finished(plan(1), (turn,))
+    (result,) = engine.run()
+    assert result.num_turns == 2
+    assert len(policy.batches) == 1
+    taken = [one for one in payloads_of(emitter, ROLLOUT) if isinstance(one, TurnTaken)]
+    assert [one.metrics.get("replayed") for one in taken] == [True, None]
+    assert taken[0].actions[0].action == Click(x=5, y=6)
+
+
+@pytest.mark.parametrize(
+    ("turn_version", "shade", "is_simulated"),
+    [(3, 8, True), (2, 7, True), (3, 7, False)],
+    ids=["other-screen", "other-weights", "real-device"],
+)
+def test_what_cannot_be_played_again_begins_anew_with_its_seed(
+    emitter: Emitter, turn_version: int, shade: int, *, is_simulated: bool
+) -> None:
+    """The device's first screen has shade 7 and the policy version 3."""
+    policy = ScriptedPolicy(lambda _request: Terminate(), has_tokens=True)
+    engine = make_engine(emitter, policy, is_simulated=is_simulated)
+    click = ScriptedPolicy(by_seed)._completion(Click(x=5, y=6), None)
+    engine.submit(replace(plan(0), recorded=(RecordedTurn(picture(shade), click, turn_version),)))
+    (result,) = engine.run()
+    assert result.num_turns == 1
+    taken = [one for one in payloads_of(emitter, ROLLOUT) if isinstance(one, TurnTaken)]
+    assert "replayed" not in taken[0].metrics
+    assert taken[0].actions[0].action == Terminate()
