@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import rich_click as click
 from click.exceptions import NoSuchCommand
 
+from consumers.database.forbidden import forbidden
 from consumers.diagnostics import configure_logging
 from consumers.errors import OUT_OF_SPACE, CuaProjectError
 
@@ -220,7 +221,11 @@ def _unexpected(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno in OUT_OF_SPACE:
         where = f" ({error.filename})" if error.filename else ""
         return f"the disk is full{where}; free some space, then run the same command again"
+    if message := forbidden(error):
+        return message
+    # On one line: whoever runs the command shows the last one as the reason.
+    text = " ".join(str(error).split())
     return (
-        f"internal error: {type(error).__name__}: {error}; please report it. CUA_TRACEBACK=1 shows"
+        f"internal error: {type(error).__name__}: {text}; please report it. CUA_TRACEBACK=1 shows"
         " the traceback"
     )

@@ -218,15 +218,17 @@ def sync(*, as_json: bool) -> None:
     """Fetch operators' decisions from the database into CUA_HOME, where trainers read them.
 
     A training that is continued on Kafka does so itself when DATABASE_URL or POSTGRES_* is set.
+    Never makes a database; where there is none, there are no decisions.
     """
-    from consumers.database.location import resolve_database
+    from consumers.database.location import is_embedded, resolve_database
     from consumers.home import open_installation
     from consumers.projection.drops_file import fetch_drops
 
     installation = open_installation(os.environ)
-    fetched = fetch_drops(
-        resolve_database(os.environ, installation), installation.operator_drops_path
-    )
+    fetched = 0
+    if not is_embedded(os.environ) or installation.database_dir.is_dir():
+        url = resolve_database(os.environ, installation)
+        fetched = fetch_drops(url, installation.operator_drops_path)
     click.echo(json.dumps({"fetched": fetched}) if as_json else f"new decisions: {fetched}")
 
 

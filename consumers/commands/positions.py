@@ -7,7 +7,7 @@ from uuid import UUID
 
 import rich_click as click
 
-from consumers.errors import MismatchError, NotFoundError, UsageError
+from consumers.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from consumers.projection.training_places import PartitionPlaces
@@ -50,12 +50,9 @@ def command(*, training: str | None, training_id: UUID | None, as_json: bool) ->
     url = resolve_database(os.environ, installation)
     try:
         places = read_training_places(url, training_id)
-    except psycopg2.errors.UndefinedTable:
-        message = "the database has no tables of this version; run `cua-project migrate`"
-        raise NotFoundError(message) from None
-    except psycopg2.errors.UndefinedColumn:
-        message = "the tables are of another version; run `cua-project migrate`"
-        raise MismatchError(message) from None
+    except (psycopg2.errors.UndefinedTable, psycopg2.errors.UndefinedColumn):
+        _refuse_tables(url)
+        raise
     if as_json:
         report = {
             "log_id": places.log_id,
@@ -78,6 +75,23 @@ def command(*, training: str | None, training_id: UUID | None, as_json: bool) ->
         ],
         [_row(one, is_about_one=is_about_one) for one in places.partitions],
     )
+
+
+def _refuse_tables(url: str) -> None:
+    """Say what is wrong with tables that cannot be read. NotFoundError, MismatchError."""
+    # Imports SQLAlchemy, which an answer does without.
+    from consumers.database.connection import connected
+    from consumers.database.migrate import look
+    from consumers.database.revision import Age
+    from consumers.database.shape import find_problems, require_whole
+
+    revision = look(url)
+    revision.refuse()
+    if revision.age in {Age.EMPTY, Age.OLDER}:
+        message = "the database has no tables of this version; run `cua-project migrate`"
+        raise NotFoundError(message)
+    with connected(url, "check") as connection, connection.cursor() as cursor:
+        require_whole(find_problems(cursor))
 
 
 def _row(one: "PartitionPlaces", *, is_about_one: bool) -> list[str]:

@@ -24,10 +24,14 @@ class Outage:
         """Since the last success."""
         return self._clock() - self._succeeded_at
 
-    def failed(self, reason: str) -> float:
-        """Note a failure; how many seconds to wait before the next try."""
+    def failed(self, reason: str, limit_s: float | None = None) -> float:
+        """Note a failure; how many seconds to wait before the next try.
+
+        `limit_s`: for how long there are retries; None: without end.
+        """
         if reason != self._reason:
-            logger.warning("%s; retrying until it works", reason)
+            how_long = "until it works" if limit_s is None else f"for up to {limit_s:g} s"
+            logger.warning("%s; retrying %s", reason, how_long)
             self._reason = reason
         self._num_failures += 1
         return RETRY_S[min(self._num_failures, len(RETRY_S)) - 1]

@@ -33,7 +33,7 @@ def wait_until_reachable(
         except UnreachableError as error:
             if error.is_refusal or (limit_s is not None and outage.seconds >= limit_s):
                 raise
-            pause_s = outage.failed(str(error))
+            pause_s = outage.failed(str(error), limit_s)
             left_s = pause_s if limit_s is None else limit_s - outage.seconds
             stop.wait(max(0.0, min(pause_s, left_s)))
         else:

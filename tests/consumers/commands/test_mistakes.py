@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from consumers.database.connection import connected
 from producer.log.local import LocalLog
 from producer.log.writer import Record
 from schemas.installation import read_installation
@@ -133,6 +134,39 @@ def test_a_wrong_password_is_named_as_such(call: Call, database_url: str) -> Non
     text = sentence(call("status", DATABASE_URL=wrong), 5)
     assert ': password authentication failed for user "cua"; correct DATABASE_URL' in text
     assert "n0t-it" not in text
+
+
+@pytest.mark.services
+def test_a_role_without_rights_and_a_read_only_database_are_no_bugs(
+    call: Call, migrated_url: str
+) -> None:
+    user, _, rest = migrated_url.rpartition("@")
+    name = f"weak_{rest.rpartition('/')[2]}"
+    weak = f"{user.rpartition('//')[0]}//{name}:pw@{rest}"
+    execute(migrated_url, f"CREATE ROLE {name} LOGIN PASSWORD 'pw'")
+    try:
+        for command in (["positions"], ["parked", "sync"], ["status"], ["run"], ["migrate"]):
+            text = sentence(call(*command, DATABASE_URL=weak), 1)
+            assert text.startswith("the database refuses this: permission denied for schema cua")
+            assert "GRANT" in text
+        checked = call("doctor", DATABASE_URL=weak).stdout
+        assert "the database refuses this: permission denied for schema cua" in checked
+    finally:
+        execute(migrated_url, f"DROP ROLE {name}")
+    database = rest.rpartition("/")[2]
+    execute(migrated_url, f"ALTER DATABASE {database} SET default_transaction_read_only = on")
+    for command in (["run", "--once"], ["verify"]):
+        text = sentence(call(*command, DATABASE_URL=migrated_url), 1)
+        assert text.startswith("the database refuses this: cannot execute ")
+        assert text.endswith(
+            "in a read-only transaction; connect to the primary, or let the role and"
+            " the database write"
+        )
+
+
+def execute(url: str, statement: str) -> None:
+    with connected(url, "test") as connection, connection, connection.cursor() as cursor:
+        cursor.execute(statement)
 
 
 @pytest.mark.parametrize(

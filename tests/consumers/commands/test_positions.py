@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from consumers.database.connection import connected
 from schemas.ids import training_id
 from schemas.installation import read_installation
 from tests.reference_fold.histories import Shape
@@ -55,6 +56,31 @@ def test_it_makes_no_database_and_takes_one_name() -> None:
     assert not read_installation(os.environ).database_dir.exists()
     both = project("positions", "--training", "a", "--training-id", str(training_id("a")))
     assert both.returncode == 2
+
+
+@pytest.mark.services
+@pytest.mark.parametrize(
+    ("damage", "code", "says"),
+    [
+        ("DROP TABLE cua.training_block", 4, "the table cua.training_block is missing; `cua-proj"),
+        ("ALTER TABLE cua.reader_position DROP indexed_from", 4, "cua-project rebuild"),
+        ("DROP SCHEMA cua, cua_ops CASCADE", 3, "no tables of this version; run `cua-project mig"),
+        ("UPDATE cua_ops.alembic_version SET version_num = '9999'", 4, "Install"),
+    ],
+)
+def test_tables_that_cannot_be_read_are_named_with_what_mends_them(
+    damage: str, code: int, says: str, migrated_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with connected(migrated_url, "test") as connection, connection.cursor() as cursor:
+        cursor.execute(damage)
+        if "9999" in damage:
+            cursor.execute("DROP TABLE cua.training_block")
+        connection.commit()
+    monkeypatch.setenv("DATABASE_URL", migrated_url)
+    done = project("positions")
+    assert (done.returncode, done.stdout) == (code, "")
+    (line,) = done.stderr.splitlines()
+    assert says in line
 
 
 def test_a_trainer_does_not_wait_for_sqlalchemy() -> None:

@@ -56,7 +56,9 @@ def test_what_is_away_is_waited_for_until_it_is_there() -> None:
     assert wait_until_reachable(attempt, threading.Event()) == "there"
 
 
-def test_a_limit_and_a_refusal_end_the_wait_and_so_does_a_stop() -> None:
+def test_a_limit_and_a_refusal_end_the_wait_and_so_does_a_stop(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     stop = threading.Event()
 
     def refused() -> None:
@@ -69,6 +71,7 @@ def test_a_limit_and_a_refusal_end_the_wait_and_so_does_a_stop() -> None:
         wait_until_reachable(refused, stop)
     with pytest.raises(UnreachableError, match=_AWAY):
         wait_until_reachable(away, stop, limit_s=0.3)
+    assert caplog.messages == [f"{_AWAY}; retrying for up to 0.3 s"]
     stop.set()
     assert wait_until_reachable(away, stop) is None
 

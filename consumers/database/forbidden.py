@@ -1,0 +1,24 @@
+"""What a database lets no session of ours do: a user mends that, and it is no bug of ours.
+
+For the process's boundary, which must not import a driver: an error is known by its SQLSTATE.
+"""
+
+ADVICE = {
+    "42501": (
+        "connect as the role that made the tables, or let it GRANT this role what is missing"
+        " (USAGE on the schemas cua and cua_ops, all on their tables, CREATE on the database)"
+    ),
+    "25006": "connect to the primary, or let the role and the database write",
+}
+"""SQLSTATE -> what to do: insufficient_privilege, read_only_sql_transaction."""
+
+
+def forbidden(error: BaseException) -> str | None:
+    """The message for an error about rights or a read-only database; None for any other."""
+    # SQLAlchemy wraps the driver's error.
+    original = getattr(error, "orig", None) or error
+    advice = ADVICE.get(str(getattr(original, "pgcode", None)))
+    if advice is None:
+        return None
+    said = str(original).strip().splitlines()[0]
+    return f"the database refuses this: {said}; {advice}"
