@@ -17,5 +17,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop the column."""
+    """Drop the column; rows of version 4 are version 3's, and an upgrade fills it by a rebuild."""
+    op.execute("UPDATE cua.projection SET version = LEAST(version, 3)")
     op.execute("ALTER TABLE cua.task DROP unproven_hash")

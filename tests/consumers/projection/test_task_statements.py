@@ -5,6 +5,8 @@ from uuid import UUID, uuid5
 
 import pytest
 
+from consumers.database.migrate import migrate
+from consumers.errors import MismatchError
 from consumers.projection.loop import ProjectionLoop
 from consumers.rebuild.verify import verify
 from schemas.ids import EPOCH_START, NAMESPACE, content_hash, task_row_id, uuid7
@@ -86,3 +88,15 @@ def test_every_order_and_batching_gives_the_row_of_the_reference_fold(
     is_proven = PROVEN in statements
     assert (unproven_hash is None) == is_proven
     assert (description == "Turn it on") == is_proven
+
+
+@pytest.mark.services
+def test_a_column_that_a_downgrade_dropped_asks_for_a_rebuild_before_it_is_believed(
+    migrated_url: str,
+) -> None:
+    log = memory_log(OLDER[:1])
+    ProjectionLoop(MemoryReader(log), migrated_url).run_once()
+    migrate(migrated_url, "0005")
+    migrate(migrated_url)
+    with pytest.raises(MismatchError, match="cua-project rebuild"):
+        ProjectionLoop(MemoryReader(log), migrated_url).run_once()
