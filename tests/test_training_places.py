@@ -15,7 +15,8 @@ from consumers.projection.loop import ProjectionLoop
 from producer.log import kafka_history
 from producer.log.kafka import KafkaLog
 from producer.log.kafka_history import KafkaHistory
-from producer.log.training_places import NoAnswerError, ask_tables
+from producer.log.project_command import NoAnswerError
+from producer.log.training_places import ask_tables
 from producer.log.writer import Record
 from schemas import ids
 from schemas.catalogue import stream, topic_of
@@ -177,9 +178,11 @@ def test_a_database_that_is_away_or_none_is_a_reason(
 def test_without_a_database_none_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("DATABASE_URL", "POSTGRES_HOST", "POSTGRES_PORT", "POSTGRES_DB"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("CUA_HOME", str(tmp_path / "home"))
+    # Of another home, which is not asked.
+    monkeypatch.setenv("CUA_HOME", str(tmp_path / "other"))
+    (tmp_path / "other" / "database").mkdir(parents=True)
     began = time.monotonic()
     with pytest.raises(NoAnswerError, match="no database yet"):
-        ask_tables(A, "log")
+        ask_tables(A, "log", home=tmp_path / "home")
     assert not (tmp_path / "home" / "database").exists()
     assert time.monotonic() - began < 15

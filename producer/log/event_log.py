@@ -24,6 +24,7 @@ from producer.log.local import LocalLog
 from producer.log.shipper import KEEP, Shipper
 from producer.log.spool import Spool
 from producer.log.stream_history import StreamHistory, read_streams_into
+from producer.log.training_places import ask_tables
 from producer.log.writer import LogWriter, TopicPartition
 from schemas.catalogue import TOPIC_NAMES, topic_of
 from schemas.installation import Installation
@@ -74,7 +75,8 @@ class EventLog:
         self._limits: Mapping[str, int] = {}
         self._is_closed = False
         self._stop = stop
-        self._history = KafkaHistory(local.path.with_name("known-trainings.json"), stop)
+        ask = partial(ask_tables, home=installation.home)
+        self._history = KafkaHistory(local.path.with_name("known-trainings.json"), stop, ask)
         self._shipper: Shipper | None = None
         has_remote_blobs = local_folder(installation.blobs_url) is None
         if self._has_kafka or has_remote_blobs:

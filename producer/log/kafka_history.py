@@ -13,8 +13,9 @@ from typing import Protocol
 from uuid import UUID
 
 from producer.log.known_trainings import KnownTrainings
+from producer.log.project_command import NoAnswerError
 from producer.log.stream_history import StreamHistory
-from producer.log.training_places import NoAnswerError, TrainingPlaces, ask_tables
+from producer.log.training_places import TrainingPlaces, ask_tables
 from producer.log.writer import TopicPartition
 from schemas.catalogue import stream_owner
 

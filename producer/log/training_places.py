@@ -4,29 +4,21 @@ An answer is a bound that holds for one log up to a position, never more: what l
 read. No answer, or one about another log, costs only the time to read everything.
 """
 
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
+from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID
 
 from pydantic import TypeAdapter, ValidationError
 
-from producer.errors import StopRequestedError
+from producer.log.project_command import NoAnswerError, ask_project
 from producer.log.writer import TopicPartition
 
 ASK_TIMEOUT_S = 15.0
 """An embedded database that does not run is started, which takes a second or two."""
-POLL_S = 0.1
 NEAR_OFFSETS = 256
 """A gap so small is read, not skipped: it lies in the batch that Kafka sends anyway."""
-
-
-class NoAnswerError(Exception):
-    """The tables do not say where the training is; the text says why."""
 
 
 class TrainingPlaces(NamedTuple):
@@ -78,18 +70,20 @@ _FIELDS = TypeAdapter(_Answer)
 
 
 def ask_tables(
-    training_id: UUID, log_id: str, stop: threading.Event | None = None
+    training_id: UUID,
+    log_id: str,
+    stop: threading.Event | None = None,
+    *,
+    home: Path | None = None,
 ) -> TrainingPlaces:
-    """Ask the configured database, or the embedded one of this home if there is one.
+    """Ask the configured database, or the embedded one of a home if there is one.
 
-    NoAnswerError when there is none, it does not answer in time or has the tables of another log;
-    StopRequestedError once `stop` is set.
+    `home`: of the trainer; None: CUA_HOME. NoAnswerError when there is none, it does not answer in
+    time or has the tables of another log; StopRequestedError once `stop` is set.
     """
-    if find_spec("sqlalchemy") is None or find_spec("psycopg2") is None:
-        message = "cua-train[project,database] is not installed here"
-        raise NoAnswerError(message)
     words = ["positions", "--training-id", str(training_id), "--json"]
-    answer = read_answer(_run([sys.executable, "-P", "-m", "consumers", "-q", *words], stop))
+    environ = {} if home is None else {"CUA_HOME": str(home)}
+    answer = read_answer(ask_project(words, ASK_TIMEOUT_S, stop, environ))
     if answer.log_id != log_id:
         message = f"the tables are those of the log {answer.log_id}, not of {log_id}"
         raise NoAnswerError(message)
@@ -114,35 +108,3 @@ def read_answer(text: str) -> _Answer:
     except ValidationError as error:
         message = f"cua-project positions printed what this version cannot read: {text[:200]!r}"
         raise NoAnswerError(message) from error
-
-
-def _run(command: Sequence[str], stop: threading.Event | None) -> str:
-    """A command's output. NoAnswerError with its last line on stderr."""
-    # A session of its own: Ctrl-C reaches this process alone.
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    ) as process:
-        deadline = time.monotonic() + ASK_TIMEOUT_S
-        while True:
-            try:
-                out, err = process.communicate(timeout=POLL_S)
-                break
-            except subprocess.TimeoutExpired:
-                is_stopped = stop is not None and stop.is_set()
-                if is_stopped or time.monotonic() > deadline:
-                    process.kill()
-                    process.communicate()
-                    if is_stopped:
-                        raise StopRequestedError from None
-                    message = f"the database did not answer within {ASK_TIMEOUT_S:.0f} s"
-                    raise NoAnswerError(message) from None
-    if process.returncode:
-        lines = err.strip().splitlines()
-        raise NoAnswerError(lines[-1] if lines else f"exit code {process.returncode}")
-    return out

@@ -7,13 +7,11 @@ than a time limit, and no training fails because of it.
 
 import json
 import logging
-import os
-import subprocess
-import sys
+import threading
 from collections.abc import Mapping
-from importlib.util import find_spec
 from typing import NamedTuple
 
+from producer.log.project_command import NoAnswerError, ask_project
 from schemas.installation import Installation, names_database
 
 logger = logging.getLogger(__name__)
@@ -29,11 +27,13 @@ class ForeignDrops(NamedTuple):
     installation: Installation
     environ: Mapping[str, str]
     limit_s: float = LIMIT_S
+    stop: threading.Event | None = None
 
     def fetch(self) -> bool:
         """Whether this home knows more decisions now. Blocks for up to `limit_s`.
 
-        Does nothing with a local log, which is read on one host. A failure is logged.
+        Does nothing with a local log, which is read on one host. A failure is logged;
+        StopRequestedError once `stop` is set meanwhile.
         """
         if self.installation.kafka_bootstrap_servers is None:
             return False
@@ -45,7 +45,7 @@ class ForeignDrops(NamedTuple):
             return False
         try:
             return self._fetched() > 0
-        except _FetchError as error:
+        except NoAnswerError as error:
             logger.warning(
                 "cannot fetch what operators gave up (`cua-project parked drop`) elsewhere: %s. A"
                 " record that they gave up may count for this training and not for the tables, or"
@@ -55,31 +55,11 @@ class ForeignDrops(NamedTuple):
             return False
 
     def _fetched(self) -> int:
-        """How many decisions are new here. _FetchError."""
-        if find_spec("sqlalchemy") is None or find_spec("psycopg2") is None:
-            message = "cua-project is not installed; install cua-train[project,database]"
-            raise _FetchError(message)
+        """How many decisions are new here. NoAnswerError."""
+        environ = dict(self.environ) | {"CUA_HOME": str(self.installation.home)}
+        answer = ask_project(COMMAND, self.limit_s, self.stop, environ)
         try:
-            done = subprocess.run(
-                [sys.executable, "-P", "-m", "consumers", *COMMAND],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                env=os.environ | self.environ | {"CUA_HOME": str(self.installation.home)},
-                timeout=self.limit_s,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            message = f"cua-project did not answer within {self.limit_s:.0f} s"
-            raise _FetchError(message) from None
-        try:
-            fetched = json.loads(done.stdout)["fetched"]
+            return int(json.loads(answer)["fetched"])
         except (ValueError, TypeError, KeyError):
-            lines = done.stderr.strip().splitlines()
-            message = lines[-1] if lines else f"cua-project ended with exit code {done.returncode}"
-            raise _FetchError(message) from None
-        return int(fetched)
-
-
-class _FetchError(Exception):
-    """Why nothing was fetched."""
+            message = f"cua-project printed what this version cannot read: {answer[:200]!r}"
+            raise NoAnswerError(message) from None

@@ -127,7 +127,7 @@ def run(
             takeover=takeover,
             stop=stop,
             before_claim=load_before_claim,
-            fetch_drops=ForeignDrops(installation, os.environ).fetch,
+            fetch_drops=ForeignDrops(installation, os.environ, stop=stop).fetch,
         )
         link_run_folder(installation, name, folder)
         if on_open is not None:

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from producer.log.kafka_history import ASK_ABOVE, KafkaHistory
+from producer.log.project_command import NoAnswerError
 from producer.log.stream_history import StreamHistory
-from producer.log.training_places import NoAnswerError, TrainingPlaces, read_answer
+from producer.log.training_places import TrainingPlaces, read_answer
 from producer.log.writer import Record, TopicPartition
 from schemas.event import StreamPoint
 from tests.producer.log.test_known_trainings import PLACE, TOPIC, OnePartition

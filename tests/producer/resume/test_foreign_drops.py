@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from hashlib import sha256
@@ -17,7 +18,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from consumers.database.connection import connected
 from consumers.fold.operator_drops import store_drop
 from producer.emit import Emitter
-from producer.errors import MismatchError
+from producer.errors import MismatchError, StopRequestedError
 from producer.resume.foreign_drops import ForeignDrops
 from producer.resume.open_training import read_recorded_training
 from producer.resume.run_folder import find_run_folder
@@ -78,6 +79,24 @@ def test_a_database_that_does_not_answer_is_given_up_with_a_warning(
         "did not answer within 2 s" in message and "not for the tables" in message
         for message in caplog.messages
     )
+
+
+def test_a_stop_is_heard_while_the_database_is_silent(on_kafka: Installation) -> None:
+    stop = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"postgresql://a:b@127.0.0.1:{silent.getsockname()[1]}/c"
+        threading.Timer(1, stop.set).start()
+        began = time.monotonic()
+        with pytest.raises(StopRequestedError):
+            ForeignDrops(on_kafka, {"DATABASE_URL": url}, stop=stop).fetch()
+        assert time.monotonic() - began < 3
+
+
+def test_asking_makes_no_database(tmp_path: Path) -> None:
+    home = tmp_path / "new"
+    environ = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
+    out = cua_project(environ | {"CUA_HOME": str(home)}, "parked", "sync", "--json")
+    assert (json.loads(out), home.exists()) == ({"fetched": 0}, False)
 
 
 def test_a_database_that_is_away_is_named_without_its_password(
