@@ -10,6 +10,7 @@ from schemas import (
     evaluation,
     group,
     rollout,
+    scoring,
     step,
     task,
     training,
@@ -72,6 +73,9 @@ PAYLOADS: tuple[type[Payload], ...] = (
     evaluation.EvaluationSuperseded,
     checkpoint.CheckpointSaved,
     annotation.TrainingAnnotated,
+    scoring.ScoringCreated,
+    scoring.RolloutScored,
+    scoring.ScoringFinished,
 )
 
 BY_TYPE: dict[tuple[str, int], type[Payload]] = {

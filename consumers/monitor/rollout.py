@@ -17,6 +17,7 @@ from consumers.queries import (
     get_status_history,
     get_task,
     list_rollouts_by_group,
+    list_scores_by_rollout,
 )
 from consumers.tables import Action, Baseline, Eval, Rollout, Step, Turn, Validation
 
@@ -55,6 +56,7 @@ def rollout_page(session: Session, rollout_id: UUID, store: ScreenshotStore) -> 
         None if turns else tag("p", "No turn yet.", class_="faint"),
         tag("h2", "Validation"),
         _validations(rollout.validations),
+        _scores(session, rollout.id),
         tag("h2", "Status history"),
         layout.history(get_status_history(session, "rollout", rollout.id)),
         (
@@ -68,6 +70,25 @@ def rollout_page(session: Session, rollout_id: UUID, store: ScreenshotStore) -> 
         trail=[*trail(session, rollout.training_id), *_source(session, rollout)],
         live=rollout.status not in {"completed", "failed", "cancelled"},
     )
+
+
+def _scores(session: Session, rollout_id: UUID) -> Node:
+    """What later scorings gave it; nothing where there were none."""
+    rows = [
+        (
+            layout.moment(scoring.created_at),
+            scoring.reward_name,
+            scoring.judge or "the recorded verdict",
+            layout.number(score.reward),
+            {True: "solved", False: "not solved", None: None}[score.success],
+            score.error_message,
+        )
+        for score, scoring in list_scores_by_rollout(session, rollout_id)
+    ]
+    if not rows:
+        return None
+    columns = ("when", "reward", "judge", "score", "verdict", "error")
+    return [tag("h2", "Scored again"), layout.table(columns, rows, "")]
 
 
 def _source(session: Session, rollout: Rollout) -> list[tuple[str, str]]:

@@ -14,9 +14,10 @@ from consumers.queries import (
     get_training,
     list_baselines_by_training,
     list_evals_by_training,
+    list_scorings_by_training,
     list_steps_by_training,
 )
-from consumers.tables import Baseline, Eval, Step, Training
+from consumers.tables import Baseline, Eval, Scoring, Step, Training
 
 
 def training_page(session: Session, training_id: UUID, now: datetime) -> str | None:
@@ -34,6 +35,7 @@ def training_page(session: Session, training_id: UUID, now: datetime) -> str | N
         tag("div", *_charts(steps, [*baselines, *evals]), class_="charts"),
         tag("h2", "Evaluations"),
         _evaluations(baselines, evals),
+        _scored_again(list_scorings_by_training(session, training.id)),
         tag("h2", "Steps"),
         _steps(steps),
         tag("h2", "Status history"),
@@ -141,6 +143,26 @@ def _evaluations(baselines: Sequence[Baseline], evals: Sequence[Eval]) -> Node:
         "time",
     )
     return layout.table(columns, rows, "No evaluation yet.")
+
+
+def _scored_again(scorings: Sequence[Scoring]) -> Node:
+    """Nothing for the many trainings that nobody scored again."""
+    if not scorings:
+        return None
+    rows = [
+        (
+            layout.moment(one.created_at),
+            one.reward_name,
+            one.judge or "the recorded verdicts",
+            layout.number(one.reward_mean),
+            layout.share(one.success_rate),
+            layout.number(one.scored_rollouts),
+            layout.number(one.failed_rollouts),
+        )
+        for one in scorings
+    ]
+    columns = ("when", "reward", "judge", "mean reward", "success", "rollouts", "not scored")
+    return [tag("h2", "Scored again"), layout.table(columns, rows, "")]
 
 
 def _steps(steps: Sequence[Step]) -> Node:

@@ -31,6 +31,7 @@ from consumers.queries.rollouts import (
     list_rollouts_by_task,
     list_turns_by_rollout,
 )
+from consumers.queries.scorings import list_scores_by_rollout, list_scorings_by_training
 from consumers.queries.session import get_session, init_database
 from consumers.queries.tasks import (
     get_task,
@@ -75,6 +76,8 @@ __all__ = [
     "list_rollouts_by_group",
     "list_rollouts_by_step",
     "list_rollouts_by_task",
+    "list_scores_by_rollout",
+    "list_scorings_by_training",
     "list_steps_by_training",
     "list_tasks",
     "list_trainings",

@@ -1,4 +1,4 @@
-"""The tables: 16 folded from the log, the projection's own, and those of `cua_ops`."""
+"""The tables: 18 folded from the log, the projection's own, and those of `cua_ops`."""
 
 from consumers.tables.annotation import Annotation
 from consumers.tables.base import OPS_SCHEMA, PREVIOUS_SCHEMA, PROJECTION_VERSION, SCHEMA, Base
@@ -15,6 +15,7 @@ from consumers.tables.projection import (
     TrainingBlock,
 )
 from consumers.tables.rollout import Rollout
+from consumers.tables.scoring import Score, Scoring
 from consumers.tables.task import Task, Validator
 from consumers.tables.training import Sample, Step, Training
 from consumers.tables.turn import Action, Obs, Turn
@@ -37,6 +38,8 @@ ROW_TABLES: tuple[type[Base], ...] = (
     Sample,
     StatusHistory,
     Annotation,
+    Scoring,
+    Score,
 )
 """What users read and verify compares."""
 
@@ -74,6 +77,8 @@ __all__ = [
     "ReaderPosition",
     "Rollout",
     "Sample",
+    "Score",
+    "Scoring",
     "StatusHistory",
     "Step",
     "StreamState",

@@ -30,6 +30,8 @@ KEPT: dict[str, str] = {
     "cua.rollout.turn_taken": "turn tokens.prompt_extends tokens.prompt_images",
     "cua.validation.recorded": "rollout_id validator_id",
     "cua.annotation.recorded": "training_id",
+    "cua.scoring.created": "training_id",
+    "cua.scoring.rollout_scored": "rollout_id",
     "cua.checkpoint.saved": "step_id generation step",
 }
 """Type -> fields that name rows or streams, or on whose order something depends."""

@@ -50,7 +50,7 @@ from schemas.training import (
     TrainingResumed,
     TrainingStarted,
 )
-from tests.reference_fold.rare_events import tell_rare
+from tests.reference_fold.rare_events import score_rollouts, tell_rare
 from tests.reference_fold.rollout_history import RolloutHistory
 from tests.reference_fold.writers import LoggedEvent, Shape
 
@@ -78,6 +78,7 @@ class History(RolloutHistory):
         if self.shape.tells_everything:
             tell_rare(self, self._recipe())
         self._annotate()
+        score_rollouts(self)
         self.trainer.emit(
             TrainingCompleted(
                 current_step=self.shape.steps,

@@ -33,6 +33,7 @@ from schemas.rollout import (
     RolloutFailed,
     RolloutStarted,
 )
+from schemas.scoring import RolloutScored, ScoringCreated, ScoringFinished
 from schemas.step import StepCreated, StepFailed
 from schemas.task import TaskStated, ValidatorStated
 from schemas.training import (
@@ -274,6 +275,37 @@ def _rollout_that_fails(
                 ended_at=history.now,
             )
         )
+
+
+def score_rollouts(history: RolloutHistory) -> None:
+    """New rewards of every rollout, in a stream of its own; it draws nothing."""
+    rollouts = [one.subject for one in history.events if one.subject.startswith("rollout/")]
+    owner = named("scoring", history.run_name, "rewards")
+    writer = StreamWriter(history, stream("scoring", owner))
+    scored = sorted(set(rollouts))
+    writer.emit(
+        ScoringCreated(
+            training_id=history.training, reward_name="efficiency", total_rollouts=len(scored)
+        )
+    )
+    for number, subject in enumerate(scored):
+        writer.emit(
+            RolloutScored(
+                rollout_id=UUID(subject.partition("/")[2]),
+                reward=None if number == 1 else 0.25 * number,
+                success=None if number == 1 else number % 2 == 0,
+                error_message="no verdict" if number == 1 else None,
+            )
+        )
+    writer.emit(
+        ScoringFinished(
+            scored_rollouts=len(scored) - 1,
+            failed_rollouts=1,
+            reward_mean=0.5,
+            success_rate=0.5,
+            ended_at=history.now,
+        )
+    )
 
 
 def _score_again(history: RolloutHistory) -> None:

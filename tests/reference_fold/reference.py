@@ -35,6 +35,8 @@ TABLES = [
     "sample",
     "status_history",
     "annotation",
+    "scoring",
+    "score",
 ]  # easier to compare with tables.md
 
 
@@ -247,6 +249,7 @@ HOMES = {
     "validation": "rollout scoring",
     "environment": "environment",
     "annotation": "annotation",
+    "scoring": "scoring",
 }
 """Second word of an event type -> kinds of streams that may contain it."""
 
@@ -298,7 +301,10 @@ def ids_agree(  # noqa: C901, PLR0912  # one case per event
             pair = ids.validator_row_id([data[name] for name in names]), data["id"]
         case "cua.group.created":
             pair = ids.group_id(UUID(data["source_id"]), data["group_num"]), data["group_id"]
-        case "cua.evaluation.created" if event_training not in {None, data["training_id"]}:
+        case "cua.evaluation.created" | "cua.scoring.created" if event_training not in {
+            None,
+            data["training_id"],
+        }:
             return False
         case "cua.evaluation.created" if data["kind"] == "baseline":
             pair = ids.baseline_id(UUID(data["training_id"]), data["generation"]), owner

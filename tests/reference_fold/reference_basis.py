@@ -20,6 +20,10 @@ def time(text: str) -> datetime:
     return datetime.fromisoformat(text).astimezone(UTC)
 
 
+ONCE = {"turn", "action", "obs", "sample", "validation", "validator", "annotation", "score"}
+"""Tables whose rows never change."""
+
+
 class MadeAlreadyError(Exception):
     """A row is made twice."""
 
@@ -35,7 +39,7 @@ def put(tables: Tables, table: str, event: Row, **columns: Any) -> None:
     ):
         raise MadeAlreadyError
     row = {"created_at": time(event["time"])} | columns
-    if table not in {"turn", "action", "obs", "sample", "validation", "validator", "annotation"}:
+    if table not in ONCE:
         row.setdefault("updated_at", time(event["time"]))
     news.setdefault(table, {})[str(columns["id"])] = row
 

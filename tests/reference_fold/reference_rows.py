@@ -251,6 +251,21 @@ def annotation(tables: Tables, data: Row, event: Row, owner: str) -> None:
     put(tables, "annotation", event, id=key, epoch=place[0], sequence=place[1], **columns)
 
 
+def scoring(tables: Tables, data: Row, event: Row, owner: str) -> None:
+    columns = pick(data, "training_id reward_name judge total_rollouts")
+    nothing = dict.fromkeys(
+        ("scored_rollouts", "failed_rollouts", "reward_mean", "success_rate", "end_time")
+    )
+    put(tables, "scoring", event, id=owner, config_json=data["config"], **columns, **nothing)
+
+
+def score(tables: Tables, data: Row, event: Row, owner: str) -> None:
+    key = str(ids.natural_id("score", UUID(owner), UUID(data["rollout_id"])))
+    columns = pick(data, "rollout_id reward success error_message")
+    details = data["details"]
+    put(tables, "score", event, id=key, scoring_id=owner, details_json=details, **columns)
+
+
 ROWS: dict[str, Handler] = {
     "cua.training.created": training_created,
     "cua.training.initialization_started": same(
@@ -325,4 +340,12 @@ ROWS: dict[str, Handler] = {
     "cua.evaluation.superseded": evaluation_superseded,
     "cua.checkpoint.saved": checkpoint,
     "cua.annotation.recorded": annotation,
+    "cua.scoring.created": scoring,
+    "cua.scoring.rollout_scored": score,
+    "cua.scoring.finished": same(
+        "scoring",
+        "owner",
+        "scored_rollouts failed_rollouts reward_mean success_rate",
+        end_time="ended_at",
+    ),
 }

@@ -8,6 +8,7 @@ from consumers.fold.projectors.evaluation import EvaluationProjector
 from consumers.fold.projectors.group import GroupProjector
 from consumers.fold.projectors.projector import Projector
 from consumers.fold.projectors.rollout import RolloutProjector
+from consumers.fold.projectors.scoring import ScoringProjector
 from consumers.fold.projectors.step import SampleProjector, StepProjector
 from consumers.fold.projectors.task import TaskProjector, ValidatorProjector
 from consumers.fold.projectors.training import (
@@ -24,6 +25,7 @@ from schemas.catalogue import PAYLOADS
 from schemas.checkpoint import CheckpointSaved
 from schemas.evaluation import BY_KIND, EvaluationSuperseded
 from schemas.group import GroupDropped
+from schemas.scoring import RolloutScored, ScoringCreated, ScoringFinished
 from schemas.step import SamplesChosen
 from schemas.task import TaskStated, ValidatorStated
 from schemas.training import StepSuperseded
@@ -49,6 +51,7 @@ _BY_PAYLOAD: dict[type[Payload], Projector] = {
     TaskStated: TaskProjector(),
     ValidatorStated: ValidatorProjector(),
     TrainingAnnotated: AnnotationProjector(),
+    **dict.fromkeys((ScoringCreated, RolloutScored, ScoringFinished), ScoringProjector()),
 }
 
 
@@ -68,6 +71,7 @@ _HOMES: dict[str, frozenset[str]] = {
     "validation": frozenset({"rollout", "scoring"}),
     "environment": frozenset({"environment"}),
     "annotation": frozenset({"annotation"}),
+    "scoring": frozenset({"scoring"}),
 }
 """Second word of an event type -> kinds of streams that may contain it."""
 HOMES: dict[type[Payload], frozenset[str]] = {

@@ -59,6 +59,7 @@ RECOMPUTED = {
     "ValidationRecorded": {"rollout_id"},
     "EvaluationCreated": {"training_id"},
     "TrainingAnnotated": {"training_id"},
+    "ScoringCreated": {"training_id"},
 }
 """Compared with the hash of the natural key, which has the owner, or with the owner itself."""
 REFERENCES = {
@@ -68,6 +69,7 @@ REFERENCES = {
     "RolloutEnvironmentRequested": {"env_id"},
     "ValidationRecorded": {"validator_id"},
     "ValidatorStated": {"task_id"},
+    "RolloutScored": {"rollout_id"},
 }
 """Point at rows of other streams and change none."""
 

@@ -1,0 +1,269 @@
+"""Scores a training's finished rollouts again, with another reward or judge, from the log.
+
+The new scores are events of a stream of their own; what the training recorded stays as it is.
+"""
+
+import logging
+import statistics
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from pydantic import JsonValue
+
+from producer.blobs import open_blobs
+from producer.emit import Emitter
+from producer.errors import NotFoundError, StopRequestedError
+from producer.log.stream_history import StreamHistory
+from producer.resume.training_history import TrainingHistory, read_training_history
+from producer.rewards import Outcome, Reward, RewardError, score
+from producer.task import Task
+from producer.training.annotations import check_known
+from producer.validators.judges import (
+    AGENT,
+    AskModel,
+    Evidence,
+    JudgeFailedError,
+    agent_report,
+)
+from schemas import ids
+from schemas.catalogue import stream, stream_kind
+from schemas.installation import Installation
+from schemas.rollout import RolloutCreated, RolloutFinished
+from schemas.scoring import RolloutScored, ScoringCreated, ScoringFinished
+from schemas.task import TaskStated
+from schemas.turn import TurnTaken
+
+logger = logging.getLogger(__name__)
+
+NUM_SCREENS = 3
+"""Last screenshots that a judge sees, as during a training."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scorer:
+    """How rollouts are scored."""
+
+    reward_name: str
+    reward: Reward
+    judge: str | None = None
+    """`agent`, or the URL of an endpoint; None: the recorded verdicts are used."""
+    ask_model: AskModel | None = None
+    """Asks that endpoint."""
+    turn_cost: float = 0.0
+    parse_error_cost: float = 0.0
+    config: dict[str, JsonValue]
+    """What else decides the scores, for the record."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rescored:
+    """The last line of `cua-train rescore --json`."""
+
+    training_name: str
+    scoring_id: str
+    rollouts: int
+    failed: int
+    """Those that could not be scored."""
+    reward_mean_before: float | None
+    """Of the rollouts that were scored; None: there is none."""
+    reward_mean: float | None
+    success_rate_before: float | None
+    success_rate: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Rollout:
+    created: RolloutCreated
+    finished: RolloutFinished
+    history: StreamHistory
+    task: TaskStated | None
+
+
+def rescore(
+    installation: Installation,
+    training_name: str,
+    scorer: Scorer,
+    *,
+    clock: Callable[[], datetime],
+    stop: threading.Event,
+    on_scored: Callable[[int, int], None] = lambda _done, _total: None,
+) -> Rescored:
+    """Score every finished rollout of the training; returns when all is in the log.
+
+    `on_scored(done, total)` is called after each. NotFoundError for a training that the log does
+    not have or that has no finished rollout; UnreachableError; StopRequestedError.
+    """
+    check_known(installation, training_name)
+    training_id = ids.training_id(training_name)
+    with Emitter.open(installation, clock=clock, stop=stop) as emitter:
+        history = read_training_history(emitter.log, training_id, start={}, since={})
+        if not history.training_stream(training_id).exists:
+            message = f"the log has no training {training_name!r}; see cua-train trainings list"
+            raise NotFoundError(message)
+        rollouts = sorted(_finished_rollouts(history), key=lambda one: one.created.rollout_id)
+        if not rollouts:
+            message = f"training {training_name!r} has no finished rollout in the log"
+            raise NotFoundError(message)
+        scoring_id = ids.uuid7(clock())
+        writer = emitter.stream(stream("scoring", scoring_id), training_id=training_id)
+        writer.emit(
+            ScoringCreated(
+                training_id=training_id,
+                reward_name=scorer.reward_name,
+                judge=scorer.judge,
+                config=scorer.config,
+                total_rollouts=len(rollouts),
+            )
+        )
+        read_blob = open_blobs(installation.blobs_url).get
+        scored: list[tuple[_Rollout, RolloutScored]] = []
+        for done, rollout in enumerate(rollouts, start=1):
+            if stop.is_set():
+                raise StopRequestedError
+            result = _score(rollout, scorer, read_blob)
+            writer.emit(result)
+            scored.append((rollout, result))
+            on_scored(done, len(rollouts))
+        finished = _finished(scored, clock())
+        writer.emit(finished)
+        emitter.flush()
+    return _summary(training_name, scoring_id, scored, finished)
+
+
+def _finished_rollouts(history: TrainingHistory) -> Iterator[_Rollout]:
+    tasks: dict[UUID, TaskStated] = {}
+    for subject in history.streams:
+        if stream_kind(subject) in {"training", "evaluation"}:
+            stated = (one for one in history.payloads_of(subject) if isinstance(one, TaskStated))
+            tasks |= {task.id: task for task in stated}
+    for subject, one in history.streams.items():
+        if stream_kind(subject) != "rollout" or not one.events or one.is_abandoned:
+            continue
+        created, finished = one.events[0].payload, one.events[-1].payload
+        if isinstance(created, RolloutCreated) and isinstance(finished, RolloutFinished):
+            yield _Rollout(created, finished, one, tasks.get(created.task_id))
+
+
+def _score(rollout: _Rollout, scorer: Scorer, read_blob: Callable[[str], bytes]) -> RolloutScored:
+    rollout_id = UUID(rollout.history.subject.partition("/")[2])
+    success: bool | None = rollout.finished.task_success
+    details: dict[str, JsonValue] = {}
+    try:
+        if scorer.judge is not None:
+            success, details = _judge(rollout, scorer, read_blob)
+        reward = score(
+            scorer.reward,
+            recorded_outcome(
+                rollout.created, rollout.finished, success=success, task_id=_task_id(rollout)
+            ),
+            turn_cost=scorer.turn_cost,
+            parse_error_cost=scorer.parse_error_cost,
+        )
+    except (RewardError, JudgeFailedError, NotFoundError) as error:
+        return RolloutScored(
+            rollout_id=rollout_id,
+            reward=None,
+            success=success if scorer.judge is None else None,
+            error_message=str(error),
+        )
+    return RolloutScored(rollout_id=rollout_id, reward=reward, success=success, details=details)
+
+
+def _judge(
+    rollout: _Rollout, scorer: Scorer, read_blob: Callable[[str], bytes]
+) -> tuple[bool, dict[str, JsonValue]]:
+    """JudgeFailedError; NotFoundError for a screenshot that the blob store does not have."""
+    payloads = (event.payload for event in rollout.history.events)
+    turns = [one for one in payloads if isinstance(one, TurnTaken)]
+    actions = tuple(call for turn in turns for call in turn.actions)
+    if scorer.judge == AGENT:
+        return agent_report(Evidence((), actions)).success, {}
+    if rollout.task is None or scorer.ask_model is None:
+        message = "its task is not in the log"
+        raise JudgeFailedError(message)
+    shown = [turn.screenshot_before for turn in turns]
+    if turns and turns[-1].screenshot_after is not None:
+        shown.append(turns[-1].screenshot_after)
+    screens = tuple(read_blob(ref) for ref in shown[-NUM_SCREENS:])
+    verdict = scorer.ask_model(_judged_task(rollout.task, scorer), Evidence(screens, actions))
+    return verdict.success, verdict.details
+
+
+def _judged_task(task: TaskStated, scorer: Scorer) -> Task:
+    model = scorer.config.get("judge_model")
+    return Task(
+        task_id=task.task_id,
+        name=task.name,
+        description=task.description,
+        difficulty=None,
+        category=task.category,
+        max_steps=task.max_steps,
+        validation_query=None,
+        expected_result=None,
+        judge=scorer.judge,
+        judge_model=model if isinstance(model, str) else None,
+    )
+
+
+def _task_id(rollout: _Rollout) -> str:
+    return "" if rollout.task is None else rollout.task.task_id
+
+
+def recorded_outcome(
+    created: RolloutCreated, finished: RolloutFinished, *, success: bool | None, task_id: str
+) -> Outcome:
+    """The end of a recorded episode, as rewards see it, with this verdict."""
+    return Outcome(
+        success=success is True,
+        num_turns=finished.num_turns,
+        max_turns=created.max_turns,
+        attempted_completion=finished.attempted_completion,
+        reported_success=finished.agent_reported_success,
+        ran_out_of_turns=finished.ran_out_of_turns,
+        ran_out_of_time=not finished.attempted_completion and not finished.ran_out_of_turns,
+        parse_errors=finished.parse_errors,
+        tool_name_errors=finished.tool_name_errors,
+        tool_arg_errors=finished.tool_arg_errors,
+        runtime_errors=finished.runtime_errors,
+        num_actions=finished.num_total_actions,
+        repeated_actions=finished.consecutive_repeated_actions,
+        num_tokens=finished.num_tokens,
+        turn_first_success=finished.turn_first_success,
+        task_id=task_id,
+    )
+
+
+def _finished(scored: list[tuple[_Rollout, RolloutScored]], ended_at: datetime) -> ScoringFinished:
+    rewards = [one.reward for _, one in scored if one.reward is not None]
+    verdicts = [one.success for _, one in scored if one.success is not None]
+    return ScoringFinished(
+        scored_rollouts=len(rewards),
+        failed_rollouts=len(scored) - len(rewards),
+        reward_mean=statistics.fmean(rewards) if rewards else None,
+        success_rate=statistics.fmean(map(float, verdicts)) if verdicts else None,
+        ended_at=ended_at,
+    )
+
+
+def _summary(
+    training_name: str,
+    scoring_id: UUID,
+    scored: list[tuple[_Rollout, RolloutScored]],
+    finished: ScoringFinished,
+) -> Rescored:
+    before = [rollout.finished for rollout, one in scored if one.reward is not None]
+    return Rescored(
+        training_name=training_name,
+        scoring_id=str(scoring_id),
+        rollouts=len(scored),
+        failed=finished.failed_rollouts,
+        reward_mean_before=statistics.fmean(one.reward for one in before) if before else None,
+        reward_mean=finished.reward_mean,
+        success_rate_before=(
+            statistics.fmean(float(one.task_success) for one in before) if before else None
+        ),
+        success_rate=finished.success_rate,
+    )
