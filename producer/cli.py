@@ -27,6 +27,7 @@ COMMANDS: dict[str, str] = {
     "tasks": "producer.commands.tasks",
     "checkpoints": "producer.commands.checkpoints",
     "trainings": "producer.commands.trainings",
+    "redo": "producer.commands.redo",
     "rescore": "producer.commands.rescore",
 }
 """Command -> the module that has it as `command`."""

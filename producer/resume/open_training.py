@@ -24,6 +24,7 @@ from producer.config import (
 from producer.emit import Emitter, StreamWriter
 from producer.emit.ownership import OwnershipMonitor, claim
 from producer.errors import MismatchError, UsageError
+from producer.log.event_log import EventLog
 from producer.log.stream_history import StreamHistory
 from producer.resume import resume_state
 from producer.resume.counting_states import counting_states
@@ -57,6 +58,12 @@ class RecordedTraining:
     log_ends: dict[str, int]
     """Offsets at or before everything emitted from now on."""
 
+    def read_whole(self, log: EventLog) -> "RecordedTraining":
+        """The same with every stream from its beginning."""
+        history = read_training_history(log, ids.training_id(self.run_name), start={}, since={})
+        own = history.training_stream(ids.training_id(self.run_name))
+        return replace(self, history=history, stream=own)
+
     @property
     def status(self) -> str | None:
         """Of the training; None for a new one."""
@@ -76,6 +83,8 @@ class Plan:
     """State to load; None: begin with a fresh policy."""
     first: TrainingCreated | TrainingResumed
     """The event that claims the training."""
+    lost_step: int = 0
+    """Newest finished step, when its state is not here any more; 0: nothing is lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +117,7 @@ def open_training(
     stop: threading.Event | None = None,
     before_claim: Callable[[RunConfig], None] = lambda _config: None,
     fetch_drops: Callable[[], bool] = lambda: False,
+    remake_state: Callable[[RecordedTraining, RunConfig], bool] = lambda _recorded, _config: False,
 ) -> OpenedTraining | AlreadyComplete:
     """Begin the training or continue it.
 
@@ -115,7 +125,7 @@ def open_training(
     CuaTrainError when another process may train it (not with `takeover`), UnreachableError when the
     log is away for `LOG_TIMEOUT_S`, StopRequestedError when `stop` is set meanwhile. What
     `before_claim` raises for the configuration leaves nothing in the log. `fetch_drops`: as
-    `read_recorded_training`.
+    `read_recorded_training`. `remake_state`: makes a state again that is lost, and says whether.
     """
     recorded = read_recorded_training(emitter, run_name, run_folder, stop, fetch_drops)
     if recorded.stream.exists and not takeover:
@@ -123,6 +133,14 @@ def open_training(
     plan = plan_training(recorded, asked, run_folder, overwrite=overwrite)
     if isinstance(plan, AlreadyComplete):
         return plan
+    if (
+        plan.lost_step
+        and not overwrite
+        and remake_state(recorded.read_whole(emitter.log), plan.config)
+    ):
+        recorded = read_recorded_training(emitter, run_name, run_folder, stop, fetch_drops)
+        plan = plan_training(recorded, asked, run_folder, overwrite=overwrite)
+        assert isinstance(plan, Plan)  # noqa: S101  # it was not complete before
     before_claim(plan.config)
     add_writer(run_folder, emitter.source)
     stream, monitor = claim(emitter, plan.first, recorded.stream, recorded.history.ends)
@@ -213,6 +231,8 @@ def plan_training(
         or manifest.step < newest_done
         or recorded.history.has_failed_parts(recorded.stream, generation)
     )
+    has_failed = recorded.history.has_failed_parts(recorded.stream, generation)
+    lost_step = newest_done if manifest.step < newest_done and not has_failed else 0
     if begins_generation:
         kept_step = 0 if overwrite else manifest.step
         generation += 1
@@ -226,7 +246,7 @@ def plan_training(
         config=config.recorded(),
         status_message=f"continues after step {manifest.step}",
     )
-    return Plan(config, generation, begins_generation, manifest, folder, first)
+    return Plan(config, generation, begins_generation, manifest, folder, first, lost_step=lost_step)
 
 
 def _plan_new(recorded: RecordedTraining, asked: RunConfig, run_folder: Path) -> Plan:

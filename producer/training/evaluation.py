@@ -78,7 +78,7 @@ def run_evaluation(
     if recorded is not None:
         unit.finished_rollouts = recorded.completed_tasks
         unit.finished_turns = round(recorded.avg_turns * recorded.completed_tasks)
-        return _summary(plan, recorded)
+        return evaluation_summary(plan, recorded)
     begun_s = monotonic()
     session.progress.phase = "evaluation"
     writer = _open_stream(session, plan, unit)
@@ -101,7 +101,7 @@ def run_evaluation(
     writer.emit(finished)
     session.emitter.flush()
     writer.close()
-    return _summary(plan, finished)
+    return evaluation_summary(plan, finished)
 
 
 def _open_stream(session: Session, plan: EvaluationPlan, unit: Unit) -> StreamWriter:
@@ -232,7 +232,8 @@ def _finished(
     )
 
 
-def _summary(plan: EvaluationPlan, finished: EvaluationFinished) -> EvaluationSummary:
+def evaluation_summary(plan: EvaluationPlan, finished: EvaluationFinished) -> EvaluationSummary:
+    """The result as later steps and summaries need it."""
     by_task = finished.metrics.get("by_task")
     known = by_task if isinstance(by_task, dict) else {}
     return EvaluationSummary(

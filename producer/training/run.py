@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from time import monotonic
 
@@ -16,6 +17,7 @@ from producer.emit import Emitter
 from producer.emit.ownership import ClaimLostError
 from producer.errors import (
     LogBrokenError,
+    NotFoundError,
     StopRequestedError,
     TakenOverError,
     UsageError,
@@ -23,7 +25,12 @@ from producer.errors import (
 from producer.policy.learner import Learner
 from producer.resume import resume_state
 from producer.resume.foreign_drops import ForeignDrops
-from producer.resume.open_training import AlreadyComplete, OpenedTraining, open_training
+from producer.resume.open_training import (
+    AlreadyComplete,
+    OpenedTraining,
+    RecordedTraining,
+    open_training,
+)
 from producer.resume.orphans import end_abandoned
 from producer.resume.resume_state import Manifest
 from producer.resume.run_folder import (
@@ -35,13 +42,14 @@ from producer.resume.run_folder import (
 from producer.resume.training_lock import TrainingLock, training_lock
 from producer.rollouts.engine import EnvironmentFactory
 from producer.training.heartbeat import HEARTBEAT_S, heartbeat
-from producer.training.loaded import Loaded, load
+from producer.training.loaded import Loaded, load, load_policy
 from producer.training.loop import TrainingLoop, save_checkpoint
 from producer.training.open_policy import open_policy, with_adapter_settings
 from producer.training.preflight import check_folders, check_services, is_unused
 from producer.training.progress import ProgressTracker
 from producer.training.progress_bars import progress_bars
 from producer.training.progress_events import ProgressEvents
+from producer.training.redo import remake_state
 from producer.training.run_files import RunFiles, log_file
 from producer.training.session import Session
 from producer.training.stated_tasks import state_tasks
@@ -128,6 +136,7 @@ def run(
             stop=stop,
             before_claim=load_before_claim,
             fetch_drops=ForeignDrops(installation, os.environ, stop=stop).fetch,
+            remake_state=partial(_remake_state, installation, folder),
         )
         link_run_folder(installation, name, folder)
         if on_open is not None:
@@ -150,6 +159,21 @@ def run(
             manifest = process.run(heartbeat_s)
     summary = summarise(manifest, status="completed", seconds=monotonic() - begun_s, folder=folder)
     return replace(summary, leaked_devices=process.num_leaked)
+
+
+def _remake_state(
+    installation: Installation, folder: Path, recorded: RecordedTraining, config: RunConfig
+) -> bool:
+    """Make the newest step's lost state again; False: its steps have to be trained anew."""
+    policy = load_policy(config, installation)
+    if policy is None:
+        return False
+    read_blob = open_blobs(installation.blobs_url).get
+    try:
+        return remake_state(recorded, config, policy[0], folder, read_blob)
+    except NotFoundError as error:
+        logger.warning("%s", error)
+        return False
 
 
 def _log_complete(name: str, complete: AlreadyComplete) -> None:

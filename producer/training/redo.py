@@ -1,0 +1,305 @@
+"""Trains steps again from the log: recorded tokens and advantages, from an older state on.
+
+On a processor the bits are those of the first time, so a state that was lost can be made again
+without a new rollout, and a recorded loss can be checked.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from uuid import UUID
+
+from producer.config import RunConfig
+from producer.errors import MismatchError, NotFoundError
+from producer.policy.learner import Learner, Trajectory, UpdateResult
+from producer.resume import resume_state
+from producer.resume.open_training import RecordedTraining
+from producer.resume.resume_state import EvaluationSummary, Manifest, SavedState
+from producer.resume.training_history import TrainingHistory
+from producer.rollouts.plan import GroupPlan, RolloutResult, RolloutSource, StatedTask
+from producer.task import Task
+from producer.training.evaluation import EvaluationPlan, evaluation_summary
+from producer.training.update_settings import update_settings
+from schemas import ids
+from schemas.base import Payload
+from schemas.catalogue import stream
+from schemas.checkpoint import CheckpointSaved
+from schemas.evaluation import EvaluationCreated
+from schemas.event import Event
+from schemas.step import Sample, SamplesChosen, StepCreated, StepFinished
+from schemas.training import TrainingResumed
+
+logger = logging.getLogger(__name__)
+
+COMPARED = ("loss", "policy_gradient_norm", "kl_divergence")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedStep:
+    """A finished step that counts."""
+
+    number: int
+    generation: int
+    finished: Event
+    """Its StepFinished."""
+    samples: tuple[Sample, ...]
+    """In the order in which they were recorded."""
+
+    @property
+    def payload(self) -> StepFinished:
+        """What was recorded of its update."""
+        assert isinstance(self.finished.payload, StepFinished)  # noqa: S101  # made of nothing else
+        return self.finished.payload
+
+
+@dataclass(frozen=True, slots=True)
+class RedoneStep:
+    """A step that was trained again."""
+
+    recorded: RecordedStep
+    update: UpdateResult
+
+    @property
+    def differences(self) -> dict[str, tuple[float | None, float]]:
+        """Measurement -> (recorded, now) of those whose bits differ."""
+        update, payload = self.update, self.recorded.payload
+        now = {
+            "loss": update.loss,
+            "policy_gradient_norm": update.gradient_norm,
+            "kl_divergence": update.kl_sample_train_v1 if update.num_measured_tokens else 0.0,
+        }
+        return {
+            name: (getattr(payload, name), now[name])
+            for name in COMPARED
+            if getattr(payload, name) != now[name]
+        }
+
+
+def recorded_steps(events: Sequence[Event]) -> dict[int, RecordedStep]:
+    """Finished steps by number: those of the newest generation and those that it kept.
+
+    `events`: the training's own stream.
+    """
+    created: dict[UUID, StepCreated] = {}
+    samples: dict[UUID, list[Sample]] = {}
+    steps: dict[int, RecordedStep] = {}
+    generation = 0
+    for event in events:
+        payload: Payload = event.payload
+        match payload:
+            case StepCreated():
+                created[payload.step_id] = payload
+            case SamplesChosen():
+                samples.setdefault(payload.step_id, []).extend(payload.samples)
+            case StepFinished():
+                step = created[payload.step_id]
+                chosen = tuple(samples.get(payload.step_id, ()))
+                steps[step.step] = RecordedStep(step.step, step.generation, event, chosen)
+            case TrainingResumed() if payload.generation > generation:
+                generation, kept = payload.generation, payload.current_step
+                steps = {number: one for number, one in steps.items() if number <= kept}
+            case _:
+                pass
+    return steps
+
+
+def redo_steps(
+    recorded: RecordedTraining,
+    config: RunConfig,
+    learner: Learner,
+    steps: Sequence[RecordedStep],
+    read_blob: Callable[[str], bytes],
+) -> Iterator[RedoneStep]:
+    """Update `learner`, which has the state before them, on each of these steps in turn.
+
+    NotFoundError when the log or the blobs lack what a step was trained on.
+    """
+    training_id = ids.training_id(recorded.run_name)
+    for step in steps:
+        trajectories = recorded_trajectories(recorded.history, training_id, step, read_blob)
+        settings = update_settings(config, generation=step.generation, step=step.number)
+        yield RedoneStep(step, learner.update(trajectories, settings))
+
+
+def recorded_trajectories(
+    history: TrainingHistory,
+    training_id: UUID,
+    step: RecordedStep,
+    read_blob: Callable[[str], bytes],
+) -> list[Trajectory]:
+    """What the step was trained on, in the same order. NotFoundError when some of it is missing."""
+    step_id = ids.step_id(training_id, step.generation, step.number)
+    source = RolloutSource(
+        "step",
+        step_id,
+        f"step-{step.number}",
+        step.generation,
+        step.number - 1,
+        stream("training", training_id),
+    )
+    group_ids = {sample.group_id for sample in step.samples}
+    groups = [GroupPlan(0, group_id, _ANY_TASK, ()) for group_id in group_ids]
+    recalled = history.finished_rollouts(source, groups, read_blob)
+    results = {result.plan.id: result for result in recalled.results.values()}
+    missing = [one for one in step.samples if one.rollout_id not in results]
+    if missing:
+        message = (
+            f"step {step.number} cannot be trained again: {len(missing)} of its"
+            f" {len(step.samples)} rollouts, or their screenshots, are not here any more"
+        )
+        raise NotFoundError(message)
+    ordered = sorted(step.samples, key=lambda sample: _place(results[sample.rollout_id]))
+    return [
+        Trajectory(
+            results[sample.rollout_id].plan.task,
+            results[sample.rollout_id].turns,
+            advantage=sample.advantage or 0.0,
+            is_trained=sample.used,
+        )
+        for sample in ordered
+        if sample.drop_reason != "group_failed" and results[sample.rollout_id].turns
+    ]
+
+
+def _place(result: RolloutResult) -> tuple[int, int]:
+    return result.plan.group_num, result.plan.env_index
+
+
+_ANY_TASK = StatedTask(
+    Task(
+        task_id="",
+        name="",
+        description="",
+        difficulty=None,
+        category=None,
+        max_steps=1,
+        validation_query=None,
+        expected_result=None,
+    ),
+    UUID(int=0),
+    None,
+)
+"""An update reads recorded tokens; it does not know their task."""
+
+
+def state_before(recorded: RecordedTraining, step: int) -> SavedState | None:
+    """The newest state from which `step` follows; None: only the beginning does."""
+    steps = recorded_steps(recorded.stream.events)
+    for state in recorded.states:
+        number, generation = state.manifest.step, state.manifest.generation
+        begun_by = steps[number].generation if number in steps else None
+        if number < step and number and begun_by == generation:
+            return state
+    return None
+
+
+def remake_state(
+    recorded: RecordedTraining,
+    config: RunConfig,
+    learner: Learner,
+    run_folder: Path,
+    read_blob: Callable[[str], bytes],
+) -> bool:
+    """Make the state after the newest finished step again, in the run's folder; whether it is.
+
+    False, and nothing is written, when the bits are not those that were recorded. NotFoundError as
+    `redo_steps`. `learner` is fresh.
+    """
+    steps = recorded_steps(recorded.stream.events)
+    newest = steps[max(steps)]
+    before = state_before(recorded, newest.number)
+    if before is not None:
+        learner.load_state(before.folder)
+    begins_at = before.manifest.step if before is not None else 0
+    wanted = [steps[number] for number in range(begins_at + 1, newest.number + 1)]
+    logger.info(
+        "the state after step %d is lost; training steps %d to %d again from the log",
+        *(newest.number, begins_at + 1, newest.number),
+    )
+    for redone in redo_steps(recorded, config, learner, wanted, read_blob):
+        if redone.differences:
+            logger.warning(
+                "step %d trained again is not bit for bit what was recorded: %s",
+                *(redone.recorded.number, describe(redone.differences)),
+            )
+            return False
+    folder = resume_state.begin_state(run_folder, newest.generation, newest.number)
+    learner.save_state(folder)
+    resume_state.commit_state(folder, _manifest(recorded, newest, before, learner))
+    logger.info("the state after step %d is made again, bit for bit", newest.number)
+    return True
+
+
+def _manifest(
+    recorded: RecordedTraining, newest: RecordedStep, before: SavedState | None, learner: Learner
+) -> Manifest:
+    empty = Manifest(
+        training_name=recorded.run_name,
+        generation=newest.generation,
+        step=0,
+        policy_version=0,
+        log_id=recorded.log_id,
+        log_start={},
+        since={},
+    )
+    older = empty if before is None else before.manifest
+    envelope = newest.finished.envelope
+    return replace(
+        older,
+        generation=newest.generation,
+        step=newest.number,
+        policy_version=learner.version,
+        evaluations=_evaluations(recorded.history, newest, older.evaluations),
+        pending=(),
+        claim_epoch=envelope.epoch,
+        claim_source=envelope.source,
+    )
+
+
+def _evaluations(
+    history: TrainingHistory, newest: RecordedStep, known: Sequence[EvaluationSummary]
+) -> tuple[EvaluationSummary, ...]:
+    """Finished evaluations up to the step, oldest first."""
+    found = {one.label: one for one in known}
+    for subject, own in history.evaluations():
+        created = own.events[0].payload
+        if not isinstance(created, EvaluationCreated) or created.kind == "manual":
+            continue
+        owner = UUID(subject.partition("/")[2])
+        finished = history.evaluation_finished(owner)
+        step = created.step or 0
+        if finished is None or created.generation != newest.generation or step > newest.number:
+            continue
+        label = "baseline" if created.kind == "baseline" else f"eval-{step}"
+        plan = EvaluationPlan(created.kind, owner, label, step)
+        found[label] = evaluation_summary(plan, finished)
+    return tuple(sorted(found.values(), key=lambda one: one.step))
+
+
+def check_checkpoint(events: Sequence[Event], step: RecordedStep, sha256: str) -> bool | None:
+    """Whether the recorded checkpoint of the step has these weights; None: there is none."""
+    saved = [
+        event.payload
+        for event in events
+        if isinstance(event.payload, CheckpointSaved)
+        and (event.payload.generation, event.payload.step) == (step.generation, step.number)
+    ]
+    return saved[-1].adapter_sha256 == sha256 if saved else None
+
+
+def describe(differences: Mapping[str, tuple[float | None, float]]) -> str:
+    """`loss 1.0 -> 1.5; ...`."""
+    return "; ".join(f"{name} {was!r} -> {now!r}" for name, (was, now) in differences.items())
+
+
+def require_step(steps: Mapping[int, RecordedStep], number: int, name: str) -> RecordedStep:
+    """The step. NotFoundError; MismatchError for a training whose steps have no samples."""
+    if number not in steps:
+        known = f"it has finished steps 1 to {max(steps)}" if steps else "it has finished no step"
+        message = f"training {name!r} has no finished step {number}; {known}"
+        raise NotFoundError(message)
+    if not steps[number].samples:
+        message = f"step {number} of training {name!r} is no step of reinforcement learning"
+        raise MismatchError(message)
+    return steps[number]

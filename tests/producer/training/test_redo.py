@@ -1,0 +1,155 @@
+"""A step is trained again from the log with the same bits; a lost state is made again."""
+
+import json
+import logging
+import shutil
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from producer.config import RunConfig
+from producer.demo_policy.build import build_policy
+from producer.errors import NotFoundError
+from producer.policy.learner import UpdateSettings
+from producer.training.redo_command import redo
+from producer.training.run import run
+from producer.training.update_settings import update_settings
+from schemas.installation import Installation
+from tests.producer.policy.conftest import SIZE, TEXTS
+from tests.support.same_run import bits_of, differences
+from tests.support.small_run import small
+
+torch = pytest.importorskip("torch")
+
+ReadLog = Callable[[], list[dict[str, Any]]]
+SETTINGS: dict[str, Any] = {
+    "max_turns": 3,
+    "max_tokens": 8,
+    "skip_baseline": True,
+    "eval_every": 0,
+    "eval_episodes": 2,
+    "save_every": 2,
+    "group_size": 3,
+    "groups_per_batch": 2,
+    "renderer_name": "compact",
+    # Rewards differ, although so small a policy solves nothing.
+    "reward": "tests.support.token_reward:by_tokens",
+    "learning_rate": 1e-2,
+    "lora_rank": 4,
+}
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> str:
+    build_policy(tmp_path / "policy", TEXTS, seed=0, size=SIZE)
+    return str(tmp_path / "policy")
+
+
+def state_of(installation: Installation, step: int) -> Path:
+    return installation.runs_dir / "small" / "state" / "generation-0" / f"step-{step:06d}"
+
+
+def of_type(events: list[dict[str, Any]], type_: str) -> list[dict[str, Any]]:
+    return [event["data"] for event in events if event["type"] == type_]
+
+
+def test_every_step_is_trained_again_with_the_same_bits(
+    installation: Installation, read_log: ReadLog, policy: str, tmp_path: Path
+) -> None:
+    run(small(**SETTINGS, model_name=policy, num_steps=3), installation=installation)
+    before = read_log()
+    finished = of_type(before, "cua.step.finished")
+    assert any(one["policy_gradient_norm"] > 0 for one in finished), "nothing was trained"
+    # States after steps 2 and 3 are kept; the checkpoint is that of step 2.
+    for step, from_step, has_checkpoint in ((1, 0, None), (2, 0, True), (3, 2, True)):
+        result = redo(installation, "small", step, None, threading.Event())
+        assert (result.from_step, result.is_equal) == (from_step, True), step
+        assert result.is_checkpoint_equal is has_checkpoint, step
+        assert result.steps[-1].update.loss == finished[step - 1]["loss"]
+        assert result.steps[-1].update.gradient_norm == finished[step - 1]["policy_gradient_norm"]
+    output = tmp_path / "adapter"
+    assert redo(installation, "small", 2, output, threading.Event()).is_equal
+    saved = of_type(before, "cua.checkpoint.saved")
+    recorded = next(Path(one["path"]) for one in saved if one["step"] == 2)
+    name = "adapter_model.safetensors"
+    assert (output / name).read_bytes() == (recorded / name).read_bytes()
+    assert read_log() == before
+
+
+def test_a_lost_state_is_made_again_without_a_rollout_and_the_training_goes_on_as_if_it_were_there(
+    installation: Installation, read_log: ReadLog, policy: str, tmp_path: Path
+) -> None:
+    run(small(**SETTINGS, model_name=policy, num_steps=3), installation=installation)
+    undisturbed = Installation(
+        home=tmp_path / "other",
+        topic_prefix=installation.topic_prefix,
+        kafka_bootstrap_servers=None,
+        kafka_options=(),
+        blobs_url=str(tmp_path / "other" / "blobs"),
+    )
+    shutil.copytree(installation.home, undisturbed.home)
+    run(small(**SETTINGS, model_name=policy, num_steps=4), installation=undisturbed)
+
+    shutil.rmtree(installation.runs_dir / "small" / "state")
+    summary = run(small(**SETTINGS, model_name=policy, num_steps=4), installation=installation)
+    assert summary.generation == 0
+    events = read_log()
+    assert of_type(events, "cua.training.step_superseded") == []
+    created = of_type(events, "cua.rollout.created")
+    assert len(created) == 4 * 2 * 3 + 2 * 2
+    ours, theirs = bits_of(installation.home, "small"), bits_of(undisturbed.home, "small")
+    assert differences(ours, theirs) == []
+
+
+def test_other_bits_begin_a_new_generation(
+    installation: Installation,
+    read_log: ReadLog,
+    policy: str,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run(small(**SETTINGS, model_name=policy, num_steps=2), installation=installation)
+    shutil.rmtree(installation.runs_dir / "small" / "state")
+
+    def other_temperature(config: RunConfig, *, generation: int, step: int) -> UpdateSettings:
+        settings = update_settings(config, generation=generation, step=step)
+        return replace(settings, temperature=2 * settings.temperature)
+
+    monkeypatch.setattr("producer.training.redo.update_settings", other_temperature)
+    with caplog.at_level(logging.WARNING):
+        summary = run(small(**SETTINGS, model_name=policy, num_steps=3), installation=installation)
+    assert summary.generation == 1
+    assert "is not bit for bit what was recorded" in caplog.text
+    assert len(of_type(read_log(), "cua.training.step_superseded")) == 2
+
+
+def test_a_screenshot_that_is_gone_is_named_and_begins_a_new_generation(
+    installation: Installation, policy: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    run(small(**SETTINGS, model_name=policy, num_steps=1), installation=installation)
+    shutil.rmtree(installation.home / "blobs")
+    with pytest.raises(NotFoundError, match="step 1 cannot be trained again"):
+        redo(installation, "small", 1, None, threading.Event())
+    shutil.rmtree(installation.runs_dir / "small" / "state")
+    with caplog.at_level(logging.WARNING):
+        summary = run(small(**SETTINGS, model_name=policy, num_steps=2), installation=installation)
+    assert summary.generation == 1
+    assert "cannot be trained again" in caplog.text
+
+
+def test_a_step_that_was_not_finished_is_not_found(installation: Installation) -> None:
+    run(small(num_steps=1), installation=installation)
+    with pytest.raises(NotFoundError, match="no finished step 2; it has finished steps 1 to 1"):
+        redo(installation, "small", 2, None, threading.Event())
+    with pytest.raises(NotFoundError, match="'smal'"):
+        redo(installation, "smal", 1, None, threading.Event())
+    assert json.loads(json.dumps(redo(installation, "small", 1, None, threading.Event()).as_json()))
