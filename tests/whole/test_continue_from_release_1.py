@@ -8,7 +8,6 @@ Never edit these files: a change that cannot read them breaks every existing ins
 
 import contextlib
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -35,11 +34,10 @@ from schemas.wire import read_envelope
 from tests.reference_fold.comparison import database_tables, differences, plain_tables
 from tests.reference_fold.reference import fold
 from tests.support.invariants import violations
-from tests.support.paths import ROOT
 from tests.support.reading import read_all
+from tests.support.releases import RELEASE_1_ROLLOUT
 from tests.support.scripted import WIFI, picture
 
-RELEASE_1 = ROOT / "tests" / "data" / "release_1"
 TRAINING = "b06f1f91-4a61-5759-95ea-e0a480e6025f"
 EVALUATION = "evaluation/1607a14a-ac04-589e-96af-99553bcee56a"
 NUM_EVENTS = 231
@@ -47,11 +45,8 @@ STATED = StatedTask(WIFI, uuid4(), None)
 
 
 @pytest.fixture
-def installation(tmp_path: Path) -> Installation:
-    """A copy of the stored home."""
-    home = tmp_path / "home"
-    shutil.copytree(RELEASE_1 / "home", home)
-    return read_installation({"CUA_HOME": str(home)})
+def installation(release_1_home: Path) -> Installation:
+    return read_installation({"CUA_HOME": str(release_1_home)})
 
 
 @contextlib.contextmanager
@@ -135,8 +130,8 @@ def test_its_killed_evaluation_by_hand_is_cancelled_by_the_next_command(
     assert not marker.exists()
 
 
-def test_its_states_are_found() -> None:
-    states = find_states(RELEASE_1 / "home" / "runs" / "killed")
+def test_its_states_are_found(release_1_home: Path) -> None:
+    states = find_states(release_1_home / "runs" / "killed")
     assert [(state.manifest.generation, state.manifest.step) for state in states] == [
         (0, 1),
         (0, 0),
@@ -146,7 +141,7 @@ def test_its_states_are_found() -> None:
 
 
 def test_its_turns_are_trained_on_with_the_images_of_their_whole_prompts() -> None:
-    records = (RELEASE_1 / "rollout.jsonl").read_bytes().splitlines()
+    records = RELEASE_1_ROLLOUT.read_bytes().splitlines()
     envelopes = [read_envelope(record) for record in records]
     history = StreamHistory(envelopes[0].subject)
     for envelope in envelopes:

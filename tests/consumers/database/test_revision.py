@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -174,7 +175,7 @@ def database_first(url: str) -> None:
 
 @pytest.mark.parametrize("upgrade", [code_first, database_first])
 def test_tables_of_release_2_are_upgraded_in_either_order(
-    database_url: str, upgrade: Upgrade
+    database_url: str, release_1_home: Path, upgrade: Upgrade
 ) -> None:
     """`tests/data/release_2/tables.sql`: what release 2 made of release 1's log. Never edit it."""
     from consumers.log.local import LocalLogReader
@@ -182,8 +183,7 @@ def test_tables_of_release_2_are_upgraded_in_either_order(
     execute(database_url, RELEASE_2.read_text("utf-8"))
     upgrade(database_url)
     make_ready(database_url, embedded=False)
-    log = ROOT / "tests" / "data" / "release_1" / "home" / "log" / "log.sqlite3"
-    reader = LocalLogReader(log, topic_prefix="cua.")
+    reader = LocalLogReader(release_1_home / "log" / "log.sqlite3", topic_prefix="cua.")
     try:
         try:
             ProjectionLoop(reader, database_url).run_once()
