@@ -142,7 +142,7 @@ def _add_logging_options(command: click.Command) -> None:
     "Maintain the tables",
     commands=["run", "parked", "rebuild", "verify", "migrate", "positions", "gc", "doctor"],
 )
-@click.command_panel("Take the data elsewhere", commands=["archive", "export", "tasks"])
+@click.command_panel("Take the data elsewhere", commands=["archive", "export", "tasks", "track"])
 def cli() -> None:
     """Read the log of trainings: into PostgreSQL tables, a browser, or your terminal.
 

@@ -42,6 +42,12 @@ def test_summaries_of_commands_are_whole() -> None:
     assert all(f" {name} " in shown for name in COMMANDS)
 
 
+def test_every_command_stands_under_a_topic() -> None:
+    # Under "Commands" rich-click lists those that no panel names.
+    shown = CliRunner().invoke(cli, ["--help"], prog_name="cua-project").stdout
+    assert "Commands:" not in [line.strip() for line in shown.splitlines()]
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_names_what_options_take(name: str) -> None:
     shown = CliRunner().invoke(cli, [name, "--help"], prog_name="cua-project").stdout
