@@ -78,7 +78,8 @@ def recorded_result(
 ) -> RolloutResult | None:
     """The recorded result; None when a screenshot to train on is gone, so that it is run again."""
     taken = turns_taken(history)
-    turns = recorded_turns(taken if plan.source.type == "step" else [], read_blob)
+    is_trained = plan.source.type == "step"
+    turns = recorded_turns([turn for turn in taken if is_trained and turn.tokens], read_blob)
     if turns is None:
         return None
     return completed_result(
