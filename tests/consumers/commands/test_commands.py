@@ -87,9 +87,15 @@ def test_run_status_verify_and_rebuild_report_what_scripts_rely_on(call: Call) -
     ]
     (training,) = status["trainings"]
     assert training.pop("heartbeat_age_s") > 0
+    told = {event["type"]: event["data"] for event in (json.loads(one.value) for one in events)}
+    said = told["cua.annotation.recorded"]
     assert training == {
         "run_name": "a",
+        "display_name": said["display_name"],
+        "tags": said["tags"],
+        "hidden": said["hidden"],
         "status": "completed",
+        "status_message": told["cua.training.completed"]["status_message"],
         "progress_percent": 100.0,
         "parked_since": None,
         "stale": False,
