@@ -262,7 +262,11 @@ def test_an_empty_database_is_migrated_and_a_foreign_one_is_not_touched(
         (["tail", "-p", "x"], 2, "'x' is not a valid integer"),
         (["tail", "-p", "99"], 3, "there is no partition 99; the topics have partitions 0 to 11"),
         (["tail", "--stream", "rolout/*"], 3, "no stream matches 'rolout/*'. Did you mean 'roll"),
-        (["tail", "--stream", "xyzzy"], 3, "Streams are training, evaluation, rollout, "),
+        (
+            ["tail", "--stream", "xyzzy"],
+            3,
+            "Streams are training, evaluation, annotation, rollout, environment, scoring, each /ID",
+        ),
         (["tail", "--offset", "99999999d"], 2, "--offset '99999999d' is not an offset; use start"),
         (["tail", "--offset", "@9999-12-31:9999d"], 2, "is not an offset; use start"),
     ],
