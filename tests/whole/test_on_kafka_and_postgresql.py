@@ -213,6 +213,8 @@ def environ(tmp_path: Path, database: str) -> dict[str, str]:
         "CUA_HOME": str(tmp_path / "home"),
         "CUA_TOPIC_PREFIX": f"{tmp_path.name}.",
         "DATABASE_URL": database,
+        # Of a network this small; several wait for each other on a busy machine (open_policy.py).
+        "OMP_NUM_THREADS": "1",
     }
 
 
