@@ -87,6 +87,7 @@ def _extent(config: RunConfig, *, is_training: bool) -> RunExtent:
         screen_px=(WIDTH_PX, HEIGHT_PX),
         max_tokens=config.max_tokens,
         is_training=is_training and config.num_steps > 0 and not config.baseline_only,
+        max_recent_turns=config.max_recent_turns,
     )
 
 

@@ -36,7 +36,7 @@ def open_in_process(
     """
     placement = choose_placement(compute.device, compute.dtype)
     if extent is not None:
-        check_memory(folder, lora_rank, compute, extent, placement)
+        check_memory(folder, lora_rank, compute, extent, placement, target_modules)
     network = load_network(
         *(folder, lora_rank, seed, adapter, placement),
         lora_alpha=lora_alpha,
