@@ -28,7 +28,7 @@ def _advantage_problems(fields: OptimisationFields, min_group_size: int) -> Iter
     if fields.advantage_by_std and name != "mean_centered":
         yield (
             f"advantage_by_std: has no effect on the advantage {name}; omit it, or use"
-            " mean_centered or grpo"
+            " mean_centered"
         )
     if name.startswith("grpo_passk") and min_group_size < 2:  # noqa: PLR2004  # a best and a second
         yield f"min_group_size: {name} compares the two best of a group; use 2 or more"

@@ -1,6 +1,6 @@
 """The memory that a training takes, as a sum whose terms a message can show. Pure arithmetic.
 
-Each term is its size when it is largest; activations are counted for an episode of full length.
+Each term is its size when it is largest; activations are counted for the longest prompt.
 The factors of activations were counted from the tensors that a forward pass keeps
 (tests/producer/policy/test_memory_demand.py).
 """
@@ -94,6 +94,22 @@ class RunExtent:
     """Of a completion."""
     is_training: bool
     """False: it samples only."""
+    max_recent_turns: int | None = None
+    """Of the context; None: every turn is in the prompt."""
+
+    @property
+    def turns_per_prompt(self) -> int:
+        """Most turns of one prompt, its own included: 2N - 1 past ones, or all."""
+        if self.max_recent_turns is None:
+            return self.max_turns
+        return min(self.max_turns, max(1, 2 * self.max_recent_turns))
+
+    @property
+    def new_turns_per_prompt(self) -> int:
+        """Most turns of a prompt that are in no cache: N past ones where it is re-anchored."""
+        if self.max_recent_turns is None or self.turns_per_prompt == self.max_turns:
+            return 1
+        return self.max_recent_turns + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +125,20 @@ class Workload:
     kv_cache_bytes: int | None
 
     @property
+    def turn_tokens(self) -> int:
+        """Of one turn."""
+        return self.screen_tokens + TURN_TEXT_TOKENS + self.extent.max_tokens
+
+    @property
     def episode_tokens(self) -> int:
-        """Of an episode of full length."""
-        return self.extent.max_turns * (
-            self.screen_tokens + TURN_TEXT_TOKENS + self.extent.max_tokens
-        )
+        """Of an episode's longest prompt with its completion."""
+        return self.extent.turns_per_prompt * self.turn_tokens
+
+    @property
+    def new_tokens(self) -> int:
+        """Most tokens of a prompt that are in no cache."""
+        past = (self.extent.new_turns_per_prompt - 1) * self.turn_tokens
+        return past + self.screen_tokens + TURN_TEXT_TOKENS
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,11 +206,10 @@ def _sampling(network: NetworkSize, work: Workload) -> list[Term]:
     kept = int(min(bound, episodes))
     # A part of a batch holds at least one episode.
     working = max(kept, each)
-    new_tokens = work.screen_tokens + TURN_TEXT_TOKENS
-    tokens = max(new_tokens, work.episode_tokens if kept < episodes else 0)
+    tokens = max(work.new_tokens, work.episode_tokens if kept < episodes else 0)
     prefill = max(
         tokens * network.passing_bytes,
-        min(PREFILL_BYTES, rows * new_tokens * network.passing_bytes),
+        min(PREFILL_BYTES, rows * work.new_tokens * network.passing_bytes),
     )
     logits = 3 * rows * network.vocabulary * FLOAT32_BYTES
     return [
@@ -211,7 +235,7 @@ def _updating(network: NetworkSize, work: Workload, *, checkpointed: bool) -> li
     )
     chunk = min(LOGIT_BYTES, tokens * network.vocabulary * FLOAT32_BYTES)
     chunk = max(chunk, network.vocabulary * FLOAT32_BYTES)
-    screens = work.extent.max_turns * work.screen_tokens * network.screen_token_bytes
+    screens = work.extent.turns_per_prompt * work.screen_tokens * network.screen_token_bytes
     how = "with" if checkpointed else "without"
     return [
         Term(
@@ -219,6 +243,6 @@ def _updating(network: NetworkSize, work: Workload, *, checkpointed: bool) -> li
             f" {tokens:,} tokens",
             work.num_lanes * network.activation_bytes(tokens, checkpointed=checkpointed),
         ),
-        Term("features of one episode's screens, joined", work.num_lanes * screens),
+        Term("features of one prompt's screens, joined", work.num_lanes * screens),
         Term("logits of an update, in chunks", 3 * work.num_lanes * chunk),
     ]

@@ -38,7 +38,7 @@ def load(config: RunConfig, installation: Installation) -> Loaded:
     if tasks.eval_tasks is not tasks.tasks:
         _check_on_a_phone(tasks.eval_tasks, "eval_tasks")
     require_tracker(config)
-    return Loaded(config, tasks, load_policy(config, installation))
+    return Loaded(config, tasks, load_policy(config, installation, tasks))
 
 
 def evaluation_tasks(config: RunConfig) -> LoadedTasks:
@@ -49,14 +49,29 @@ def evaluation_tasks(config: RunConfig) -> LoadedTasks:
 
 
 def load_policy(
-    config: RunConfig, installation: Installation, *, is_training: bool = True
+    config: RunConfig,
+    installation: Installation,
+    tasks: LoadedTasks | None = None,
+    *,
+    is_training: bool = True,
 ) -> tuple[Learner, EnvironmentFactory] | None:
-    """The policy; None for the demo policy before it is made. UsageError, NotFoundError."""
+    """The policy; None for the demo policy before it is made. UsageError, NotFoundError.
+
+    `tasks`: those whose first prompts it must take; None: not checked.
+    """
+    asked = [] if tasks is None else tasks.eval_tasks
+    if tasks is not None and is_training:
+        asked = [*tasks.tasks, *tasks.eval_tasks]
     require_torch(config.model_name)
     made = installation.policies_dir / WarmUpRecipe().policy_name
     if config.model_name == DEMO_POLICY and not made.is_dir():
         return None
-    return open_policy(config, installation.policies_dir, is_training=is_training)
+    return open_policy(
+        config,
+        installation.policies_dir,
+        is_training=is_training,
+        instructions=[task.description for task in asked],
+    )
 
 
 def _check_on_a_phone(tasks: Sequence[Task], field: str) -> None:

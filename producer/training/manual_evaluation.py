@@ -78,7 +78,7 @@ def evaluate(
     check_home(installation, policy.config.model_name)
     loaded = evaluation_tasks(policy.config)
     # Opening the log makes files: what can be refused is refused before.
-    learner = load_policy(policy.config, installation, is_training=False)
+    learner = load_policy(policy.config, installation, loaded, is_training=False)
     if is_unused(installation):
         check_services(installation, stop)
     with Emitter.open(installation, clock=clock, stop=stop) as emitter:

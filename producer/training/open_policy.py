@@ -3,6 +3,7 @@
 The only place that decides which policy runs. It imports torch only if the policy needs it.
 """
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -32,12 +33,14 @@ def open_policy(
     on_wait: OnWait = lambda *_: None,
     *,
     is_training: bool = True,
+    instructions: Sequence[str] = (),
 ) -> tuple[Learner, EnvironmentFactory]:
     """The learner and the factory of its environments.
 
     Warms the default policy up if `policies_dir` has none, reporting to `on_progress`; waits for
     another process that does, reporting to `on_wait`. `is_training` False: it samples only, and
-    needs less memory. UsageError or NotFoundError if the policy cannot be loaded or does not fit.
+    needs less memory. `instructions`: of the tasks, whose prompts are checked. UsageError or
+    NotFoundError if the policy cannot be loaded or does not fit.
     """
     if config.model_name == ORACLE_POLICY:
         return _open_oracle(config)
@@ -74,6 +77,7 @@ def open_policy(
         lora_alpha=config.lora_alpha,
         target_modules=config.target_modules,
         max_recent_turns=config.max_recent_turns,
+        instructions=instructions,
     )
     return learner, lambda _plan: _ablated(config, AndroidSim())
 
@@ -87,6 +91,7 @@ def _extent(config: RunConfig, *, is_training: bool) -> RunExtent:
         screen_px=(WIDTH_PX, HEIGHT_PX),
         max_tokens=config.max_tokens,
         is_training=is_training and config.num_steps > 0 and not config.baseline_only,
+        max_recent_turns=config.max_recent_turns,
     )
 
 

@@ -31,7 +31,11 @@ from producer.policy.torch_policy.architectures import (
 )
 from producer.policy.torch_policy.hub import check_hub_has, first_line, is_path, policy_folder
 from producer.policy.torch_policy.network import Network
-from producer.policy.torch_policy.placement import Placement, choose_placement
+from producer.policy.torch_policy.placement import (
+    Placement,
+    choose_placement,
+    experts_implementation,
+)
 from producer.policy.torch_policy.processor_check import check_processor
 from producer.policy.torch_policy.stored_weights import read_stored_weights
 from producer.policy.torch_policy.whole import (
@@ -155,6 +159,9 @@ def _load(name: str, placement: Placement, *, local_files_only: bool) -> Base:
         processors = AutoProcessor if architecture.sees_screens else AutoTokenizer
         processor = processors.from_pretrained(
             folder, local_files_only=True, trust_remote_code=False
+        )
+        config._experts_implementation = experts_implementation(
+            config.get_text_config(), placement.dtype
         )
         network, info = auto.from_pretrained(
             folder,

@@ -6,7 +6,7 @@ machine yet, or whose files cannot be read, is left to loading.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from producer.policy.memory_demand import (
 )
 from producer.policy.memory_supply import MemorySupply, host_memory
 from producer.policy.torch_policy.cpu_parallel import num_workers
+from producer.policy.torch_policy.lora_targets import CHOICES
 from producer.policy.torch_policy.placement import Placement
 
 _ADAPTED = re.compile(r"\blayers\.\d+\..*(proj|gate_up_proj|down_proj)(\.weight)?$")
@@ -40,7 +41,12 @@ _MAX_HEADER_BYTES = 100_000_000
 
 
 def check_memory(
-    name: str, lora_rank: int, compute: ComputeSettings, extent: RunExtent, placement: Placement
+    name: str,
+    lora_rank: int,
+    compute: ComputeSettings,
+    extent: RunExtent,
+    placement: Placement,
+    target_modules: Sequence[str] | None = None,
 ) -> None:
     """UsageError with the terms of the sum if the run cannot fit into the device's memory."""
     folder = _local_folder(name)
@@ -50,7 +56,7 @@ def check_memory(
         config = AutoConfig.from_pretrained(folder, local_files_only=True)
         shapes = _stored_shapes(folder)
         dtype = placement.dtype or config.dtype or torch.float32
-        size = size_of_network(config, dtype, shapes, lora_rank)
+        size = size_of_network(config, dtype, shapes, lora_rank, target_modules)
         screen_tokens = _screen_tokens(folder, config, extent)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return  # loading says what is wrong with it
@@ -84,8 +90,12 @@ def size_of_network(
     dtype: torch.dtype,
     shapes: Mapping[str, tuple[int, ...]] | None = None,
     lora_rank: int = 0,
+    target_modules: Sequence[str] | None = None,
 ) -> NetworkSize:
-    """The dimensions in a transformers configuration; without `shapes` no weights are counted."""
+    """The dimensions in a transformers configuration; without `shapes` no weights are counted.
+
+    `target_modules`: as in `lora_targets`; where one is a regular expression, every layer counts.
+    """
     text = config.get_text_config()
     head_dim = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
     experts = getattr(text, "num_experts_per_tok", 0) * getattr(text, "moe_intermediate_size", 0)
@@ -97,7 +107,7 @@ def size_of_network(
         num_trained=sum(
             lora_rank * prod(shape[:-_MATRIX_NDIM]) * sum(shape[-_MATRIX_NDIM:])
             for name, shape in shapes.items()
-            if len(shape) >= _MATRIX_NDIM and _ADAPTED.search(name) and not _TOWER.search(name)
+            if len(shape) >= _MATRIX_NDIM and _is_adapted(name, target_modules)
         ),
         layers=text.num_hidden_layers,
         hidden=text.hidden_size,
@@ -107,6 +117,20 @@ def size_of_network(
         vocabulary=text.vocab_size,
         deepstack=len(getattr(vision, "deepstack_visual_indexes", None) or ()),
     )
+
+
+def _is_adapted(name: str, target_modules: Sequence[str] | None) -> bool:
+    if not _ADAPTED.search(name) or _TOWER.search(name):
+        return False
+    return any(_may_match(entry, name) for entry in target_modules or ("all",))
+
+
+def _may_match(entry: str, name: str) -> bool:
+    """A regular expression is for names of the loaded network, which files may not have."""
+    if entry in CHOICES:
+        is_expert = entry != "attention" and ".mlp.experts." in name
+        return is_expert or re.search(CHOICES[entry], name) is not None
+    return not entry.isidentifier() or name.removesuffix(".weight").endswith(f".{entry}")
 
 
 def _local_folder(name: str) -> Path | None:

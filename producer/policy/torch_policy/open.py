@@ -1,5 +1,6 @@
 """Opens a policy by name to sample and train in this process, with the format of its family."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from producer.codecs.compact import COMPACT_MARK
@@ -12,6 +13,8 @@ from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.loading import load_network
 from producer.policy.torch_policy.memory_check import check_memory
 from producer.policy.torch_policy.placement import choose_placement
+from producer.policy.torch_policy.prompt_check import check_prompts
+from producer.policy.torch_policy.render import Renderer
 
 
 def open_in_process(
@@ -27,16 +30,18 @@ def open_in_process(
     target_modules: tuple[str, ...] | None = None,
     needs_screens: bool = True,
     max_recent_turns: int | None = None,
+    instructions: Sequence[str] = (),
 ) -> InProcessPolicy:
     """The policy of a folder or hub id, with a fresh adapter or the saved `adapter`.
 
     NotFoundError if there is no such policy or adapter; UsageError if it cannot be loaded whole,
     sees no screens although the environment `needs_screens`, the renderer is unknown, the device is
-    not there, or what `extent` asks for does not fit into its memory (None: not checked).
+    not there, or what `extent` asks for does not fit into its memory or, with one of the
+    `instructions`, into its context (None: not checked).
     """
     placement = choose_placement(compute.device, compute.dtype)
     if extent is not None:
-        check_memory(folder, lora_rank, compute, extent, placement)
+        check_memory(folder, lora_rank, compute, extent, placement, target_modules)
     network = load_network(
         *(folder, lora_rank, seed, adapter, placement),
         lora_alpha=lora_alpha,
@@ -54,6 +59,9 @@ def open_in_process(
         is_compact=(Path(folder) / COMPACT_MARK).is_file(),
         screen_px=(WIDTH_PX, HEIGHT_PX),
     )
+    if extent is not None:
+        renderer = Renderer(network.processor, network.image_token, written.system_prompt)
+        check_prompts(network, renderer, extent, instructions)
     return InProcessPolicy(
         network,
         written.codec,

@@ -1,6 +1,7 @@
 """The device that computes a policy, and the dtype of its base's weights."""
 
 from dataclasses import dataclass
+from typing import Any, Final
 
 import torch
 
@@ -8,6 +9,7 @@ from producer.errors import UsageError
 from producer.policy.compute_settings import Dtype
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+_GROUPED_MM_BYTES: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +42,17 @@ def _choose_device(device: str) -> torch.device:
         message = f"device: {device} is not on this machine, which has {', '.join(found)}"
         raise UsageError(message)
     return wanted
+
+
+def experts_implementation(text_config: Any, dtype: torch.dtype | None) -> str | None:
+    """How transformers multiplies by fused experts of this text configuration; None: its choice.
+
+    Its choice is torch's grouped_mm, which takes rows of multiples of 16 bytes alone. `dtype` None:
+    as stored, which may be of 2 bytes.
+    """
+    width = getattr(text_config, "moe_intermediate_size", None)
+    if width is None:
+        return None
+    itemsize = 2 if dtype is None else dtype.itemsize
+    rows_bytes = (width * itemsize, text_config.hidden_size * itemsize)
+    return "eager" if any(row % _GROUPED_MM_BYTES for row in rows_bytes) else None

@@ -89,6 +89,33 @@ def test_a_bound_on_the_caches_leaves_one_episode_at_least() -> None:
     assert terms["the same once more for the episodes being sampled"] == 20 * 3000 * 229_376
 
 
+@pytest.mark.parametrize(
+    ("max_recent_turns", "turns", "new_turns"),
+    # Of 20 turns a prompt shows 2N - 1 past ones and its own; re-anchored it begins N turns back.
+    [(None, 20, 1), (5, 10, 6), (1, 2, 2), (0, 1, 1), (10, 20, 1), (50, 20, 1)],
+)
+def test_a_prompt_is_as_long_as_the_recent_turns_that_it_shows(
+    max_recent_turns: int | None, turns: int, new_turns: int
+) -> None:
+    extent = replace(PHONE, is_training=False, max_recent_turns=max_recent_turns)
+    terms = by_name(QWEN_2B, replace(WORK, extent=extent))
+    assert terms["KV cache"] == 8 * turns * 3000 * 229_376
+    # One prompt of past turns of 3,000 tokens and 2,614 of its own, or several in 1 GiB.
+    new_tokens = (new_turns - 1) * 3000 + 2614
+    one = new_tokens * QWEN_2B.passing_bytes
+    assert terms["activations of a prefill"] == max(one, min(2**30, 8 * one))
+    assert terms["features of screens"] == 2**31
+
+
+def test_an_update_takes_the_longest_prompt_of_recent_turns() -> None:
+    extent = replace(PHONE, concurrent_rollouts=1, max_recent_turns=2)
+    terms = by_name(QWEN_2B, replace(WORK, extent=extent), checkpointed=False)
+    assert terms["activations of an update without gradient checkpointing"] == (
+        4 * 3000 * 28 * 167_936
+    )
+    assert terms["features of one prompt's screens"] == 4 * 2550 * 2048 * 4 * 4
+
+
 def test_the_larger_of_sampling_and_updating_counts() -> None:
     assert "KV cache" in by_name(QWEN_2B, WORK)
     small = replace(WORK, extent=replace(PHONE, concurrent_rollouts=1))
@@ -123,6 +150,34 @@ def test_the_size_is_read_from_the_configuration_and_the_shapes() -> None:
     assert size.num_trained == 20 + 5 * 24
     assert (size.weight_bytes, size.layers, size.deepstack) == (2, 3, 2)
     assert size.query == text.num_attention_heads * text.head_dim
+
+
+@pytest.mark.parametrize(
+    ("target_modules", "num_trained"),
+    # Rank 1: q_proj of 6 x 4 has 10 weights, down_proj of 4 x 8 has 12, five experts 5 x 12.
+    [
+        (None, 82),
+        (("all",), 82),
+        (("attention",), 10),
+        (("mlp",), 72),
+        (("attention", "down_proj"), 22),
+        (("q_proj",), 10),
+        (("gate_up_proj",), 60),
+        ((r".*\.layers\.0\..*",), 82),
+    ],
+)
+def test_an_adapter_is_counted_by_what_it_targets(
+    target_modules: tuple[str, ...] | None, num_trained: int
+) -> None:
+    shapes = {
+        "model.layers.0.self_attn.q_proj.weight": (6, 4),
+        "model.layers.0.mlp.down_proj.weight": (4, 8),
+        "model.layers.1.mlp.experts.gate_up_proj": (5, 4, 8),
+        "model.layers.1.mlp.gate.weight": (5, 4),
+        "visual.blocks.0.mlp.down_proj.weight": (9, 9),
+    }
+    size = size_of_network(Qwen3VLConfig(), torch.float32, shapes, 1, target_modules)
+    assert size.num_trained == num_trained
 
 
 def test_the_activations_counted_are_those_that_the_network_keeps(network: Network) -> None:

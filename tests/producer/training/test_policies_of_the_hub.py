@@ -71,6 +71,37 @@ def test_a_policy_without_screens_leaves_no_event(
     assert read_log() == []
 
 
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        # The policy takes 4,096 tokens.
+        ({"max_tokens": 4000}, r"takes 4,096 tokens, but the longest first prompt has 1,\d{3} and"),
+        (
+            {
+                "tasks": {"source_type": "custom", "custom_tasks": ["word " * 4000]},
+                "judge": "agent",
+            },
+            "takes 4,096 tokens",
+        ),
+        (
+            {
+                "tasks": {"source_type": "custom", "custom_tasks": ["Open <|image_pad|>"]},
+                "judge": "agent",
+            },
+            "placeholder",
+        ),
+    ],
+)
+def test_a_first_prompt_that_the_policy_cannot_take_leaves_nothing(
+    installation: Installation, tmp_path: Path, fields: dict[str, object], named: str
+) -> None:
+    write_checkpoint(tmp_path / "policy", "qwen3_vl")
+    with pytest.raises(UsageError, match=named):
+        run(config(tmp_path / "policy", **fields), installation=installation)
+    assert not installation.local_log_path.exists()
+    assert not installation.runs_dir.exists()
+
+
 def test_a_training_from_an_adapter_has_its_rank_and_continues_with_it(
     installation: Installation, read_log: ReadLog, tmp_path: Path
 ) -> None:
