@@ -9,7 +9,8 @@ import rich_click as click
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from producer.config import DEMO_PRESET, TOPICS, RunConfig
+from producer.config import DEMO_PRESET, NONE_IS_A_VALUE, TOPICS, RunConfig
+from producer.config.numbers import NONE
 from producer.tasks.preset import PRESET_TASK_IDS
 
 DEFAULTS = {
@@ -18,6 +19,7 @@ DEFAULTS = {
     "eval_tasks": "the training tasks, in new initial states",
     "training_name": "a new name",
     "log_path": "CUA_HOME/runs/NAME",
+    "judge": "required for custom tasks without a validator",
     "screen_cache_bytes": "2 GiB",
     "kv_cache_bytes": "all",
     "lora_alpha": "2 x lora_rank",
@@ -54,6 +56,23 @@ class FieldChoice(click.Choice[str]):
     def get_invalid_choice_message(self, value: object, ctx: click.Context | None) -> str:  # noqa: ARG002  # click's signature
         """What is wrong, with every choice."""
         return f"{value!r} is not one of {', '.join(map(repr, self.choices))}."
+
+
+class IntegerOrNone(click.ParamType[Any]):
+    """A whole number, or the word none, which stays a word: None is a flag that is not given."""
+
+    name = "integer"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | str:
+        """The number or `none`."""
+        if value == NONE:
+            return NONE
+        try:
+            return int(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is not a whole number or {NONE}.", param, ctx)
 
 
 def config_flags(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -118,7 +137,9 @@ def _type(name: str, field: FieldInfo) -> tuple[click.ParamType[Any], str]:
     if annotation is Path:
         return click.Path(path_type=Path), "FOLDER"
     if annotation is int:
-        return click.INT, "INTEGER"
+        return (
+            (IntegerOrNone(), "INTEGER|none") if name in NONE_IS_A_VALUE else (click.INT, "INTEGER")
+        )
     if annotation is float:
         return click.FLOAT, "FLOAT"
     return click.STRING, METAVARS[name]

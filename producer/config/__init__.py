@@ -8,12 +8,19 @@ from producer.config.continuing import (
     with_later_fields,
 )
 from producer.config.preset import DEMO_POLICY, DEMO_PRESET, ORACLE_POLICY
-from producer.config.run_config import TOPICS, RunConfig, read_config
+from producer.config.run_config import (
+    NONE_IS_A_VALUE,
+    TOPICS,
+    RunConfig,
+    read_config,
+    without_unset,
+)
 
 __all__ = [
     "CHANGEABLE",
     "DEMO_POLICY",
     "DEMO_PRESET",
+    "NONE_IS_A_VALUE",
     "OF_ONE_PROCESS",
     "ORACLE_POLICY",
     "TOPICS",
@@ -22,4 +29,5 @@ __all__ = [
     "read_config",
     "recipe",
     "with_later_fields",
+    "without_unset",
 ]

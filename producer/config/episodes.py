@@ -2,9 +2,9 @@
 
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
-from producer.config.numbers import NonNegativeFloat, PositiveFloat, PositiveInt
+from producer.config.numbers import NonNegativeFloat, PositiveFloat, PositiveInt, read_none
 from producer.config.reward import check_reward_name
 from producer.rewards import REWARDS
 
@@ -15,7 +15,7 @@ class EpisodeFields(BaseModel):
     max_turns: PositiveInt = Field(
         20, description="Turns per episode; a task may set a lower limit."
     )
-    max_recent_turns: PositiveInt | None = Field(
+    max_recent_turns: Annotated[PositiveInt | None, BeforeValidator(read_none)] = Field(
         5,
         description=(
             "Past turns that the policy sees beside the instruction and the screen: at least so"

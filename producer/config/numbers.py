@@ -12,3 +12,11 @@ BatchPart = Annotated[int, Field(ge=1, le=10_000)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+NONE = "none"
+"""How a flag and TOML, which have no null, say None."""
+
+
+def read_none(given: object) -> object:
+    """None for the word; everything else as it is."""
+    return None if given == NONE else given

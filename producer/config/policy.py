@@ -46,7 +46,7 @@ class PolicyFields(BaseModel):
     )
     base_url: str | None = Field(
         None,
-        description="Server that samples, OpenAI-compatible. Not supported yet: sampled here.",
+        description="Server that samples, OpenAI-compatible. Not supported yet.",
     )
     lora_rank: PositiveInt = Field(32, description="Rank of the LoRA adapters.")
     lora_alpha: PositiveFloat | None = Field(

@@ -48,6 +48,17 @@ TOPICS: dict[str, type[BaseModel]] = {
 """Panel of the help -> its fields, in the order shown."""
 
 
+NONE_IS_A_VALUE = frozenset({"max_recent_turns"})
+"""Fields that have another default than None, and that None may be given for."""
+
+
+def without_unset(given: dict[str, Any]) -> dict[str, Any]:
+    """The fields that are given; None stands for the default, except in `NONE_IS_A_VALUE`."""
+    return {
+        name: value for name, value in given.items() if value is not None or name in NONE_IS_A_VALUE
+    }
+
+
 class RunConfig(
     ReportingFields,  # pydantic orders fields from the last base to the first
     FailureFields,
@@ -70,7 +81,7 @@ class RunConfig(
     def _apply_preset(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:  # noqa: ANN401  # whatever was passed
         if not isinstance(given, dict):
             return handler(given)
-        explicit = {name: value for name, value in given.items() if value is not None}
+        explicit = without_unset(given)
         is_demo = explicit.get("model_name", DEMO_POLICY) == DEMO_POLICY
         config = handler({**DEMO_PRESET, **explicit} if is_demo else explicit)
         config._explicit = frozenset(explicit)

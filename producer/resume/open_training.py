@@ -31,11 +31,13 @@ from producer.resume.counting_states import counting_states
 from producer.resume.living_writer import add_writer, refuse_living_writer
 from producer.resume.orphans import close_orphans
 from producer.resume.resume_state import Manifest, SavedState
+from producer.resume.same_tasks import check_same_tasks
 from producer.resume.supersede import supersede_generation
 from producer.resume.training_history import TrainingHistory, read_training_history
 from schemas import ids
 from schemas.base import Payload
 from schemas.catalogue import stream as stream_of
+from schemas.task import TaskStated
 from schemas.training import TrainingCreated, TrainingInitializing, TrainingResumed
 
 logger = logging.getLogger(__name__)
@@ -115,7 +117,7 @@ def open_training(
     overwrite: bool = False,
     takeover: bool = False,
     stop: threading.Event | None = None,
-    before_claim: Callable[[RunConfig], None] = lambda _config: None,
+    before_claim: Callable[[RunConfig], Sequence[TaskStated] | None] = lambda _config: None,
     fetch_drops: Callable[[], bool] = lambda: False,
     remake_state: Callable[[RecordedTraining, RunConfig], bool] = lambda _recorded, _config: False,
 ) -> OpenedTraining | AlreadyComplete:
@@ -123,9 +125,10 @@ def open_training(
 
     The caller holds the lock of `run_folder`. UsageError for settings other than the recorded ones,
     CuaTrainError when another process may train it (not with `takeover`), UnreachableError when the
-    log is away for `LOG_TIMEOUT_S`, StopRequestedError when `stop` is set meanwhile. What
-    `before_claim` raises for the configuration leaves nothing in the log. `fetch_drops`: as
-    `read_recorded_training`. `remake_state`: makes a state again that is lost, and says whether.
+    log is away for `LOG_TIMEOUT_S`, StopRequestedError when `stop` is set meanwhile. `before_claim`
+    loads what the configuration names and returns its tasks: a training that goes on must have the
+    same (UsageError; None: not compared). What it raises leaves nothing in the log. `fetch_drops`:
+    as `read_recorded_training`. `remake_state`: makes a state again that is lost, and says whether.
     """
     recorded = read_recorded_training(emitter, run_name, run_folder, stop, fetch_drops)
     if recorded.stream.exists and not takeover:
@@ -141,7 +144,9 @@ def open_training(
         recorded = read_recorded_training(emitter, run_name, run_folder, stop, fetch_drops)
         plan = plan_training(recorded, asked, run_folder, overwrite=overwrite)
         assert isinstance(plan, Plan)  # noqa: S101  # it was not complete before
-    before_claim(plan.config)
+    tasks = before_claim(plan.config)
+    if tasks is not None and not overwrite:
+        check_same_tasks(recorded.stream, tasks)
     add_writer(run_folder, emitter.source)
     stream, monitor = claim(emitter, plan.first, recorded.stream, recorded.history.ends)
     if isinstance(plan.first, TrainingCreated):

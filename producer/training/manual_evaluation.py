@@ -18,6 +18,7 @@ from producer.config import (
     RunConfig,
     read_config,
     with_later_fields,
+    without_unset,
 )
 from producer.demo_policy.warm_up_training import WarmUpTraining
 from producer.emit import Emitter
@@ -107,9 +108,8 @@ def _policy_of_training(
             " host that trains it"
         )
         raise NotFoundError(message)
-    explicit = {name: value for name, value in given.items() if value is not None}
     recorded = with_later_fields(resume_state.read_run_config(run_folder))
-    config = read_config({**recorded, **explicit})
+    config = read_config({**recorded, **without_unset(given)})
     return EvaluatedPolicy(config, training_name, *states[0])
 
 

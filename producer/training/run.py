@@ -52,13 +52,14 @@ from producer.training.progress_events import ProgressEvents
 from producer.training.redo import remake_state
 from producer.training.run_files import RunFiles, log_file
 from producer.training.session import Session
-from producer.training.stated_tasks import state_tasks
+from producer.training.stated_tasks import state_tasks, statements
 from producer.training.summary import Summary, summarise
 from producer.training.tracking import mirrored
 from producer.training_name import new_training_name
 from schemas import ids
 from schemas.checkpoint import CheckpointSaved
 from schemas.installation import Installation, read_installation
+from schemas.task import TaskStated
 from schemas.training import (
     TrainingCancelled,
     TrainingCompleted,
@@ -117,9 +118,10 @@ def run(
         loaded.append(load(config, installation))
         check_services(installation, stop)
 
-    def load_before_claim(config: RunConfig) -> None:
+    def load_before_claim(config: RunConfig) -> list[TaskStated]:
         if not loaded or loaded[0].config != config:
             loaded[:] = [load(config, installation)]
+        return statements(loaded[0].tasks)
 
     with (
         training_lock(folder, name, takeover=takeover) as lock,

@@ -6,6 +6,16 @@ from producer.emit import StreamWriter
 from producer.rollouts.plan import StatedTask
 from producer.task import Task
 from producer.tasks.statements import task_facts
+from producer.training.load_tasks import LoadedTasks
+from schemas.task import TaskStated
+
+
+def statements(loaded: LoadedTasks) -> list[TaskStated]:
+    """What a training states of its tasks, in this order."""
+    tasks = loaded.tasks
+    if loaded.eval_tasks is not tasks:
+        tasks = [*tasks, *loaded.eval_tasks]
+    return [task_facts(task)[0] for task in tasks]
 
 
 def state_tasks(stream: StreamWriter, tasks: Sequence[Task]) -> list[StatedTask]:

@@ -1,8 +1,17 @@
 """Which configurations are valid, and what a user reads about the others."""
 
+from typing import get_args
+
 import pytest
 
-from producer.config import DEMO_PRESET, RunConfig, differences, read_config, with_later_fields
+from producer.config import (
+    DEMO_PRESET,
+    NONE_IS_A_VALUE,
+    RunConfig,
+    differences,
+    read_config,
+    with_later_fields,
+)
 from producer.errors import UsageError
 from producer.policy.adapter_settings import AdapterSettings
 
@@ -232,3 +241,19 @@ def test_the_recipe_keeps_5_recent_turns_and_the_preset_all() -> None:
     assert read_config({"model_name": "x/y", "tasks": tasks}).max_recent_turns == 5
     with pytest.raises(UsageError, match="max_recent_turns: 0 is out of range"):
         read_config({"max_recent_turns": 0})
+
+
+@pytest.mark.parametrize("given", [None, "none"])
+def test_all_recent_turns_can_be_asked_for_and_are_continued_with(given: str | None) -> None:
+    config = read_config({"model_name": "oracle", "max_recent_turns": given})
+    assert config.max_recent_turns is None
+    assert "max_recent_turns" in config.explicit
+    assert read_config(dict(config.recorded())).max_recent_turns is None
+
+
+def test_none_is_a_value_of_every_field_that_takes_it_and_has_another_default() -> None:
+    assert {
+        name
+        for name, field in RunConfig.model_fields.items()
+        if field.default is not None and type(None) in get_args(field.annotation)
+    } == NONE_IS_A_VALUE

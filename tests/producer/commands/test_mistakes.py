@@ -43,7 +43,10 @@ def failed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
         (["run", "--grup-size", "3"], "no such option '--grup-size'. Did you mean '--group-size'"),
         (["run", "--group-size", "x"], "'x' is not a valid integer. See `"),
         (["run", "--group-size", "0"], "group_size: 0 is out of range; it must be at least 1"),
-        (["run", "--loss-fn", "dpo"], "'dpo' is not one of 'importance_sampling', 'ppo', 'cispo'"),
+        (
+            ["run", "--loss-fn", "dpo"],
+            "'dpo' is not one of 'importance_sampling', 'reinforce', 'ppo', 'cispo', 'gspo'.",
+        ),
         (["run", "--training-name", "../x"], "training_name: '../x' starts with '.'; use letters"),
         (["run", "-v", "-q"], "--verbose and --quiet exclude each other"),
         (["rum"], "no such command 'rum'. Did you mean 'run'? See `"),

@@ -1,6 +1,7 @@
 """Every flag may be written as its field is: `--model_name` is `--model-name`."""
 
 import re
+from typing import get_args
 
 import click
 import pytest
@@ -9,38 +10,48 @@ from click.testing import CliRunner
 from rich_click import RichOption
 
 from producer.cli import COMMANDS, cli
-from producer.config import RunConfig
+from producer.config import RunConfig, read_config
+from producer.errors import UsageError
 
-RECIPE_NAMES = [
-    "model_name",
-    "lora_rank",
-    "renderer_name",
-    "load_checkpoint_path",
-    "box_type",
-    "max_turns",
-    "tasks",
-    "eval_tasks",
-    "seed",
-    "group_size",
-    "groups_per_batch",
-    "learning_rate",
-    "max_tokens",
-    "temperature",
-    "kl_penalty_coef",
-    "num_substeps",
-    "log_path",
-    "log_dir",
-    "eval_every",
-    "save_every",
-    "behavior_if_log_dir_exists",
-    "base_url",
-    "max_concurrent_rollouts",
-    "max_task_time_seconds",
-    "max_turn_time_seconds",
-    "skip_baseline",
-    "baseline_only",
-]
-"""The recipe's names for its settings."""
+RECIPE_DEFAULTS: dict[str, object] = {
+    "model_name": "Qwen/Qwen3-VL-30B-A3B-Instruct",
+    "lora_rank": 32,
+    "renderer_name": "auto",
+    "load_checkpoint_path": None,
+    "box_type": "android",
+    "max_turns": 20,
+    "tasks": None,
+    "eval_tasks": None,
+    "seed": 0,
+    "group_size": 4,
+    "groups_per_batch": 10,
+    "learning_rate": 1e-5,
+    "max_tokens": 2048,
+    "temperature": 1.0,
+    "kl_penalty_coef": 0.0,
+    "num_substeps": 1,
+    "log_path": None,
+    "log_dir": None,
+    "wandb_project": None,
+    "wandb_name": None,
+    "eval_every": 10,
+    "save_every": 10,
+    "num_groups_to_log": 1,
+    "compute_post_kl": False,
+    "behavior_if_log_dir_exists": "ask",
+    "base_url": None,
+    "max_concurrent_rollouts": 8,
+    "max_task_time_seconds": 1800.0,
+    "max_turn_time_seconds": 300.0,
+    "max_recent_turns": 5,
+    "skip_baseline": False,
+    "baseline_only": False,
+}
+"""The recipe's settings and their defaults, in force with a `model_name` other than the demo's."""
+RECIPE_CHOICES = {
+    "box_type": {"android", "linux"},
+    "behavior_if_log_dir_exists": {"ask", "resume", "overwrite", "skip", "raise"},
+}
 
 
 def parsed(name: str, *words: str) -> dict[str, object]:
@@ -90,6 +101,15 @@ def test_a_choice_is_what_the_field_takes_however_it_is_written() -> None:
         assert parsed("run", "--loss_fn", written)["loss_fn"] == "importance_sampling"
 
 
+def test_the_word_none_is_told_from_a_flag_that_is_not_given() -> None:
+    assert parsed("run")["max_recent_turns"] is None
+    assert parsed("run", "--max-recent-turns", "none")["max_recent_turns"] == "none"
+    assert parsed("run", "--max_recent_turns=7")["max_recent_turns"] == 7
+    refused = CliRunner().invoke(cli, ["run", "--max-recent-turns", "all"])
+    assert refused.exit_code == 2
+    assert "'all' is not a whole number or none" in refused.stderr
+
+
 def test_help_and_completion_show_one_spelling() -> None:
     for name in COMMANDS:
         shown = CliRunner().invoke(cli, [name, "--help"]).stdout
@@ -99,7 +119,25 @@ def test_help_and_completion_show_one_spelling() -> None:
     assert offered == ["--model-name"]
 
 
-def test_every_setting_of_the_recipe_is_a_field_and_a_flag() -> None:
-    assert [name for name in RECIPE_NAMES if name not in RunConfig.model_fields] == []
+def test_every_setting_of_the_recipe_is_a_flag() -> None:
     flags = {option.name for option in options("run")}
-    assert [name for name in RECIPE_NAMES if name not in flags] == []
+    assert [name for name in RECIPE_DEFAULTS if name not in flags] == []
+
+
+def test_every_setting_of_the_recipe_has_the_recipes_default() -> None:
+    fields = RunConfig.model_fields
+    assert {name: fields[name].default for name in RECIPE_DEFAULTS} == RECIPE_DEFAULTS
+    tasks = {"source_type": "demo_training"}
+    config = read_config({"model_name": RECIPE_DEFAULTS["model_name"], "tasks": tasks})
+    used = {name: getattr(config, name) for name in RECIPE_DEFAULTS}
+    assert used == {**RECIPE_DEFAULTS, "tasks": tasks}
+
+
+def test_the_recipes_policy_has_no_default_tasks() -> None:
+    with pytest.raises(UsageError, match=r"tasks: .* has no default tasks"):
+        read_config({"model_name": RECIPE_DEFAULTS["model_name"]})
+
+
+def test_every_choice_of_the_recipe_is_one() -> None:
+    for name, choices in RECIPE_CHOICES.items():
+        assert set(get_args(RunConfig.model_fields[name].annotation)) == choices

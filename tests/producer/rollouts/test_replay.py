@@ -11,6 +11,7 @@ from producer.policy.policy import Completion, PastTurn, SampledTokens, SampleRe
 from producer.rollouts.engine import RolloutEngine
 from producer.rollouts.plan import RecordedTurn, RolloutResult
 from schemas.actions import Action, Click, Terminate
+from schemas.arrays import decode_int32
 from schemas.turn import TurnTaken
 from tests.producer.rollouts.conftest import ROLLOUT, payloads_of
 from tests.support.scripted import (
@@ -111,7 +112,8 @@ def test_with_the_finished_in_their_places_the_rest_sees_the_batches_of_an_undis
 def test_recorded_turns_are_not_sampled_again_where_that_is_of_no_use(emitter: Emitter) -> None:
     policy = ScriptedPolicy(lambda _request: Terminate(), has_tokens=True)
     engine = make_engine(emitter, policy)
-    click = ScriptedPolicy(by_seed)._completion(Click(x=5, y=6), None)
+    tokens = SampledTokens(None, (1, 7), 1, (8,), (-0.5,), "stop")
+    click = policy._completion(Click(x=5, y=6), tokens)
     turn = RecordedTurn(picture(7), click, policy.version)
     engine.submit(replace(plan(0), recorded=(turn,)))
     engine.submit_finished(plan(1), (turn,))
@@ -121,6 +123,8 @@ def test_recorded_turns_are_not_sampled_again_where_that_is_of_no_use(emitter: E
     taken = [one for one in payloads_of(emitter, ROLLOUT) if isinstance(one, TurnTaken)]
     assert [one.metrics.get("replayed") for one in taken] == [True, None]
     assert taken[0].actions[0].action == Click(x=5, y=6)
+    assert taken[0].tokens is not None
+    assert decode_int32(taken[0].tokens.completion_tokens) == [8]
 
 
 @pytest.mark.parametrize(

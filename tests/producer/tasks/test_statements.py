@@ -40,14 +40,16 @@ def test_the_same_task_states_the_same_facts() -> None:
 
 
 def test_any_changed_field_makes_another_definition_and_another_validator() -> None:
-    assert set(CHANGES) == {field.name for field in fields(Task)}
+    judges = {"judge", "judge_model"}
+    assert set(CHANGES) | judges == {field.name for field in fields(Task)}
     changed = [replace(TASK, **{name: value}) for name, value in CHANGES.items()]  # type: ignore[arg-type]  # one field at a time
-    assert len({definition_hash(task) for task in [TASK, *changed]}) == len(CHANGES) + 1
+    # Of judges only an endpoint has a model.
+    changed += [replace(TASK, judge="https://h/v1", judge_model=name) for name in (None, "m", "n")]
+    number = len(CHANGES) + 3 + 1
+    assert len({definition_hash(task) for task in [TASK, *changed]}) == number
     facts = [task_facts(task) for task in [TASK, *changed]]
-    assert len({stated.id for stated, _ in facts}) == len(CHANGES) + 1
-    assert (
-        len({validator.id for _, validator in facts if validator is not None}) == len(CHANGES) + 1
-    )
+    assert len({stated.id for stated, _ in facts}) == number
+    assert len({validator.id for _, validator in facts if validator is not None}) == number
 
 
 def test_a_task_that_cannot_be_judged_has_no_validator() -> None:

@@ -1,0 +1,81 @@
+"""Refuses to continue a training whose task sources give other tasks than it was begun with.
+
+A file, a table of earlier tasks and a judge's endpoint are asked again by every process, and the
+configuration, which names only the source, does not show that the tasks changed.
+"""
+
+from collections.abc import Sequence
+
+from producer.errors import UsageError
+from producer.log.stream_history import StreamHistory
+from schemas.task import TaskStated
+from schemas.training import TrainingCreated, TrainingResumed, TrainingStarted
+
+FIELDS = ("name", "description", "max_steps", "validation_query", "expected_result")
+"""What a change is named by, and all that is compared with a statement of an older writer, whose
+definition is not known."""
+MOST_NAMED = 5
+"""Changed tasks that the message names."""
+
+
+def check_same_tasks(own: StreamHistory, tasks: Sequence[TaskStated]) -> None:
+    """UsageError unless `tasks` are those that the training was trained with last, in order.
+
+    `own`: the training's stream. A training that no process began to train takes any tasks.
+    """
+    before = _trained_with(own)
+    if before is None or (len(before) == len(tasks) and all(map(_is_same, before, tasks))):
+        return
+    message = (
+        f"this training was begun with other tasks: {_changes(before, tasks)}. Restore them to"
+        " continue it, choose another --training-name, or begin a new generation with"
+        " --behavior-if-log-dir-exists overwrite"
+    )
+    raise UsageError(message)
+
+
+def _trained_with(own: StreamHistory) -> list[TaskStated] | None:
+    """The tasks that the last process which stated them all trains with; None: no process did."""
+    whole: list[TaskStated] | None = None
+    stated: list[TaskStated] | None = None
+    generation = 0
+    for event in own.events:
+        payload = event.payload
+        if isinstance(payload, TrainingCreated):
+            stated = []
+        elif isinstance(payload, TrainingResumed):
+            stated = []
+            if payload.generation > generation and payload.current_step == 0:
+                # Overwritten, which accepts other tasks, by a process that may have died since.
+                whole = None
+            generation = payload.generation
+        elif isinstance(payload, TaskStated) and stated is not None:
+            stated.append(payload)
+        elif isinstance(payload, TrainingStarted) and stated is not None:
+            whole, stated = stated, None
+    return whole
+
+
+def _is_same(before: TaskStated, now: TaskStated) -> bool:
+    if before.definition is not None:
+        return before.id == now.id
+    return before.task_id == now.task_id and not _changed_fields(before, now)
+
+
+def _changed_fields(before: TaskStated, now: TaskStated) -> list[str]:
+    return [name for name in FIELDS if getattr(before, name) != getattr(now, name)]
+
+
+def _changes(before: Sequence[TaskStated], now: Sequence[TaskStated]) -> str:
+    """What changed, in the words of the first few tasks."""
+    old = {task.task_id: task for task in before}
+    new = {task.task_id: task for task in now}
+    changes = [f"{task_id!r} is gone" for task_id in old if task_id not in new]
+    changes += [f"{task_id!r} is new" for task_id in new if task_id not in old]
+    for task_id, task in new.items():
+        if task_id in old and not _is_same(old[task_id], task):
+            fields = _changed_fields(old[task_id], task) or ["definition"]
+            changes.append(f"{task_id!r} has another {' and '.join(fields)}")
+    num_more = len(changes) - MOST_NAMED
+    named = ", ".join(changes[:MOST_NAMED]) or "they stand in another order"
+    return f"{named} and {num_more} more" if num_more > 0 else named
