@@ -87,6 +87,7 @@ def _extent(config: RunConfig, *, is_training: bool) -> RunExtent:
         screen_px=(WIDTH_PX, HEIGHT_PX),
         max_tokens=config.max_tokens,
         is_training=is_training and config.num_steps > 0 and not config.baseline_only,
+        batches_ahead=(config.max_steps_off_policy or 0) if is_training else 0,
     )
 
 
