@@ -114,7 +114,7 @@ def test_kills_in_the_overlap_lose_no_finished_rollout_and_leave_every_stream_wh
     check_progress(events)
     # Whatever had finished is trained on, or its group taught nothing.
     finished = {one["subject"] for one in of_type(killed, "rollout.finished")}
-    assert len(finished) > 2 * 3
+    assert len(finished) >= 2 * 3 * len(killed_at)
     chosen = [f"rollout/{sample['rollout_id']}" for _, sample in samples(events)]
     assert finished <= {*chosen}
     assert len(chosen) == len({*chosen})
