@@ -14,6 +14,7 @@ CHANGEABLE = frozenset(
         "log_dir",
         "baseline_only",
         "max_concurrent_rollouts",
+        "max_steps_off_policy",
         "save_every",
         "eval_every",
         "num_groups_to_log",
@@ -27,7 +28,7 @@ CHANGEABLE = frozenset(
     }
 )
 """Fields that may differ when a training is continued: its length, its folder, how it is observed,
-and the machine that it runs on."""
+how far its rollouts run ahead, and the machine that it runs on."""
 
 OF_ONE_PROCESS = frozenset({"log_path", "log_dir", "baseline_only"})
 """Fields that a training which is continued does not inherit: where its folder is is known

@@ -29,6 +29,14 @@ class OptimisationFields(BaseModel):
         4, description="Rollouts per group: attempts at the same task, compared with each other."
     )
     num_substeps: PositiveInt = Field(1, description="Optimiser steps per batch.")
+    max_steps_off_policy: PositiveInt | None = Field(
+        None,
+        description=(
+            "Collect later steps' rollouts while a step is trained: a rollout may be up to so many"
+            " policy versions old when it is trained on. Without it every rollout is of the newest"
+            " version."
+        ),
+    )
     learning_rate: NonNegativeFloat = Field(1e-5, description="Learning rate of Adam.")
     learning_rate_warmup_steps: NonNegativeInt = Field(
         0,

@@ -1,9 +1,9 @@
 """The interface Learner: a policy that can be updated, saved and restored. Imports no torch."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from producer.algorithms.names import AggregationName, KlName, KlPlace, LossName
 from producer.environments.environment import Screenshot
@@ -114,4 +114,21 @@ class Learner(Policy, Protocol):
 
     def save_checkpoint(self, folder: Path) -> str:
         """Write the adapter in PEFT's layout; returns the sha256 of its weights file, hex."""
+        ...
+
+
+@runtime_checkable
+class LendingLearner(Learner, Protocol):
+    """A learner that can be sampled from in the midst of an update."""
+
+    def update_in_parts(
+        self,
+        trajectories: Sequence[Trajectory],
+        settings: UpdateSettings,
+        lend: Callable[[], None] | None,
+    ) -> UpdateResult:
+        """As `update`, with the same bits; calls `lend` on the caller's thread now and then.
+
+        Inside it `sample` and `forget` may be called: the weights are those before the update.
+        """
         ...

@@ -94,6 +94,9 @@ class RunExtent:
     """Of a completion."""
     is_training: bool
     """False: it samples only."""
+    batches_ahead: int = 0
+    """Batches that are collected before the one that is trained; above 0 episodes are under way
+    during an update."""
     max_recent_turns: int | None = None
     """Of the context; None: every turn is in the prompt."""
 
@@ -167,9 +170,12 @@ def memory_demand(network: NetworkSize, work: Workload, *, checkpointed: bool) -
                 network.num_trained * BYTES_PER_TRAINED,
             ),
         )
-    phases = [_sampling(network, work)]
+    sampling = _sampling(network, work)
+    phases = [sampling]
     if work.extent.is_training:
-        phases.append(_updating(network, work, checkpointed=checkpointed))
+        # An update lends the network between two passes: what is kept of the episodes stays.
+        caches = sampling[:1] if work.extent.batches_ahead else []
+        phases.append(caches + _updating(network, work, checkpointed=checkpointed))
     return fixed + max(phases, key=total_bytes)
 
 
@@ -184,7 +190,8 @@ def format_bytes(num_bytes: int) -> str:
 
 
 def _screens(network: NetworkSize, work: Workload) -> Term:
-    episodes = max(work.extent.batch_size, work.extent.concurrent_rollouts)
+    batches = work.extent.batch_size * (1 + work.extent.batches_ahead)
+    episodes = max(batches, work.extent.concurrent_rollouts)
     num_screens = episodes * work.extent.max_turns
     each = work.screen_tokens * network.screen_token_bytes
     bound = SCREEN_CACHE_BYTES if work.screen_cache_bytes is None else work.screen_cache_bytes

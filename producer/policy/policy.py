@@ -95,6 +95,9 @@ class Completion:
     """Parsed by the policy's codec; coordinates in the screenshot's pixels, if there is one."""
     tokens: SampledTokens | None
     """None for a scripted policy."""
+    policy_version: int | None = None
+    """Of the weights that sampled it, where they may change within an episode; None: those that the
+    episode began with."""
 
 
 class Policy(Protocol):

@@ -174,6 +174,25 @@ class TrainingHistory:
         payloads = self.payloads_of(stream("training", training_id))
         return {payload.group_id for payload in payloads if isinstance(payload, GroupDropped)}
 
+    def stale_groups(self, training_id: UUID) -> set[UUID]:
+        """Groups that are recorded as dropped because another takes their place."""
+        payloads = self.payloads_of(stream("training", training_id))
+        return {
+            payload.group_id
+            for payload in payloads
+            if isinstance(payload, GroupDropped) and payload.reason == "stale"
+        }
+
+    def last_step_begun(self, training_id: UUID, generation: int) -> int:
+        """The highest step of a generation that was begun; 0: none was."""
+        payloads = self.payloads_of(stream("training", training_id))
+        begun = (
+            payload.step
+            for payload in payloads
+            if isinstance(payload, StepCreated) and payload.generation == generation
+        )
+        return max(begun, default=0)
+
     def finished_rollouts(
         self,
         source: RolloutSource,

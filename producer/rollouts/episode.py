@@ -98,7 +98,10 @@ class Episode:
         clock: Callable[[], datetime],
         left_devices: LeftDevices | None = None,
     ) -> None:
-        """`environment` is only described here; what is done to it goes through requests."""
+        """`environment` is only described here; what is done to it goes through requests.
+
+        `policy_version`: at the beginning.
+        """
         self.plan = plan
         self._environment = environment
         self._policy_name = policy_name
@@ -117,6 +120,7 @@ class Episode:
         """Records how the device ends."""
         self._begun_s = self._task_begun_s = 0.0
         self._turns: list[PastTurn] = []
+        self._first_turn_version: int | None = None
         self._actions: list[TakenAction] = []
         self._turn_seconds = 0.0
         self._turn_first_success: int | None = None
@@ -217,6 +221,11 @@ class Episode:
             or monotonic() - self._task_begun_s > self._settings.max_task_time_s
         )
         self._turn_seconds += monotonic() - sampled.started_s
+        version = sampled.completion.policy_version
+        if version is None:
+            version = self._policy_version
+        if self._first_turn_version is None:
+            self._first_turn_version = version
         for shown in (request.screen, acted.screenshot):
             self._emitter.put_blob(shown.png, shown.ref)
         self._rollout.emit(
@@ -225,7 +234,7 @@ class Episode:
                 sampled,
                 acted,
                 max_turns=self.plan.max_turns,
-                policy_version=self._policy_version,
+                policy_version=version,
                 is_over=is_over,
                 ended_at=self._clock(),
             )
@@ -267,7 +276,7 @@ class Episode:
         return completed_result(
             plan,
             finished,
-            policy_version=self._policy_version,
+            policy_version=self._sampled_version,
             turns=tuple(
                 TrainedTurn(turn.screenshot, turn.tokens) for turn in self._turns if turn.tokens
             ),
@@ -297,9 +306,15 @@ class Episode:
             error_type,
             reason,
             num_turns=num_turns,
-            policy_version=self._policy_version,
+            policy_version=self._sampled_version,
             turn_seconds=self._turn_seconds,
         )
+
+    @property
+    def _sampled_version(self) -> int:
+        """Of the first turn, the oldest; before it, of the beginning."""
+        first = self._first_turn_version
+        return self._policy_version if first is None else first
 
     def _cancel(self) -> None:
         self.device.status_message = CANCEL_REASON

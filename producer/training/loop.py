@@ -4,21 +4,24 @@ Knows neither how big the policy is nor what kind of device it drives.
 """
 
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
 from uuid import UUID
 
 from producer.policy.learner import Learner
+from producer.policy.serialised import SerialisedLearner
 from producer.resume import resume_state
 from producer.resume.resume_state import EvaluationSummary, Manifest
 from producer.rollouts.plan import GroupOutcome, StatedTask
+from producer.training.ahead import CollectAhead, EitherStop
 from producer.training.evaluation import EvaluationPlan, run_evaluation
 from producer.training.progress import Unit
 from producer.training.run_files import RunFiles
 from producer.training.session import Session
-from producer.training.step import run_step
+from producer.training.step import CollectedStep, collect_step, train_step
 from producer.training.transcripts import write_transcripts
 from schemas import ids
 from schemas.base import Payload
@@ -41,6 +44,8 @@ class TrainingLoop:
     check_owner: Callable[[], None]
     """Raises TakenOverError once another process continues the training."""
     files: RunFiles
+    _begun_since: dict[int, dict[str, int]] = field(default_factory=dict)
+    """Step that is collected ahead -> offsets before its first record."""
 
     def run(self) -> tuple[EvaluationSummary, ...]:
         """Bring the training to its end; this generation's evaluations, oldest first."""
@@ -54,18 +59,71 @@ class TrainingLoop:
         if self.manifest.step in evaluations:
             # Left to do by a process that died between a step and its evaluation.
             self._evaluate_step(self.manifest.step, evaluations[self.manifest.step])
-        for step in range(self.manifest.step + 1, config.num_steps + 1):
+        if config.max_steps_off_policy is None:
+            self._train(steps, evaluations, self._collecting(session, steps))
+            return self.manifest.evaluations
+        self.session = session = replace(session, learner=SerialisedLearner(session.learner))
+        stop = EitherStop(session.stop)
+        with CollectAhead(
+            self._collecting(replace(session, stop=stop), steps),
+            range(self.manifest.step + 1, config.num_steps + 1),
+            max_ahead=config.max_steps_off_policy,
+            stop=stop,
+            check_stop=session.check_stop,
+        ) as ahead:
+            self._train(steps, evaluations, ahead.take, ahead)
+        return self.manifest.evaluations
+
+    def _train(
+        self,
+        steps: Mapping[int, Unit],
+        evaluations: Mapping[int, Unit],
+        collect: Callable[[int], CollectedStep],
+        ahead: CollectAhead | None = None,
+    ) -> None:
+        """Every step that is left, and its evaluation; `collect` returns a step's rollouts."""
+        session, num_steps = self.session, self.session.config.num_steps
+        for step in range(self.manifest.step + 1, num_steps + 1):
             session.check_stop()
             begun_s = monotonic()
-            finished = run_step(
-                session, step, self.tasks, steps[step], self._save, self._write_transcripts
+            finished = train_step(
+                session, collect(step), steps[step], self._save, self._write_transcripts
             )
             session.progress.current_step = step
             session.progress.emit()
-            _log_step(step, config.num_steps, finished, seconds=monotonic() - begun_s)
+            _log_step(step, num_steps, finished, seconds=monotonic() - begun_s)
+            if ahead is not None:
+                ahead.trained(step)
             if step in evaluations:
-                self._evaluate_step(step, evaluations[step])
-        return self.manifest.evaluations
+                # Devices are not shared, and nothing else is sampled by the weights in question.
+                paused: AbstractContextManager[None] = ahead.paused() if ahead else nullcontext()
+                with paused:
+                    self._evaluate_step(step, evaluations[step])
+
+    def _collecting(
+        self, session: Session, steps: Mapping[int, Unit]
+    ) -> Callable[[int], CollectedStep]:
+        """Collects a step. Each step adds a version, so that of its update is known before."""
+        updates_before = session.learner.version - self.manifest.step
+
+        def collect(step: int) -> CollectedStep:
+            if session.config.max_steps_off_policy is not None:
+                bounds = session.emitter.log.lower_bounds()
+                self._begun_since[step] = resume_state.bounds_to_json(bounds)
+            version = updates_before + step - 1
+            return collect_step(session, step, self.tasks, steps[step], version=version)
+
+        return collect
+
+    def _since(self, step: int) -> dict[str, int]:
+        """Offsets at or before any record of the rollouts of `step` and later ones."""
+        session = self.session
+        now = resume_state.bounds_to_json(session.emitter.log.lower_bounds())
+        if step <= session.history.last_step_begun(session.own_training_id, session.generation):
+            # An earlier process collected ahead.
+            return self.manifest.since
+        # After `now`: a step that begins in between is either found here or later than `now`.
+        return self._begun_since.pop(step, now)
 
     def _plan_units(self) -> tuple[Unit | None, dict[int, Unit], dict[int, Unit]]:
         """Add every unit of the generation to the tracker; finished ones count as done."""
@@ -148,7 +206,7 @@ class TrainingLoop:
             step=step,
             policy_version=session.learner.version,
             log_id=log.log_id(),
-            since=resume_state.bounds_to_json(log.lower_bounds()),
+            since=self._since(step + 1),
             pending=tuple(resume_state.pending_to_json(payload) for payload in pending),
             claim_epoch=session.claim_epoch,
             claim_source=session.emitter.source,

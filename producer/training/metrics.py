@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from producer.config import RunConfig
 from producer.policy.learner import UpdateResult
-from producer.rollouts.plan import GroupOutcome
+from producer.rollouts.plan import GroupOutcome, RolloutResult
 from producer.training.update_settings import learning_rate_of
 
 
@@ -43,6 +43,22 @@ def step_metrics(
         "time/rollout": rollouts_s,
         "time/train": update.seconds,
         "time/total": rollouts_s + update.seconds,
+    }
+
+
+def staleness_metrics(
+    config: RunConfig, results: Sequence[RolloutResult], version: int
+) -> dict[str, JsonValue]:
+    """How old a step's rollouts are when the policy of `version` is updated with them.
+
+    Nothing for a run that is strictly on-policy.
+    """
+    if config.max_steps_off_policy is None:
+        return {}
+    staleness = [version - result.policy_version for result in results]
+    return {
+        "sampling/staleness_mean": statistics.fmean(staleness),
+        "sampling/staleness_max": max(staleness),
     }
 
 

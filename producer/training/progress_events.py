@@ -1,5 +1,6 @@
 """States how far the training is, at most once a second. The figures are `progress`'s."""
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import monotonic
@@ -14,7 +15,7 @@ EVERY_S = 1.0
 
 @dataclass(slots=True)
 class ProgressEvents:
-    """Progress of one process's share of a training. For one thread."""
+    """Progress of one process's share of a training. Thread-safe."""
 
     stream: StreamWriter
     """The training's, or that of an evaluation by hand (then no training progress is emitted)."""
@@ -23,19 +24,24 @@ class ProgressEvents:
     phase: Phase = "initialization"
     _begun_s: float = field(default_factory=monotonic)
     _emitted_s: float = float("-inf")
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+    """A figure is emitted before a higher one is computed."""
 
     def throttled(self, emit_part: Callable[[], None]) -> None:
         """Emit progress of a part, then of the training; nothing within a second of the last."""
-        now_s = monotonic()
-        if now_s - self._emitted_s >= EVERY_S:
-            self._emitted_s = now_s
-            self.update_elapsed()
-            emit_part()
-            self.emit()
+        with self._lock:
+            now_s = monotonic()
+            if now_s - self._emitted_s >= EVERY_S:
+                self._emitted_s = now_s
+                self.update_elapsed()
+                emit_part()
+                self.emit()
 
     def emit(self) -> None:
         """Emit the training's progress now."""
-        if stream_kind(self.stream.subject) == "training":
+        if stream_kind(self.stream.subject) != "training":
+            return
+        with self._lock:
             self.stream.emit(
                 TrainingProgressed(
                     current_phase=self.phase,

@@ -16,13 +16,14 @@ from producer.algorithms.advantages import (
 from producer.config import RunConfig
 from producer.rollouts.plan import GroupOutcome, RolloutResult
 from producer.training.session import Session
+from producer.training.stale import max_staleness
 from schemas.group import GroupDropped
 from schemas.step import Sample, SamplesChosen
 
 SAMPLES_PER_EVENT = 10_000
 """About 3 MiB; a group may be of any size."""
 
-DropReason = Literal["zero_variance", "group_failed"]
+DropReason = Literal["zero_variance", "group_failed", "stale"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +38,13 @@ class SelectedSample:
 
 
 def select_samples(
-    config: RunConfig, outcomes: Sequence[GroupOutcome]
+    config: RunConfig, outcomes: Sequence[GroupOutcome], *, version: int = 0
 ) -> list[list[SelectedSample]]:
-    """Per group, the use of every scored rollout. Advantages are of the kept groups together."""
-    reasons = [_drop_reason(config, outcome) for outcome in outcomes]
+    """Per group, the use of every scored rollout. Advantages are of the kept groups together.
+
+    `version`: of the policy that will be updated.
+    """
+    reasons = [_drop_reason(config, outcome, version) for outcome in outcomes]
     kept = [
         (num, result)
         for num, (outcome, reason) in enumerate(zip(outcomes, reasons, strict=True))
@@ -78,14 +82,16 @@ def emit_samples(
         for start in range(0, len(missing), SAMPLES_PER_EVENT):
             part = missing[start : start + SAMPLES_PER_EVENT]
             session.stream.emit(_samples_chosen(session, step_id, part))
-        is_constant = any(one.drop_reason == "zero_variance" for one in group)
-        if is_constant and outcome.plan.id not in dropped:
-            session.stream.emit(GroupDropped(group_id=outcome.plan.id, reason="zero_variance"))
+        reason = group[0].drop_reason if group else None
+        if reason in {"zero_variance", "stale"} and outcome.plan.id not in dropped:
+            session.stream.emit(GroupDropped(group_id=outcome.plan.id, reason=reason))
 
 
-def _drop_reason(config: RunConfig, outcome: GroupOutcome) -> DropReason | None:
+def _drop_reason(config: RunConfig, outcome: GroupOutcome, version: int) -> DropReason | None:
     if outcome.is_failed:
         return "group_failed"
+    if any(version - one.policy_version > max_staleness(config) for one in outcome.results):
+        return "stale"
     is_constant = not has_signal([result.reward for result in outcome.results])
     return "zero_variance" if is_constant and config.remove_constant_reward_groups else None
 

@@ -2,7 +2,8 @@
 
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from time import monotonic
 from typing import Literal
 from uuid import UUID
@@ -18,10 +19,11 @@ from producer.rollouts.plan import (
 from producer.seeds import derived_seed
 from producer.training.batches import batch_of_tasks
 from producer.training.groups import GroupRunner
-from producer.training.metrics import step_metrics
+from producer.training.metrics import staleness_metrics, step_metrics
 from producer.training.progress import Unit
 from producer.training.samples import SelectedSample, emit_samples, select_samples
 from producer.training.session import Session
+from producer.training.stale import replace_stale
 from producer.training.update_settings import learning_rate_of, update_settings
 from schemas import ids
 from schemas.step import (
@@ -51,27 +53,43 @@ class StepPlan:
     groups: tuple[GroupPlan, ...]
 
 
-def run_step(
+@dataclass(frozen=True, slots=True)
+class CollectedStep:
+    """A step whose rollouts have ended."""
+
+    plan: StepPlan
+    outcomes: tuple[GroupOutcome, ...]
+    rollouts_s: float
+    ended_at: datetime
+
+
+def collect_step(
+    session: Session, number: int, tasks: Sequence[StatedTask], unit: Unit, *, version: int
+) -> CollectedStep:
+    """Run the rollouts of step `number`, keeping what an earlier process finished of it.
+
+    `version`: of the policy when the step is trained. CuaTrainError when every group failed.
+    """
+    begun_s = monotonic()
+    plan, outcomes = _collect(session, plan_step(session, number, tasks), unit, version)
+    return CollectedStep(plan, tuple(outcomes), monotonic() - begun_s, session.clock())
+
+
+def train_step(
     session: Session,
-    number: int,
-    tasks: Sequence[StatedTask],
+    collected: CollectedStep,
     unit: Unit,
     save_state: SaveState,
     write_transcripts: WriteTranscripts,
 ) -> StepFinished:
-    """Run step `number` to its end, keeping what an earlier process finished of it.
-
-    CuaTrainError when every group failed.
-    """
-    plan = plan_step(session, number, tasks)
-    begun_s = monotonic()
-    outcomes = _collect(session, plan, unit)
-    rollouts_s = monotonic() - begun_s
+    """Bring a step to its end: samples, update, state and events."""
+    plan, outcomes = collected.plan, collected.outcomes
     samples = _select_samples(session, plan, outcomes)
     defined = {one.result.plan.name: one.advantage for one in samples if one.advantage is not None}
-    write_transcripts(number, outcomes, defined)
-    update = _update(session, plan, samples, unit)
-    finished = _finished(session, plan, outcomes, samples, update, rollouts_s)
+    write_transcripts(plan.number, outcomes, defined)
+    version = session.learner.version
+    update = _update(session, collected, samples, unit)
+    finished = _finished(session, collected, samples, update, version)
     save_state(finished)
     return finished
 
@@ -105,7 +123,9 @@ def plan_step(session: Session, number: int, tasks: Sequence[StatedTask]) -> Ste
     return StepPlan(number, step_id, source, groups)
 
 
-def _collect(session: Session, plan: StepPlan, unit: Unit) -> list[GroupOutcome]:
+def _collect(
+    session: Session, plan: StepPlan, unit: Unit, version: int
+) -> tuple[StepPlan, list[GroupOutcome]]:
     stream, progress = session.stream, session.progress
     progress.phase = "rollout"
     stream.ensure(
@@ -120,7 +140,8 @@ def _collect(session: Session, plan: StepPlan, unit: Unit) -> list[GroupOutcome]
     )
     stream.ensure(StepCollectionStarted(step_id=plan.id))
     _continue_progress(session, plan, unit)
-    recalled = session.recalled(plan.source, plan.groups)
+    groups, recalled = replace_stale(session, plan.source, plan.groups, version=version)
+    plan = replace(plan, groups=groups)
     stream.ensure(StepRolloutsStarted(step_id=plan.id, rollout_started_at=session.clock()))
 
     def on_progress() -> None:
@@ -145,7 +166,7 @@ def _collect(session: Session, plan: StepPlan, unit: Unit) -> list[GroupOutcome]
         message = f"step {plan.number}: every group failed; see error_message of its rollouts"
         stream.emit(StepFailed(step_id=plan.id, error_message=message, ended_at=session.clock()))
         raise CuaTrainError(message)
-    return outcomes
+    return plan, outcomes
 
 
 def _continue_progress(session: Session, plan: StepPlan, unit: Unit) -> None:
@@ -160,18 +181,22 @@ def _continue_progress(session: Session, plan: StepPlan, unit: Unit) -> None:
 def _select_samples(
     session: Session, plan: StepPlan, outcomes: Sequence[GroupOutcome]
 ) -> list[SelectedSample]:
-    groups = select_samples(session.config, outcomes)
+    groups = select_samples(session.config, outcomes, version=session.learner.version)
     emit_samples(session, plan.id, outcomes, groups)
     return [one for group in groups for one in group]
 
 
 def _update(
-    session: Session, plan: StepPlan, samples: Sequence[SelectedSample], unit: Unit
+    session: Session, collected: CollectedStep, samples: Sequence[SelectedSample], unit: Unit
 ) -> UpdateResult:
-    now = session.clock()
+    plan = collected.plan
     session.progress.phase = "training"
     session.stream.ensure(
-        StepTrainingStarted(step_id=plan.id, rollout_ended_at=now, training_started_at=now)
+        StepTrainingStarted(
+            step_id=plan.id,
+            rollout_ended_at=collected.ended_at,
+            training_started_at=session.clock(),
+        )
     )
     session.progress.emit()
     result = session.learner.update(
@@ -184,7 +209,7 @@ def _update(
             )
             for one in samples
             # As in tinker-cookbook, KL is measured on groups of one reward too.
-            if one.drop_reason != "group_failed" and one.result.turns
+            if one.drop_reason not in {"group_failed", "stale"} and one.result.turns
         ],
         update_settings(session.config, generation=session.generation, step=plan.number),
     )
@@ -196,12 +221,13 @@ def _update(
 
 def _finished(
     session: Session,
-    plan: StepPlan,
-    outcomes: Sequence[GroupOutcome],
+    collected: CollectedStep,
     samples: Sequence[SelectedSample],
     update: UpdateResult,
-    rollouts_s: float,
+    version: int,
 ) -> StepFinished:
+    """`version`: of the policy before the update."""
+    plan, outcomes, rollouts_s = collected.plan, collected.outcomes, collected.rollouts_s
     results = [one.result for one in samples]
     rewards = [result.reward for result in results]
     return StepFinished(
@@ -219,6 +245,7 @@ def _finished(
         progress=session.progress.tracker.finished(),
         metrics={
             **step_metrics(session.config, plan.number, outcomes, update, rollouts_s=rollouts_s),
+            **staleness_metrics(session.config, results, version),
             "rollout_errors/leaked_devices": session.left_devices.num_leaked,
             "rollout_errors/late_devices": session.left_devices.num_late,
         },

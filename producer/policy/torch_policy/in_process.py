@@ -7,7 +7,7 @@ log-probs always belong to one version.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from uuid import UUID
 
@@ -124,6 +124,15 @@ class InProcessPolicy:
 
         Running episodes continue under the new weights, rebuilt from their records.
         """
+        return self.update_in_parts(trajectories, settings, None)
+
+    def update_in_parts(
+        self,
+        trajectories: Sequence[Trajectory],
+        settings: UpdateSettings,
+        lend: Callable[[], None] | None,
+    ) -> UpdateResult:
+        """As `update`; calls `lend` while it may be sampled from, by the weights before."""
         result = policy_gradient(
             self._network,
             self._encoder,
@@ -131,6 +140,7 @@ class InProcessPolicy:
             trajectories,
             settings,
             self._compute.gradient_checkpointing,
+            lend=lend,
         )
         self._version += 1
         self._episodes.forget_all()

@@ -5,7 +5,7 @@ Axes: B sequences, T completion tokens of the longest, N completion tokens of al
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import zip_longest
@@ -20,7 +20,12 @@ from producer.algorithms.names import PER_SEQUENCE
 from producer.policy.compute_settings import Switch
 from producer.policy.learner import Trajectory, UpdateResult, UpdateSettings
 from producer.policy.torch_policy.checkpointing import checkpointed_layers, is_checkpointed
-from producer.policy.torch_policy.cpu_parallel import add_gradients, parallel_map, split_evenly
+from producer.policy.torch_policy.cpu_parallel import (
+    add_gradients,
+    num_workers,
+    parallel_map,
+    split_evenly,
+)
 from producer.policy.torch_policy.logprobs import completion_logprobs, micro_batches
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder
@@ -30,6 +35,9 @@ from producer.policy.torch_policy.training_sequences import (
     training_sequences,
     unflatten,
 )
+
+Lend = Callable[[], None]
+"""Lets somebody else use the network, and returns when that is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,18 +98,35 @@ class _UpdateContext:
             logprobs_2N=torch.stack([logprobs_N.detach(), sampled_N]),
         )
 
-    def measure(self, sequences: Sequence[TrainingSequence]) -> list[Tensor]:
+    def measure(
+        self, sequences: Sequence[TrainingSequence], lend: Lend | None = None
+    ) -> list[Tensor]:
         """Current and sampled log-probs [2, N] of each micro-batch; no gradients."""
         batches = _micro_batches(sequences)
-        with torch.no_grad():
-            network = self.network
-            measured = list(
-                parallel_map(self.logprobs, batches, network.device, network.max_workers)
-            )
+        network, measured = self.network, list[Tensor]()
+        for part in _parts(network, batches, lend):
+            with torch.no_grad():
+                measured += parallel_map(self.logprobs, part, network.device, network.max_workers)
         return [
             torch.stack([logprobs_N, torch.cat([one.sampled_logprobs_N for one in own])])
             for own, logprobs_N in zip(batches, measured, strict=True)
         ]
+
+
+def _parts(
+    network: Network, batches: list[list[TrainingSequence]], lend: Lend | None
+) -> Iterator[list[list[TrainingSequence]]]:
+    """The batches, all at once or, with `lend`, as many at a time as run at a time.
+
+    Nothing is computed when `lend` is called, before each part.
+    """
+    if lend is None:
+        yield batches
+        return
+    size = min(num_workers(network.device), network.max_workers or len(batches))
+    for start in range(0, len(batches), max(1, size)):
+        lend()
+        yield batches[start : start + max(1, size)]
 
 
 def make_optimizer(network: Network) -> torch.optim.AdamW:
@@ -118,10 +143,13 @@ def policy_gradient(
     trajectories: Sequence[Trajectory],
     settings: UpdateSettings,
     gradient_checkpointing: Switch = "auto",
+    *,
+    lend: Lend | None = None,
 ) -> UpdateResult:
     """Update the adapter on the trajectories that are trained on, and measure all of them.
 
-    Without completion tokens nothing changes and the result's means are NaN.
+    Without completion tokens nothing changes and the result's means are NaN. `lend` is called now
+    and then until the first optimiser step: the network is whole and may be sampled from.
     """
     began = time.monotonic()
     context = _UpdateContext(network, encoder, settings)
@@ -138,7 +166,8 @@ def policy_gradient(
     gradient_norms: list[float] = []
     logprobs: list[Tensor] = []
     for substep, measured in zip_longest(substeps, others, fillvalue=()):
-        logprobs += context.measure(measured)
+        may_lend = None if losses else lend
+        logprobs += context.measure(measured, may_lend)
         if not substep:
             continue
         size = BatchSize(sum(len(one.advantages_N) for one in substep), len(substep))
@@ -148,14 +177,14 @@ def policy_gradient(
             gradient_checkpointing, network, [_num_padded(one) for one in batches]
         )
         loss = 0.0
-        with checkpointed_layers(network.language_model, enabled=enabled):
-            for done in parallel_map(
-                partial(context.backward, size=size), batches, network.device, network.max_workers
-            ):
-                add_gradients(network.trainable(), done.gradients)
-                loss += done.loss
-                token_loss += done.token_loss
-                logprobs.append(done.logprobs_2N)
+        backward = partial(context.backward, size=size)
+        for part in _parts(network, batches, may_lend):
+            with checkpointed_layers(network.language_model, enabled=enabled):
+                for done in parallel_map(backward, part, network.device, network.max_workers):
+                    add_gradients(network.trainable(), done.gradients)
+                    loss += done.loss
+                    token_loss += done.token_loss
+                    logprobs.append(done.logprobs_2N)
         losses.append(loss)
         gradient_norms.append(_optimizer_step(network, optimizer, settings))
     trained_N, sampled_N = torch.cat(logprobs, dim=1) if logprobs else torch.zeros((2, 0))

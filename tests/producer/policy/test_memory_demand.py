@@ -287,3 +287,20 @@ def test_a_run_that_cannot_fit_exits_with_2_before_its_first_event(
     assert b'"specversion"' not in b"".join(
         path.read_bytes() for path in home.rglob("*") if path.is_file()
     )
+
+
+def test_episodes_that_are_collected_ahead_keep_their_caches_during_an_update() -> None:
+    # 128 episodes of one turn, so that the update takes most. KV: 28 layers x 2 x 1024 x 4 bytes.
+    extent = replace(PHONE, batch_size=128, max_turns=1)
+    alone = memory_demand(QWEN_2B, replace(WORK, extent=extent), checkpointed=False)
+    ahead = memory_demand(
+        QWEN_2B, replace(WORK, extent=replace(extent, batches_ahead=1)), checkpointed=False
+    )
+    names = [term.what.split(":")[0] for term in ahead]
+    assert "activations of an update without gradient checkpointing" in names
+    cache = next(term for term in ahead if term.what.startswith("KV cache"))
+    assert cache.num_bytes == 8 * 3000 * 28 * 2 * 1024 * 4
+    assert not any(term.what.startswith("KV cache") for term in alone)
+    screens = [term for term in ahead if term.what.startswith("features of screens")]
+    assert [term for term in alone if term.what.startswith("features of screens")] == screens
+    assert total_bytes(ahead) == total_bytes(alone) + cache.num_bytes

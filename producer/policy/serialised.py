@@ -1,0 +1,124 @@
+"""`SerialisedLearner`: a learner that one thread samples from while another one updates it."""
+
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from uuid import UUID
+
+from producer.policy.learner import (
+    Learner,
+    LendingLearner,
+    Trajectory,
+    UpdateResult,
+    UpdateSettings,
+)
+from producer.policy.policy import Completion, SampleRequest
+
+
+class SerialisedLearner:
+    """A `Learner` whose calls reach the wrapped one, one after the other. Thread-safe.
+
+    Each completion says which version sampled it. An update lends the wrapped learner to those who
+    wait to sample, if it can (`LendingLearner`), to one at a time; else they wait for its end.
+    `version` and `forget` wait for nothing. Nobody promises the same batches, so it does not
+    repeat them.
+    """
+
+    repeats_batches = False
+
+    def __init__(self, learner: Learner) -> None:
+        self._learner = learner
+        self._changed = threading.Condition()
+        self._is_used = False
+        self._is_lent = False
+        """An update waits until one that samples has ended."""
+        self._num_waiting = 0
+        """Those who wait to sample."""
+        self._forgotten: deque[UUID] = deque()
+        """Episodes to forget at the next call: an update may read what is kept of them."""
+
+    @property
+    def name(self) -> str:
+        """The wrapped learner's."""
+        return self._learner.name
+
+    @property
+    def version(self) -> int:
+        """Updates so far; during an update still the number before it."""
+        return self._learner.version
+
+    def sample(self, requests: Sequence[SampleRequest]) -> list[Completion]:
+        """One completion per request, all of one version."""
+        with self._changed:
+            self._num_waiting += 1
+            try:
+                self._changed.wait_for(lambda: not self._is_used)
+            finally:
+                self._num_waiting -= 1
+            self._is_used = True
+        try:
+            self._forget_ended()
+            completions = self._learner.sample(requests)
+            version = self._learner.version
+        finally:
+            self._give_back()
+        return [replace(one, policy_version=version) for one in completions]
+
+    def forget(self, episode: UUID) -> None:
+        """Free the episode's state before the next call."""
+        self._forgotten.append(episode)
+
+    def update(self, trajectories: Sequence[Trajectory], settings: UpdateSettings) -> UpdateResult:
+        """One update."""
+        with self._alone():
+            self._forget_ended()
+            if isinstance(self._learner, LendingLearner):
+                return self._learner.update_in_parts(trajectories, settings, self._lend)
+            return self._learner.update(trajectories, settings)
+
+    def save_state(self, folder: Path) -> None:
+        """As the wrapped learner's."""
+        with self._alone():
+            self._learner.save_state(folder)
+
+    def load_state(self, folder: Path) -> None:
+        """As the wrapped learner's."""
+        with self._alone():
+            self._learner.load_state(folder)
+
+    def save_checkpoint(self, folder: Path) -> str:
+        """As the wrapped learner's."""
+        with self._alone():
+            return self._learner.save_checkpoint(folder)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        with self._changed:
+            self._changed.wait_for(lambda: not self._is_used)
+            self._is_used = True
+        try:
+            yield
+        finally:
+            self._give_back()
+
+    def _lend(self) -> None:
+        """Let one who waits sample; called by the update."""
+        with self._changed:
+            if self._num_waiting:
+                self._is_lent, self._is_used = True, False
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: not self._is_lent)
+
+    def _give_back(self) -> None:
+        with self._changed:
+            # Back to the update that lent it, or to whoever comes first.
+            self._is_used, self._is_lent = self._is_lent, False
+            self._changed.notify_all()
+
+    def _forget_ended(self) -> None:
+        """With nobody else using the learner."""
+        while self._forgotten:
+            self._learner.forget(self._forgotten.popleft())

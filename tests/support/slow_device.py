@@ -1,0 +1,38 @@
+"""A device that takes its time, around one that does not."""
+
+import time
+from collections.abc import Callable
+
+from producer.environments.environment import Environment, Screenshot
+from producer.task import Task
+from schemas.actions import Action
+
+Latency = Callable[[], float]
+"""Seconds that the next answer takes."""
+
+
+class SlowDevice:
+    """Opens and acts after a latency; everything else is the device's own."""
+
+    def __init__(self, device: Environment, *, opening: Latency, acting: Latency) -> None:
+        self.env_type, self.box_type = device.env_type, device.box_type
+        self.is_simulated = device.is_simulated
+        self._device, self._opening, self._acting = device, opening, acting
+
+    @property
+    def provider_id(self) -> str:
+        return self._device.provider_id
+
+    def open(self, task: Task, seed: int) -> Screenshot:
+        time.sleep(self._opening())
+        return self._device.open(task, seed)
+
+    def act(self, action: Action) -> Screenshot:
+        time.sleep(self._acting())
+        return self._device.act(action)
+
+    def shell(self, command: str) -> str:
+        return self._device.shell(command)
+
+    def close(self) -> None:
+        self._device.close()
