@@ -38,6 +38,7 @@ RECIPE_DEFAULTS: dict[str, object] = {
     "save_every": 10,
     "num_groups_to_log": 1,
     "compute_post_kl": False,
+    "max_steps_off_policy": None,
     "behavior_if_log_dir_exists": "ask",
     "base_url": None,
     "max_concurrent_rollouts": 8,
