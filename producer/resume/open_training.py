@@ -145,7 +145,9 @@ def open_training(
         plan = plan_training(recorded, asked, run_folder, overwrite=overwrite)
         assert isinstance(plan, Plan)  # noqa: S101  # it was not complete before
     tasks = before_claim(plan.config)
-    if tasks is not None and not overwrite:
+    # A generation that keeps no step mixes nothing: a task that failed may have been mended.
+    begins_anew = plan.begins_generation and plan.manifest.step == 0
+    if tasks is not None and not begins_anew:
         check_same_tasks(recorded.stream, tasks)
     add_writer(run_folder, emitter.source)
     stream, monitor = claim(emitter, plan.first, recorded.stream, recorded.history.ends)

@@ -24,7 +24,13 @@ def check_same_tasks(own: StreamHistory, tasks: Sequence[TaskStated]) -> None:
     `own`: the training's stream. A training that no process began to train takes any tasks.
     """
     before = _trained_with(own)
-    if before is None or (len(before) == len(tasks) and all(map(_is_same, before, tasks))):
+    if before is None:
+        return
+    now = tasks
+    if any(task.definition is None for task in before):
+        # Older writers stated tasks that are also evaluated on twice.
+        before, now = _once(before), _once(tasks)
+    if len(before) == len(now) and all(map(_is_same, before, now)):
         return
     message = (
         f"this training was begun with other tasks: {_changes(before, tasks)}. Restore them to"
@@ -54,6 +60,10 @@ def _trained_with(own: StreamHistory) -> list[TaskStated] | None:
         elif isinstance(payload, TrainingStarted) and stated is not None:
             whole, stated = stated, None
     return whole
+
+
+def _once(tasks: Sequence[TaskStated]) -> list[TaskStated]:
+    return list({task.id: task for task in reversed(tasks)}.values())[::-1]
 
 
 def _is_same(before: TaskStated, now: TaskStated) -> bool:

@@ -110,8 +110,9 @@ class Episodes:
                 prompt = self._anchored_prompt(request, screen, shorter)
                 if self._fits(prompt, request):
                     return prompt
+        what = "the prompt has" if screen is None else "instruction and screen have"
         message = (
-            f"the policy takes {self._max_context_tokens:,} tokens, but the prompt has"
+            f"the policy takes {self._max_context_tokens:,} tokens, but {what}"
             f" {prompt.num_tokens:,} and max_tokens is {request.max_tokens:,}; choose a smaller"
             " max_tokens or another policy"
         )
@@ -161,7 +162,9 @@ class Episodes:
             slot=state.slot,
             num_cached=state.num_cached,
             digest=_digest(state.digest, tokens, _shown(screen)),
-            num_images=request.num_screenshots - anchor_of(request.history),
+            num_images=(
+                0 if screen is None else request.num_screenshots - anchor_of(request.history)
+            ),
         )
 
     def store(
