@@ -131,8 +131,8 @@ def test_tables_that_lag_are_read_on_behind(
     [
         ("UPDATE cua.projection SET log_id = 'another'", "the log another"),
         ("DELETE FROM cua.training_block WHERE block = 3", "is not whole"),
-        ("DROP TABLE cua.training_block", "no tables of this version"),
-        ("ALTER TABLE cua.reader_position DROP indexed_from", "of another version"),
+        ("DROP TABLE cua.training_block", "training_block"),
+        ("ALTER TABLE cua.reader_position DROP indexed_from", "indexed_from"),
         ("UPDATE cua.reader_position SET next_offset = 1000000", "is not whole"),
         ("DELETE FROM cua.reader_position", ""),
         (
