@@ -196,7 +196,11 @@ def main() -> int:
     parser.add_argument("--claim-once", action="store_true")
     try:
         with Emitter.open() as emitter:
-            return EmittingProcess(emitter, parser.parse_args()).run()
+            code = EmittingProcess(emitter, parser.parse_args()).run()
+            # Longer than the 30 s of `with`: a killed Kafka on a busy machine takes as long to come
+            # back, and nobody else would send what the last process leaves in the spool.
+            emitter.close(PATIENCE_S)
+            return code
     except (Replaced, ClaimLostError) as error:
         sys.stderr.write(f"replaced: {error}\n")
         return REPLACED
