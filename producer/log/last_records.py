@@ -27,7 +27,7 @@ def ship_remaining(
     num_held: Callable[[], int],
     is_stopping: Callable[[], bool],
 ) -> int:
-    """Wait until everything is sent; how many records are left after `timeout_s` without progress.
+    """Wait until everything is sent; how many records are left after `timeout_s`.
 
     A process that was asked to stop waits only while something is sent or acknowledged: while
     `progress()` changes. `num_held`: those that can never be sent now. Logs what stays, and where.
@@ -42,7 +42,7 @@ def ship_remaining(
         if (reached := (num_left, progress())) != before:
             before, progressed = reached, now
         is_stuck = is_stopping() and now - progressed > STUCK_S
-        is_over = now - progressed > timeout_s or is_stuck or not shipper.is_alive
+        is_over = now - began > timeout_s or is_stuck or not shipper.is_alive
         if is_over or num_left == num_held():
             kept = "%d events are not sent yet; %s keeps them and the next process sends them"
             logger.warning(kept, num_left, path)
