@@ -5,13 +5,12 @@ Observations between the actions are masked out: values and returns pass over th
 Axes: B sequences, T tokens. Masks: 1 on completion tokens, 0 elsewhere.
 """
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-WHITENING_EPSILON: Final = 1e-8
-"""Added to the variance, as in verl."""
+from producer.algorithms.advantages import WHITENING_EPSILON
 
 
 class GaeResult(NamedTuple):

@@ -15,7 +15,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from producer.codecs.codec import parse_error
-from producer.codecs.json_calls import BadCallError, Fields, action_of, items_of, taken
+from producer.codecs.json_calls import BadCallError, Fields, action_of, parse_items, taken
 from schemas import actions
 from schemas.actions import Action
 from schemas.turn import TakenAction
@@ -44,16 +44,9 @@ class AnthropicCodec:
 
     def parse(self, text: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
         """Parse every call in the blocks."""
-        try:
-            blocks = items_of(text, EXAMPLE)
-        except BadCallError as error:
-            return (parse_error(error.error_type, str(error)),)
-        found = [
-            _block(block, width_px, height_px)
-            for block in blocks
-            if block.get("type") not in PASSED_OVER
-        ]
-        return tuple(found) or (parse_error("parse", f"no call such as {EXAMPLE}"),)
+        return parse_items(
+            text, EXAMPLE, PASSED_OVER, lambda block: [_block(block, width_px, height_px)]
+        )
 
 
 def _input(action: Action) -> Fields | None:  # noqa: PLR0911  # one per action

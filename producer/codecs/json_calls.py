@@ -1,7 +1,7 @@
 """What codecs of JSON tool calls share: reading hostile JSON, and an action from its fields."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
@@ -35,7 +35,26 @@ def read_json(text: str) -> JsonValue:
     return content
 
 
-def items_of(text: str, example: str) -> list[Fields]:
+def parse_items(
+    text: str,
+    example: str,
+    passed_over: tuple[str, ...],
+    parse: Callable[[Fields], Sequence[TakenAction]],
+) -> tuple[TakenAction, ...]:
+    """The calls that `parse` finds in the objects of a text, which is one object or a list of them.
+
+    Objects of the types `passed_over` are no calls. `example`: a call, which errors show.
+    """
+    try:
+        items = _items(text, example)
+    except BadCallError as error:
+        return (parse_error(error.error_type, str(error)),)
+    calls = [item for item in items if item.get("type") not in passed_over]
+    found = [one for call in calls for one in parse(call)]
+    return tuple(found) or (parse_error("parse", f"no call such as {example}"),)
+
+
+def _items(text: str, example: str) -> list[Fields]:
     """The objects of a text that is one or a list of them. BadCallError."""
     content = read_json(text)
     items = content if isinstance(content, list) else [content]

@@ -14,7 +14,14 @@ from typing import Final
 from pydantic import JsonValue
 
 from producer.codecs.codec import parse_error
-from producer.codecs.json_calls import BadCallError, Fields, action_of, items_of, read_json, taken
+from producer.codecs.json_calls import (
+    BadCallError,
+    Fields,
+    action_of,
+    parse_items,
+    read_json,
+    taken,
+)
 from schemas import actions
 from schemas.actions import Action
 from schemas.turn import TakenAction
@@ -38,17 +45,9 @@ class OpenAICodec:
 
     def parse(self, text: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
         """Parse every call in the items."""
-        try:
-            items = items_of(text, EXAMPLE)
-        except BadCallError as error:
-            return (parse_error(error.error_type, str(error)),)
-        found = [
-            one
-            for item in items
-            if item.get("type") not in PASSED_OVER
-            for one in _item(item, width_px, height_px)
-        ]
-        return tuple(found) or (parse_error("parse", f"no call such as {EXAMPLE}"),)
+        return parse_items(
+            text, EXAMPLE, PASSED_OVER, lambda item: _item(item, width_px, height_px)
+        )
 
 
 def action_item(action: Action) -> Fields:

@@ -14,9 +14,10 @@ import json
 import re
 from collections.abc import Callable
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
-from producer.codecs.codec import ErrorType, cannot_encode, parse_error
+from producer.codecs.codec import cannot_encode, parse_error
+from producer.codecs.json_calls import BadCallError, Fields, read_json, taken
 from schemas import actions
 from schemas.actions import Action
 from schemas.turn import TakenAction
@@ -27,16 +28,8 @@ TOOLS = ("mobile_use", "computer_use")
 BUTTONS = {"home": "Home", "back": "Back", "recents": "Menu"}
 KEY_BUTTONS = ("power", "volume_up", "volume_down")
 """System buttons that the tool writes as keys."""
-MAX_ERROR_CHARACTERS = 200
 MAX_NUMBER = 1_000_000
 """Of pixels or seconds."""
-Arguments = dict[str, JsonValue]
-
-
-class _BadCallError(ValueError):
-    def __init__(self, message: str, error_type: ErrorType = "tool_arg") -> None:
-        super().__init__(message[:MAX_ERROR_CHARACTERS])
-        self.error_type: ErrorType = error_type
 
 
 class QwenCodec:
@@ -53,7 +46,7 @@ class QwenCodec:
 
     def arguments(
         self, action: Action, width_px: int, height_px: int, size: tuple[int, int]
-    ) -> Arguments:
+    ) -> Fields:
         """The arguments of the action's call; coordinates refer to `size`. CannotEncodeError."""
         at_point = _encode_at_point(action, (width_px, height_px), size)
         return _encode_elsewhere(action) if at_point is None else at_point
@@ -66,7 +59,7 @@ class QwenCodec:
         return tuple(parse_call(call, (width_px, height_px), (SCALE, SCALE)) for call in calls)
 
 
-def encode_call(tool: str, arguments: Arguments) -> str:
+def encode_call(tool: str, arguments: Fields) -> str:
     """A tool call as the chat template writes it."""
     call = json.dumps({"name": tool, "arguments": arguments}, ensure_ascii=False)
     return f"<tool_call>\n{call}\n</tool_call>"
@@ -79,7 +72,7 @@ def _share(pixel: int, size_px: int, size: int) -> int:
 
 def _encode_at_point(  # noqa: PLR0911  # one per action
     action: Action, screen: tuple[int, int], size: tuple[int, int]
-) -> Arguments | None:
+) -> Fields | None:
     def point(x: int, y: int) -> JsonValue:
         return [_share(x, screen[0], size[0]), _share(y, screen[1], size[1])]
 
@@ -119,7 +112,7 @@ def _encode_at_point(  # noqa: PLR0911  # one per action
             return None
 
 
-def _encode_elsewhere(action: Action) -> Arguments:  # noqa: PLR0911  # one per action
+def _encode_elsewhere(action: Action) -> Fields:  # noqa: PLR0911  # one per action
     match action:
         case actions.KeyPress():
             return {"action": "key", "keys": list(action.keys)}
@@ -153,38 +146,25 @@ def parse_call(
     `tools`, `names`: which tools and actions there are; None: all. `start`: the pointer's place,
     where a drag begins; with it unknown there is no drag.
     """
-    tool, arguments = "", Arguments()
     try:
-        tool, arguments = _parse_json(call, tools)
-        action = _Arguments(arguments, screen, size, names, start).action()
-    except _BadCallError as error:
-        return parse_error(error.error_type, str(error), tool, arguments)
-    except ValidationError as error:
-        first = error.errors()[0]
-        message = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-        return parse_error("tool_arg", message, tool, arguments)
-    return TakenAction(tool_name=tool, tool_args=arguments, action=action)
+        tool, arguments = _named_arguments(call, tools)
+    except BadCallError as error:
+        return parse_error(error.error_type, str(error))
+    return taken(tool, arguments, _Arguments(arguments, screen, size, names, start).action)
 
 
-def _parse_json(call: str, tools: tuple[str, ...]) -> tuple[str, Arguments]:
-    try:
-        content = json.loads(call)
-        # A lone surrogate is valid JSON but not valid UTF-8, so no log could store it.
-        json.dumps(content, ensure_ascii=False).encode()
-    except (ValueError, RecursionError) as error:
-        message = f"the tool call is not JSON: {error}"
-        raise _BadCallError(message, "parse") from error
-    if (
-        not isinstance(content, dict)
-        or not isinstance(content.get("name"), str)
-        or not isinstance(content.get("arguments"), dict)
-    ):
+def _named_arguments(call: str, tools: tuple[str, ...]) -> tuple[str, Fields]:
+    """The tool's name and what it is given. BadCallError."""
+    content = read_json(call)
+    fields: Fields = content if isinstance(content, dict) else {}
+    name, arguments = fields.get("name"), fields.get("arguments")
+    if not isinstance(name, str) or not isinstance(arguments, dict):
         message = f'a tool call is {{"name": ..., "arguments": {{...}}}}, not {call.strip()[:80]!r}'
-        raise _BadCallError(message, "parse")
-    if content["name"] not in tools:
-        message = f"unknown tool {content['name']!r}; use {' or '.join(tools)}"
-        raise _BadCallError(message, "tool_name")
-    return content["name"], content["arguments"]
+        raise BadCallError(message, "parse")
+    if name not in tools:
+        message = f"unknown tool {name!r}; use {' or '.join(tools)}"
+        raise BadCallError(message, "tool_name")
+    return name, arguments
 
 
 class _Arguments:
@@ -192,7 +172,7 @@ class _Arguments:
 
     def __init__(
         self,
-        arguments: Arguments,
+        arguments: Fields,
         screen: tuple[int, int],
         size: tuple[int, int],
         names: tuple[str, ...] | None,
@@ -205,13 +185,13 @@ class _Arguments:
         self.start = start
 
     def action(self) -> Action:
-        """The action. _BadCallError, ValidationError."""
+        """The action. BadCallError, ValidationError."""
         name = self.arguments.get("action")
         names = tuple(ACTIONS) if self.names is None else self.names
         read = ACTIONS.get(name) if isinstance(name, str) and name in names else None
         if read is None:
             message = f"unknown action {name!r}; use one of {', '.join(names)}"
-            raise _BadCallError(message, "tool_name")
+            raise BadCallError(message, "tool_name")
         return read(self)
 
     def point(self, name: str = "coordinate") -> dict[str, int]:
@@ -233,7 +213,7 @@ class _Arguments:
         ):
             limit = " and ".join(dict.fromkeys(map(str, self.size)))
             message = f"{name} must be [x, y] with numbers from 0 to {limit}, not {value!r}"
-            raise _BadCallError(message)
+            raise BadCallError(message)
         x, y = (
             int(share * pixels // most)
             for share, pixels, most in zip(numbers, self.screen, self.size, strict=True)
@@ -245,7 +225,7 @@ class _Arguments:
         value = self.arguments.get(name)
         if not isinstance(value, str):
             message = f"{name} must be a string, not {value!r}"
-            raise _BadCallError(message)
+            raise BadCallError(message)
         return value
 
     def number(self, name: str, default: float | None = None) -> float:
@@ -257,7 +237,7 @@ class _Arguments:
             or not abs(value) <= MAX_NUMBER  # NaN is not either, and a float holds no larger int
         ):
             message = f"{name} must be a number of at most {MAX_NUMBER:,}, not {value!r}"
-            raise _BadCallError(message)
+            raise BadCallError(message)
         return float(value)
 
 
@@ -290,7 +270,7 @@ def _button(call: _Arguments) -> Action:
 def _drag(call: _Arguments) -> Action:
     if call.start is None:
         message = "left_click_drag begins at the pointer; move it there in the same answer"
-        raise _BadCallError(message)
+        raise BadCallError(message)
     end = call.point()
     return actions.Drag(path=(call.start, (end["x"], end["y"])))
 

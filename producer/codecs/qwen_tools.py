@@ -12,8 +12,9 @@ from typing import Final, Literal, NamedTuple
 
 from pydantic import JsonValue
 
-from producer.codecs.codec import CannotEncodeError, cannot_encode, parse_error
-from producer.codecs.qwen import CALL, SCALE, Arguments, QwenCodec, encode_call, parse_call
+from producer.codecs.codec import cannot_encode, parse_error
+from producer.codecs.json_calls import Fields
+from producer.codecs.qwen import CALL, SCALE, QwenCodec, encode_call, parse_call
 from schemas import actions
 from schemas.actions import Action
 from schemas.turn import TakenAction
@@ -212,7 +213,7 @@ class QwenToolCodec:
 
     def _mobile(
         self, action: Action, width_px: int, height_px: int, size: Size
-    ) -> tuple[Arguments, ...]:
+    ) -> tuple[Fields, ...]:
         match action:
             case actions.KeyPress(keys=("enter",)):
                 return ({"action": "system_button", "button": "Enter"},)
@@ -238,7 +239,7 @@ class QwenToolCodec:
 
     def _computer(
         self, action: Action, width_px: int, height_px: int, size: Size
-    ) -> tuple[Arguments, ...]:
+    ) -> tuple[Fields, ...]:
         match action:
             case actions.Drag(path=(start, end)):
                 first = actions.Move(x=start[0], y=start[1])
@@ -279,6 +280,3 @@ def _pointer(taken: list[TakenAction]) -> tuple[int, int] | None:
             case _:
                 continue
     return None
-
-
-__all__ = ["CannotEncodeError", "QwenToolCodec", "resized", "tool_schema", "tools_prompt"]

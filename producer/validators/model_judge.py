@@ -82,7 +82,8 @@ class ModelJudge:
             headers={} if key is None else {"Authorization": f"Bearer {key}"},
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=32),
         )
-        self._is_temperature_refused: set[str] = set()
+        self._default_temperature_only: set[str] = set()
+        """URLs whose models refuse any other."""
         self._backoff_s = backoff_s
 
     def find_model(self, url: str, wanted: str | None) -> str:
@@ -148,12 +149,12 @@ class ModelJudge:
 
     def _ask(self, url: str, model: str, messages: list[JsonValue], until_s: float) -> _Content:
         body: dict[str, JsonValue] = {"model": model, "messages": messages}
-        if url not in self._is_temperature_refused:
+        if url not in self._default_temperature_only:
             body["temperature"] = 0
         status, wait_s, text = self._post(f"{url}/chat/completions", body, until_s)
         if status == 400 and "temperature" in text and "temperature" in body:  # noqa: PLR2004
             # Networks that think take their default alone.
-            self._is_temperature_refused.add(url)
+            self._default_temperature_only.add(url)
             return self._ask(url, model, messages, until_s)
         if status in RETRIED or status >= 500:  # noqa: PLR2004
             message = f"HTTP {status}: {text[:200]}"

@@ -1,8 +1,9 @@
-"""A small run of the whole trainer without torch."""
+"""Small runs of the whole trainer: by the oracle without torch, or by the policy of a folder."""
 
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from producer.config import RunConfig, read_config
@@ -22,6 +23,27 @@ SMALL: dict[str, Any] = {
 
 def small(**changes: object) -> RunConfig:
     return read_config({**SMALL, **changes})
+
+
+def one_step(folder: Path, **changes: object) -> RunConfig:
+    """One step of two rollouts of one turn, by the policy of this folder."""
+    return read_config(
+        {
+            "training_name": "first",
+            "model_name": str(folder),
+            "tasks": {"source_type": "ids", "task_ids": ["train_01_open_settings"]},
+            "num_steps": 1,
+            "group_size": 2,
+            "groups_per_batch": 1,
+            "max_turns": 1,
+            "max_tokens": 4,
+            "lora_rank": 2,
+            "skip_baseline": True,
+            "eval_every": 0,
+            "eval_episodes": 1,
+            **changes,
+        }
+    )
 
 
 class _Watcher(logging.Handler):

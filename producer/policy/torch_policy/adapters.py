@@ -16,6 +16,7 @@ from transformers import PreTrainedModel
 from producer.errors import UsageError
 from producer.policy.adapter_settings import WEIGHTS, AdapterSettings, read_adapter_settings
 from producer.policy.torch_policy.architectures import Architecture
+from producer.policy.torch_policy.hub import first_line
 from producer.policy.torch_policy.lora_targets import lora_targets, target_names
 from producer.policy.torch_policy.stored_weights import list_some
 
@@ -100,8 +101,8 @@ def plain_adapter(
         except (ValueError, TypeError, RuntimeError, KeyError, AttributeError) as error:
             message = (
                 f"the adapter {folder} does not fit this policy"
-                f" ({(str(error).splitlines() or [''])[0]}); use the model_name that it was trained"
-                f" on, {settings.base_name}"
+                f" ({first_line(error)}); use the model_name that it was trained on,"
+                f" {settings.base_name}"
             )
             raise UsageError(message) from error
     return adapted

@@ -4,12 +4,11 @@ State that was dropped (after an update or a restart, or for want of memory) is 
 recorded turns. Episodes with the same tokens and screens so far share one prefill.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from uuid import UUID
 
-from producer.environments.environment import Screenshot
 from producer.errors import UsageError
 from producer.policy.policy import PastTurn, SampledTokens, SampleRequest
 from producer.policy.torch_policy.context import (
@@ -237,7 +236,7 @@ class Episodes:
         """The whole prompt from turn `anchor` (from 0) on, instruction first: a new sequence."""
         self.forget(request.episode)
         shown = [(turn.screen, _recorded(turn)) for turn in request.history[anchor:]]
-        screens = [*self._encode(shot for shot, _ in shown), screen]
+        screens = [*self._encoder.encode([shot for shot, _ in shown]), screen]
         tokens = self._renderer.first_turn(request.task.description, screens[0].grid)
         for (_, recorded), following in zip(shown, screens[1:], strict=True):
             tokens += recorded.completion_tokens
@@ -253,10 +252,6 @@ class Episodes:
             digest=_digest(b"", tokens, screens),
             num_images=len(screens),
         )
-
-    def _encode(self, screenshots: Iterable[Screenshot]) -> list[ScreenFeatures]:
-        some = list(screenshots)
-        return self._encoder.encode(some) if some else []
 
 
 def _recorded(turn: PastTurn) -> SampledTokens:

@@ -4,7 +4,6 @@ Reads `config.json` and the headers of the safetensors files alone. A policy tha
 machine yet, or whose files cannot be read, is left to loading.
 """
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from math import prod
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from huggingface_hub import snapshot_download
 from transformers import AutoConfig, AutoImageProcessor
 
 from producer.errors import UsageError
@@ -28,16 +26,15 @@ from producer.policy.memory_demand import (
 )
 from producer.policy.memory_supply import MemorySupply, host_memory
 from producer.policy.torch_policy.cpu_parallel import num_workers
+from producer.policy.torch_policy.hub import policy_folder
 from producer.policy.torch_policy.lora_targets import CHOICES
 from producer.policy.torch_policy.placement import Placement
+from producer.policy.torch_policy.screen_encoder import num_screen_tokens
+from producer.policy.torch_policy.stored_weights import read_shapes
 
 _ADAPTED = re.compile(r"\blayers\.\d+\..*(proj|gate_up_proj|down_proj)(\.weight)?$")
 _TOWER = re.compile(r"\bvisual\.")
 _MATRIX_NDIM = 2
-_LENGTH_BYTES = 8
-"""Of the number before a safetensors header: little-endian, unsigned."""
-_MAX_HEADER_BYTES = 100_000_000
-"""safetensors' own limit."""
 
 
 def check_memory(
@@ -49,16 +46,14 @@ def check_memory(
     target_modules: Sequence[str] | None = None,
 ) -> None:
     """UsageError with the terms of the sum if the run cannot fit into the device's memory."""
-    folder = _local_folder(name)
-    if folder is None:
-        return
     try:
+        folder = policy_folder(name, local_files_only=True)
         config = AutoConfig.from_pretrained(folder, local_files_only=True)
-        shapes = _stored_shapes(folder)
+        shapes = read_shapes(folder)
         dtype = placement.dtype or config.dtype or torch.float32
         size = size_of_network(config, dtype, shapes, lora_rank, target_modules)
         screen_tokens = _screen_tokens(folder, config, extent)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+    except (UsageError, OSError, ValueError, TypeError, KeyError, AttributeError):
         return  # loading says what is wrong with it
     work = Workload(
         extent=extent,
@@ -133,34 +128,11 @@ def _may_match(entry: str, name: str) -> bool:
     return not entry.isidentifier() or name.removesuffix(".weight").endswith(f".{entry}")
 
 
-def _local_folder(name: str) -> Path | None:
-    if Path(name).is_dir():
-        return Path(name)
-    try:
-        return Path(snapshot_download(name, local_files_only=True))
-    except (OSError, ValueError):
-        return None
-
-
-def _stored_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
-    """Of every tensor, from the files' headers: opening a file maps all of it."""
-    shapes: dict[str, tuple[int, ...]] = {}
-    for path in sorted(folder.glob("*.safetensors")):
-        with path.open("rb") as file:
-            length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
-            header = json.loads(file.read(min(length, _MAX_HEADER_BYTES)))
-        header.pop("__metadata__", None)
-        shapes |= {name: tuple(tensor["shape"]) for name, tensor in header.items()}
-    return shapes
-
-
 def _screen_tokens(folder: Path, config: Any, extent: RunExtent) -> int:
     if getattr(config, "vision_config", None) is None:
         return 0
     processor = AutoImageProcessor.from_pretrained(folder, local_files_only=True)
-    width_px, height_px = extent.screen_px
-    patches = processor.get_number_of_image_patches(height_px, width_px, {})
-    return int(patches) // int(processor.merge_size) ** 2
+    return num_screen_tokens(processor, extent.screen_px)
 
 
 def _supply(device: torch.device) -> MemorySupply:

@@ -6,6 +6,7 @@ from producer.errors import UsageError
 from producer.policy.memory_demand import RunExtent
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.render import Grid, Renderer
+from producer.policy.torch_policy.screen_encoder import num_screen_tokens
 
 
 def check_prompts(
@@ -33,7 +34,4 @@ def _grid(network: Network, extent: RunExtent) -> Grid | None:
     """As many tokens as the screen has; their arrangement is not counted."""
     if network.visual is None:
         return None
-    processor = network.processor.image_processor
-    width_px, height_px = extent.screen_px
-    patches = int(processor.get_number_of_image_patches(height_px, width_px, {}))
-    return Grid(1, patches // int(processor.merge_size) ** 2)
+    return Grid(1, num_screen_tokens(network.processor.image_processor, extent.screen_px))

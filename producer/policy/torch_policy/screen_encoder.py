@@ -109,6 +109,13 @@ class ScreenEncoder:
         ]
 
 
+def num_screen_tokens(image_processor: Any, screen_px: tuple[int, int]) -> int:
+    """Image tokens of a screen of this width and height."""
+    width_px, height_px = screen_px
+    patches = image_processor.get_number_of_image_patches(height_px, width_px, {})
+    return int(patches) // int(image_processor.merge_size) ** 2
+
+
 def _deepstack(output: Any, features_SND: Tensor) -> Tensor:
     layers = getattr(output, "deepstack_features", None)  # Qwen2.5-VL has none
     if not layers:

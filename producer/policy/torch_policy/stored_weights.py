@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from producer.errors import UsageError
 
@@ -19,6 +19,17 @@ _FLOATS: Final = frozenset({"F64", "F32", "F16", "BF16"})
 _HEAD_BYTES: Final = 1024
 _LENGTH_BYTES: Final = 8
 """Of the number before a safetensors header: little-endian, unsigned."""
+
+
+class _Entry(NamedTuple):
+    """One tensor of a safetensors header."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    begin: int
+    """Of its bytes in the file."""
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +86,16 @@ def read_stored_weights(folder: Path) -> StoredWeights:
     return StoredWeights(tensors)
 
 
+def read_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
+    """The shape of every tensor that transformers would load, from the headers alone.
+
+    FileNotFoundError and UsageError as `read_stored_weights` for files that are missing or damaged.
+    """
+    return {
+        entry.name: entry.shape for path in _weight_files(folder) for entry in _read_header(path)
+    }
+
+
 def _weight_files(folder: Path) -> list[Path]:
     single, index = folder / SINGLE, folder / INDEX
     if single.is_file():
@@ -100,28 +121,36 @@ def _weight_files(folder: Path) -> list[Path]:
 
 
 def _read_tensors(path: Path) -> Iterator[StoredTensor]:
+    entries = _read_header(path)
+    with path.open("rb") as file:
+        for name, dtype, shape, begin, end in entries:
+            file.seek(begin)
+            yield StoredTensor(name, dtype, shape, file.read(min(_HEAD_BYTES, end - begin)))
+
+
+def _read_header(path: Path) -> list[_Entry]:
     size = path.stat().st_size
     with path.open("rb") as file:
         length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
-        begin = _LENGTH_BYTES + length
-        if begin > size:
-            raise UsageError(_cut_off(path, begin, size))
-        try:
-            header = json.loads(file.read(length))
-            header.pop("__metadata__", None)
-            rows = [
-                (str(name), str(row["dtype"]), tuple(row["shape"]), *row["data_offsets"])
-                for name, row in header.items()
-            ]
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            message = f"{path} is not a safetensors file; download it again"
-            raise UsageError(message) from error
-        end = begin + max((last for *_, last in rows), default=0)
-        if end != size:
-            raise UsageError(_cut_off(path, end, size))
-        for name, dtype, shape, first, last in rows:
-            file.seek(begin + first)
-            yield StoredTensor(name, dtype, shape, file.read(min(_HEAD_BYTES, last - first)))
+        data = _LENGTH_BYTES + length
+        if data > size:
+            raise UsageError(_cut_off(path, data, size))
+        content = file.read(length)
+    try:
+        header = json.loads(content)
+        header.pop("__metadata__", None)
+        entries = [
+            _Entry(str(name), str(row["dtype"]), tuple(row["shape"]), data + first, data + last)
+            for name, row in header.items()
+            for first, last in [row["data_offsets"]]
+        ]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        message = f"{path} is not a safetensors file; download it again"
+        raise UsageError(message) from error
+    end = max((entry.end for entry in entries), default=data)
+    if end != size:
+        raise UsageError(_cut_off(path, end, size))
+    return entries
 
 
 def _cut_off(path: Path, expected: int, found: int) -> str:

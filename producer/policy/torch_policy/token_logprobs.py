@@ -8,15 +8,12 @@ Axes: N positions, D text dimension, V vocabulary.
 """
 
 from collections.abc import Callable
-from typing import Final
 
 import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from producer.policy.memory_demand import LOGIT_BYTES
-
-_FLOAT32_BYTES: Final = 4
+from producer.policy.memory_demand import FLOAT32_BYTES, LOGIT_BYTES
 
 
 def token_logprobs(
@@ -32,7 +29,7 @@ def token_logprobs(
 
     Takes about 3 * `logit_bytes` of memory, and never less than one position at a time.
     """
-    rows = max(1, logit_bytes // (vocabulary * _FLOAT32_BYTES))
+    rows = max(1, logit_bytes // (vocabulary * FLOAT32_BYTES))
 
     def of_chunk(chunk_ND: Tensor, chunk_N: Tensor) -> Tensor:
         logits_NV = output_layer(chunk_ND).float() / temperature

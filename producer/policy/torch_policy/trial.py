@@ -17,6 +17,7 @@ from producer.policy.torch_policy.forward import (
     hidden_states,
     pad_segments,
 )
+from producer.policy.torch_policy.hub import first_line
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.render import Renderer
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder
@@ -36,8 +37,7 @@ def check_runs(network: Network, encoder: ScreenEncoder, renderer: Renderer) -> 
         raise
     except (RuntimeError, ValueError, TypeError, IndexError, AttributeError) as error:
         message = (
-            f"policy {network.name!r} cannot compute"
-            f" ({(str(error).splitlines() or [type(error).__name__])[0]}); check that its"
+            f"policy {network.name!r} cannot compute ({first_line(error)}); check that its"
             " config.json belongs to its weights"
         )
         raise UsageError(message) from error

@@ -123,10 +123,11 @@ def _parts(
     if lend is None:
         yield batches
         return
-    size = min(num_workers(network.device), network.max_workers or len(batches))
-    for start in range(0, len(batches), max(1, size)):
+    num_lanes = num_workers(network.device)
+    size = min(num_lanes, network.max_workers or num_lanes)
+    for start in range(0, len(batches), size):
         lend()
-        yield batches[start : start + max(1, size)]
+        yield batches[start : start + size]
 
 
 def make_optimizer(network: Network) -> torch.optim.AdamW:

@@ -13,7 +13,6 @@ from peft import PeftModel
 from transformers import AutoModelForImageTextToText, AutoProcessor
 
 from producer.commands.checkpoints import command
-from producer.config import read_config
 from producer.errors import CuaTrainError, MismatchError, NotFoundError, UsageError
 from producer.policy.torch_policy.loading import load_network
 from producer.policy.torch_policy.state import save_checkpoint
@@ -21,7 +20,7 @@ from producer.training.run import run
 from schemas.installation import Installation
 from tests.producer.policy.conftest import randomize_adapter
 from tests.support.checkpoints import hub_weights, write_checkpoint, write_shards
-from tests.support.small_run import small
+from tests.support.small_run import one_step, small
 
 WEIGHTS = "adapter_model.safetensors"
 
@@ -52,21 +51,7 @@ def refusal(kind: type[CuaTrainError], *arguments: object) -> str:
 
 def train(installation: Installation, folder: Path, model_type: str = "qwen3_vl") -> None:
     write_checkpoint(folder, model_type)
-    config = {
-        "training_name": "first",
-        "model_name": str(folder),
-        "tasks": {"source_type": "ids", "task_ids": ["train_01_open_settings"]},
-        "num_steps": 1,
-        "group_size": 2,
-        "groups_per_batch": 1,
-        "max_turns": 1,
-        "max_tokens": 4,
-        "lora_rank": 2,
-        "skip_baseline": True,
-        "eval_every": 0,
-        "eval_episodes": 1,
-    }
-    run(read_config(config), installation=installation)
+    run(one_step(folder), installation=installation)
 
 
 def adapter_of(base: Path, folder: Path) -> Path:

@@ -1,6 +1,5 @@
 """Device, dtype, gradient checkpointing and bounds of memory: each does what it says."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 
 from producer.errors import UsageError
 from producer.policy.compute_settings import ComputeSettings, Dtype, Switch
-from producer.policy.learner import TrainedTurn, Trajectory, UpdateResult, UpdateSettings
+from producer.policy.learner import TrainedTurn, Trajectory, UpdateResult
 from producer.policy.policy import PastTurn
 from producer.policy.torch_policy import checkpointing
 from producer.policy.torch_policy.in_process import InProcessPolicy
@@ -21,33 +20,10 @@ from producer.policy.torch_policy.placement import choose_placement
 from producer.policy.torch_policy.sampling import prefill
 from tests.support.rounding import rounding_of_forward
 
+from .conftest import SETTINGS as SETTINGS_OF_ONE_SUBSTEP
 from .conftest import ClickOnly, make_request, make_screen, make_task, randomize_adapter
 
-Play = Callable[[int, int], list[PastTurn]]
-SETTINGS = UpdateSettings(
-    loss="importance_sampling",
-    learning_rate=1e-2,
-    num_substeps=2,
-    temperature=1.0,
-    kl_penalty_coef=0.5,
-    seed=0,
-)
-
-
-@pytest.fixture
-def batch(play: Play) -> list[Trajectory]:
-    return [
-        Trajectory(
-            make_task("Turn on Wi-Fi"),
-            tuple(
-                TrainedTurn(turn.screenshot, turn.tokens)
-                for turn in play(episode, 1 + episode % 3)
-                if turn.tokens
-            ),
-            advantage,
-        )
-        for episode, advantage in enumerate([1.0, -1.0, 0.5, -0.5], start=1)
-    ]
+SETTINGS = replace(SETTINGS_OF_ONE_SUBSTEP, num_substeps=2, kl_penalty_coef=0.5)
 
 
 def update(
@@ -229,7 +205,7 @@ def test_caches_keep_within_their_bytes_and_what_was_dropped_is_computed_again(
     bound = sizes[0] // 2
     bounded, bounded_sizes = three_turns(network, bound)
     assert bounded == everything
-    assert all(0 < size <= bound for size in bounded_sizes[:1])
+    assert 0 < bounded_sizes[0] <= bound
     assert max(bounded_sizes) <= bound
     nothing, nothing_sizes = three_turns(network, 0)
     assert nothing == everything

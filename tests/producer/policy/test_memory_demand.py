@@ -265,6 +265,19 @@ def test_what_fits_is_not_refused(base_folder: Path) -> None:
     assert total_bytes(memory_demand(tiny, work, checkpointed=False)) > 0
 
 
+def test_weights_that_would_not_be_loaded_do_not_count(base_folder: Path, tmp_path: Path) -> None:
+    """Some policies of the hub hold their weights again in another layout."""
+    folder = huge_policy(base_folder, tmp_path / "huge")
+    (folder / "model.safetensors").rename(folder / "consolidated.safetensors")
+    shutil.copy(base_folder / "model.safetensors", folder)
+    check_memory(str(folder), 4, ComputeSettings(), PHONE, CPU)
+
+
+@pytest.mark.parametrize("name", ["no-such-policy", "/no/such", "a/b/c", "~nobody/x", ""])
+def test_a_policy_that_is_not_here_is_left_to_loading(name: str) -> None:
+    check_memory(name, 4, ComputeSettings(), PHONE, CPU)
+
+
 def test_a_run_that_cannot_fit_exits_with_2_before_its_first_event(
     base_folder: Path, tmp_path: Path
 ) -> None:

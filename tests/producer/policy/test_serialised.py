@@ -127,9 +127,8 @@ def test_who_waits_to_sample_is_lent_the_policy_once_a_part_and_gets_the_version
     def wait_for_sampler() -> None:
         if not thread.ident:
             thread.start()
-        is_waiting = lambda: learner._num_waiting or not thread.is_alive()  # noqa: E731
         for _ in range(int(LIMIT_S * 100)):
-            if is_waiting():
+            if learner._num_waiting or not thread.is_alive():
                 return
             threading.Event().wait(0.01)
         pytest.fail("nobody waits to sample")

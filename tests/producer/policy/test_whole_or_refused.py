@@ -54,6 +54,15 @@ def change_text(folder: Path, **changes: object) -> None:
     write_json(folder / "config.json", config)
 
 
+def embeddings_key(weights: dict[str, torch.Tensor]) -> str:
+    return next(key for key in weights if key.endswith("embed_tokens.weight"))
+
+
+def assert_output_layer_is_the_embeddings(folder: Path) -> None:
+    network = open_base(str(folder)).network
+    assert network.lm_head.weight is network.get_input_embeddings().weight
+
+
 def refusal(folder: Path, kind: type[CuaTrainError] = UsageError) -> str:
     with pytest.raises(CuaTrainError) as caught:
         open_base(str(folder))
@@ -171,8 +180,7 @@ def test_an_untied_output_layer_without_its_weight_is_missing(
 def test_a_tied_output_layer_is_the_embeddings(tmp_path: Path, model_type: str) -> None:
     folder = checkpoint(tmp_path, model_type, tied=True)
     assert "lm_head.weight" not in hub_weights(folder, model_type)
-    network = open_base(str(folder)).network
-    assert network.lm_head.weight is network.get_input_embeddings().weight
+    assert_output_layer_is_the_embeddings(folder)
 
 
 def test_a_tied_output_layer_that_is_stored_too_is_loaded_when_equal(
@@ -181,12 +189,10 @@ def test_a_tied_output_layer_that_is_stored_too_is_loaded_when_equal(
     folder = checkpoint(tmp_path, model_type, tied=True)
 
     def repeat(weights: dict[str, torch.Tensor]) -> None:
-        key = next(key for key in weights if key.endswith("embed_tokens.weight"))
-        weights["lm_head.weight"] = weights[key].clone()
+        weights["lm_head.weight"] = weights[embeddings_key(weights)].clone()
 
     rewrite(folder, model_type, repeat)
-    network = open_base(str(folder)).network
-    assert network.lm_head.weight is network.get_input_embeddings().weight
+    assert_output_layer_is_the_embeddings(folder)
 
 
 def test_a_tied_output_layer_that_is_stored_otherwise_is_refused(
@@ -195,8 +201,7 @@ def test_a_tied_output_layer_that_is_stored_otherwise_is_refused(
     folder = checkpoint(tmp_path, model_type, tied=True)
 
     def differ(weights: dict[str, torch.Tensor]) -> None:
-        key = next(key for key in weights if key.endswith("embed_tokens.weight"))
-        weights["lm_head.weight"] = weights[key] + 1
+        weights["lm_head.weight"] = weights[embeddings_key(weights)] + 1
 
     rewrite(folder, model_type, differ)
     assert "tie_word_embeddings" in refusal(folder)
@@ -206,11 +211,7 @@ def test_tied_weights_without_embeddings_and_output_layer_are_missing(
     tmp_path: Path, model_type: str
 ) -> None:
     folder = checkpoint(tmp_path, model_type, tied=True)
-
-    def drop(weights: dict[str, torch.Tensor]) -> None:
-        weights.pop(next(key for key in weights if key.endswith("embed_tokens.weight")))
-
-    rewrite(folder, model_type, drop)
+    rewrite(folder, model_type, lambda weights: weights.pop(embeddings_key(weights)))
     assert "embed_tokens.weight" in refusal(folder)
 
 

@@ -9,33 +9,14 @@ import pytest
 from peft import PeftModel
 from transformers import AutoModelForImageTextToText
 
-from producer.config import RunConfig, read_config
+from producer.config import read_config
 from producer.errors import UsageError
 from producer.training.run import run
 from schemas.installation import Installation
 from tests.support.checkpoints import change_json, write_checkpoint
+from tests.support.small_run import one_step
 
 ReadLog = Callable[[], list[dict[str, Any]]]
-
-
-def config(folder: Path, **fields: object) -> RunConfig:
-    return read_config(
-        {
-            "training_name": "first",
-            "model_name": str(folder),
-            "tasks": {"source_type": "ids", "task_ids": ["train_01_open_settings"]},
-            "num_steps": 1,
-            "group_size": 2,
-            "groups_per_batch": 1,
-            "max_turns": 1,
-            "max_tokens": 4,
-            "lora_rank": 2,
-            "skip_baseline": True,
-            "eval_every": 0,
-            "eval_episodes": 1,
-            **fields,
-        }
-    )
 
 
 @pytest.mark.parametrize("model_type", ["qwen3_vl", "qwen3_vl_moe", "qwen2_5_vl"])
@@ -43,7 +24,7 @@ def test_every_architecture_with_a_tower_trains_and_its_adapter_loads_in_plain_p
     installation: Installation, read_log: ReadLog, tmp_path: Path, model_type: str
 ) -> None:
     write_checkpoint(tmp_path / "policy", model_type)
-    summary = run(config(tmp_path / "policy"), installation=installation)
+    summary = run(one_step(tmp_path / "policy"), installation=installation)
     assert (summary.status, summary.steps) == ("completed", 1)
     saved = [one["data"] for one in read_log() if one["type"] == "cua.checkpoint.saved"]
     base = AutoModelForImageTextToText.from_pretrained(tmp_path / "policy")
@@ -58,7 +39,7 @@ def test_a_policy_that_is_not_whole_leaves_no_event(
     write_checkpoint(tmp_path / "policy", "qwen3_vl_moe")
     (tmp_path / "policy" / "model-00001-of-00003.safetensors").unlink()
     with pytest.raises(UsageError, match=r"lacks model-00001-of-00003\.safetensors"):
-        run(config(tmp_path / "policy"), installation=installation)
+        run(one_step(tmp_path / "policy"), installation=installation)
     assert read_log() == []
 
 
@@ -67,7 +48,7 @@ def test_a_policy_without_screens_leaves_no_event(
 ) -> None:
     write_checkpoint(tmp_path / "policy", "qwen3")
     with pytest.raises(UsageError, match="sees no screens"):
-        run(config(tmp_path / "policy"), installation=installation)
+        run(one_step(tmp_path / "policy"), installation=installation)
     assert read_log() == []
 
 
@@ -97,7 +78,7 @@ def test_a_first_prompt_that_the_policy_cannot_take_leaves_nothing(
 ) -> None:
     write_checkpoint(tmp_path / "policy", "qwen3_vl")
     with pytest.raises(UsageError, match=named):
-        run(config(tmp_path / "policy", **fields), installation=installation)
+        run(one_step(tmp_path / "policy", **fields), installation=installation)
     assert not installation.local_log_path.exists()
     assert not installation.runs_dir.exists()
 
@@ -107,13 +88,13 @@ def test_a_training_from_an_adapter_has_its_rank_and_continues_with_it(
 ) -> None:
     write_checkpoint(tmp_path / "policy", "qwen3_vl")
     run(
-        config(tmp_path / "policy", lora_alpha=3, target_modules="attention"),
+        one_step(tmp_path / "policy", lora_alpha=3, target_modules="attention"),
         installation=installation,
     )
     adapter = next(
         one["data"]["path"] for one in read_log() if one["type"] == "cua.checkpoint.saved"
     )
-    given = config(tmp_path / "policy", load_checkpoint_path=adapter, training_name="second")
+    given = one_step(tmp_path / "policy", load_checkpoint_path=adapter, training_name="second")
     second = {name: value for name, value in given.recorded().items() if name in given.explicit}
     second.pop("lora_rank")
     run(read_config(second), installation=installation)
@@ -143,10 +124,10 @@ def test_a_base_that_changed_since_is_not_continued(
     installation: Installation, tmp_path: Path
 ) -> None:
     write_checkpoint(tmp_path / "policy", "qwen3_vl")
-    run(config(tmp_path / "policy"), installation=installation)
+    run(one_step(tmp_path / "policy"), installation=installation)
     write_checkpoint(tmp_path / "policy", "qwen3_vl", seed=1)
     with pytest.raises(Exception, match="have changed since"):
-        run(config(tmp_path / "policy", num_steps=2), installation=installation)
+        run(one_step(tmp_path / "policy", num_steps=2), installation=installation)
 
 
 def test_weights_that_are_not_numbers_leave_no_event(
@@ -161,10 +142,10 @@ def test_weights_that_are_not_numbers_leave_no_event(
     weights["model.language_model.norm.weight"][0] = torch.nan
     write_shards(tmp_path / "policy", weights)
     with pytest.raises(UsageError, match="not numbers"):
-        run(config(tmp_path / "policy"), installation=installation)
+        run(one_step(tmp_path / "policy"), installation=installation)
     text = json.loads((tmp_path / "policy" / "config.json").read_text())["text_config"]
     text["rope_scaling"] |= {"mrope_section": [9, 9, 9]}
     change_json(tmp_path / "policy" / "config.json", text_config=text)
     with pytest.raises(UsageError):
-        run(config(tmp_path / "policy"), installation=installation)
+        run(one_step(tmp_path / "policy"), installation=installation)
     assert read_log() == []
