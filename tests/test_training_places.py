@@ -24,7 +24,7 @@ from schemas.installation import Installation
 from tests.reference_fold.histories import LoggedEvent, Shape
 from tests.support.kafka import KafkaService
 from tests.support.logs import logged_events
-from tests.support.rebuilding import execute
+from tests.support.postgres import execute
 
 pytestmark = pytest.mark.services
 CALM = Shape(steps=1, groups=1, group_size=2, turns=2, has_trouble=False)

@@ -3,25 +3,10 @@
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import rich_click as click
 
 from consumers.console import Column, print_table
-
-if TYPE_CHECKING:
-    from schemas.operator_drops import Drops
-
-
-def read_drops(path: Path) -> "Drops":
-    """What operators gave up, which the tables leave out as well. CuaProjectError."""
-    from consumers.errors import CuaProjectError
-    from schemas.operator_drops import read_operator_drops
-
-    try:
-        return read_operator_drops(path)
-    except (OSError, ValueError) as error:
-        raise CuaProjectError(str(error)) from None
 
 
 @click.command()
@@ -76,6 +61,7 @@ def command(
         python -c 'import datasets; print(datasets.load_dataset("rollouts", "turns"))'
     """
     from consumers.archive.open import open_with_archive, require_pyarrow
+    from consumers.fold.operator_drops import read_drops
     from consumers.home import open_installation
     from consumers.tail.trainings import normalize_name, require_training
     from schemas.catalogue import TOPICS

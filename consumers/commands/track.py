@@ -58,7 +58,7 @@ def command(
     shutdown = shutdown_on_signals(abort=True)
     from typing import cast
 
-    from consumers.commands.export import read_drops
+    from consumers.fold.operator_drops import read_drops
     from consumers.home import open_installation
     from consumers.log.open import open_reader
     from consumers.tail.trainings import normalize_name, require_training

@@ -1,19 +1,21 @@
-"""Operators' decisions in the database: loaded for a fold, stored and taken back.
+"""Operators' decisions: loaded for a fold; in the database also stored and taken back.
 
 Kept in `cua_ops`, which a rebuild does not replace, so that a rebuild honours them. What they mean
 is `schemas.operator_drops`, which a resuming trainer shares.
 """
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from consumers.errors import CuaProjectError
 from consumers.tables import OPS_SCHEMA
 from schemas.event import StreamPoint
-from schemas.operator_drops import Drop, Drops, Scope, value_hash
+from schemas.operator_drops import Drop, Drops, Scope, read_operator_drops, value_hash
 
 if TYPE_CHECKING:
     from psycopg2.extensions import cursor as Cursor  # noqa: N812
 
-__all__ = ["Drop", "Drops", "Scope", "load_drops", "store_drop", "value_hash"]
+__all__ = ["Drop", "Drops", "Scope", "load_drops", "read_drops", "store_drop", "value_hash"]
 
 
 def load_drops(cursor: "Cursor") -> Drops:
@@ -26,6 +28,14 @@ def load_drops(cursor: "Cursor") -> Drops:
         Drop(scope, stream, value_sha256, None if epoch is None else StreamPoint(epoch, sequence))
         for scope, stream, value_sha256, epoch, sequence in cursor.fetchall()
     )
+
+
+def read_drops(path: Path) -> Drops:
+    """Those of the file in CUA_HOME, for readers without a database. CuaProjectError."""
+    try:
+        return read_operator_drops(path)
+    except (OSError, ValueError) as error:
+        raise CuaProjectError(str(error)) from None
 
 
 def store_drop(cursor: "Cursor", drop: Drop, *, made_by: str, reason: str | None) -> None:

@@ -8,15 +8,15 @@ from sqlalchemy.orm import Session
 
 from consumers.monitor import layout
 from consumers.monitor.html import Node, tag
-from consumers.queries import list_trainings
-from consumers.tables import Annotation, Baseline, Eval, StreamState, Training
+from consumers.queries import list_annotations, list_trainings
+from consumers.tables import Baseline, Eval, StreamState, Training
 
 
 def overview_page(session: Session, now: datetime) -> str:
     """The list of trainings."""
     trainings = list_trainings(session)
     before, after = _success_before(session), _success_after(session)
-    names = _display_names(session)
+    names = {one.training_id: one.display_name for one in list_annotations(session)}
     query = select(StreamState.stream, StreamState.parked_since).where(
         StreamState.parked_since.is_not(None)
     )
@@ -95,13 +95,6 @@ def _parked_note(number: int) -> Node:
         f"{streams} because a record could not be applied; see `cua-project parked list`.",
         class_="warning",
     )
-
-
-def _display_names(session: Session) -> dict[UUID, str | None]:
-    """Training -> what it was renamed to last."""
-    query = select(Annotation.training_id, Annotation.display_name)
-    renamed = session.execute(query.order_by(Annotation.epoch, Annotation.sequence))
-    return {training: name for training, name in renamed}  # noqa: C416  # rows are no pairs for mypy
 
 
 def _success_before(session: Session) -> dict[UUID, float | None]:

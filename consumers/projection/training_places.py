@@ -75,17 +75,15 @@ def _read(cursor: Cursor, schema: str, training_id: UUID | None) -> TrainingPlac
         for topic, partition, block in cursor.fetchall():
             blocks.setdefault((topic, partition), []).append(block)
     cursor.execute(
-        f"SELECT topic, partition, next_offset, indexed_from, num_blocks FROM"
+        "SELECT topic, partition, coalesce(indexed_from, next_offset), next_offset,"
+        " coalesce(num_blocks, 0) FROM"
         f' "{schema}".reader_position LEFT JOIN (SELECT topic, partition, count(*) AS num_blocks'
         f' FROM "{schema}".training_block GROUP BY topic, partition) AS counted USING (topic,'
         " partition) ORDER BY topic, partition"
     )
     partitions = [
         _partition(topic, partition, Offsets(begin, end), blocks.get((topic, partition), []), count)
-        for topic, partition, end, begin, count in (
-            (topic, partition, end, end if begin is None else begin, count or 0)
-            for topic, partition, end, begin, count in cursor.fetchall()
-        )
+        for topic, partition, begin, end, count in cursor.fetchall()
     ]
     if training_id is None:
         return TrainingPlaces(log_id, 0, 0, partitions)

@@ -45,6 +45,7 @@ from consumers.queries.trainings import (
     get_step_by_training_and_step,
     get_training,
     get_training_by_run_name,
+    list_annotations,
     list_steps_by_training,
     list_trainings,
 )
@@ -65,6 +66,7 @@ __all__ = [
     "get_validation_by_rollout",
     "init_database",
     "list_actions_by_turn",
+    "list_annotations",
     "list_baselines_by_training",
     "list_evals_by_training",
     "list_groups_by_baseline",

@@ -3,10 +3,18 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from sqlalchemy import exists, select, tuple_
+from sqlalchemy import select
+from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.orm import Session, aliased
 
 from consumers.tables import Annotation, Step, Training
+
+_NEWEST = (
+    select(Annotation)
+    .ext(distinct_on(Annotation.training_id))
+    .order_by(Annotation.training_id, Annotation.epoch.desc(), Annotation.sequence.desc())
+)
+"""The annotation of each training that counts."""
 
 
 def get_training(session: Session, training_id: UUID) -> Training | None:
@@ -21,10 +29,12 @@ def get_training_by_run_name(session: Session, run_name: str) -> Training | None
 
 def get_annotation(session: Session, training_id: UUID) -> Annotation | None:
     """The training's display name, tags and note, as stated last; None: nobody stated any."""
-    query = select(Annotation).where(Annotation.training_id == training_id)
-    return session.scalar(
-        query.order_by(Annotation.epoch.desc(), Annotation.sequence.desc()).limit(1)
-    )
+    return session.scalar(_NEWEST.where(Annotation.training_id == training_id))
+
+
+def list_annotations(session: Session) -> Sequence[Annotation]:
+    """What `get_annotation` returns, of every training that has one."""
+    return session.scalars(_NEWEST).all()
 
 
 def list_trainings(
@@ -33,14 +43,9 @@ def list_trainings(
     """Trainings, newest first; with `status`, only those. Hidden ones only where asked for."""
     query = select(Training).order_by(Training.created_at.desc(), Training.id)
     if not include_hidden:
-        later = aliased(Annotation)
-        is_newest = ~exists().where(
-            later.training_id == Annotation.training_id,
-            tuple_(later.epoch, later.sequence) > tuple_(Annotation.epoch, Annotation.sequence),
-        )
-        query = query.where(
-            ~exists().where(Annotation.training_id == Training.id, Annotation.hidden, is_newest)
-        )
+        newest = aliased(Annotation, _NEWEST.subquery())
+        hidden = select(newest.training_id).where(newest.hidden)
+        query = query.where(Training.id.not_in(hidden))
     if status is not None:
         query = query.where(Training.status == status)
     return session.scalars(query).all()

@@ -84,6 +84,6 @@ def read_status(
 
 
 def _held_in_spool(installation: Installation | None, reader: LogReader) -> list[HeldStream]:
-    if installation is None or reader.log_id is None or reader.kind == "local":
+    if installation is None or reader.kind == "local":
         return []
     return read_held(installation.local_log_path, reader.log_id)

@@ -17,16 +17,16 @@ from consumers.errors import CuaProjectError, UsageError
 
 
 class Logged:
-    """Measurements and ends by run. One process at a time has the file; a context manager."""
+    """Names by run, one a line. One process at a time has the file; a context manager."""
 
     def __init__(self, folder: Path, target: str) -> None:
         """`folder`: of these files; `target`: the tracker and the place that it logs to."""
         digest = sha256(target.encode()).hexdigest()[:16]
-        self._path = folder / f"{target.partition(':')[0]}-{digest}.json"
+        self._path = folder / f"{target.partition(':')[0]}-{digest}.jsonl"
         self._target = target
         self._lock = FileLock(self._path.with_suffix(".lock"))
-        self._measured: dict[str, set[str]] = {}
-        self._ends: dict[str, int] = {}
+        self._given: set[tuple[str, str]] = set()
+        """(run, name)."""
 
     def __enter__(self) -> Self:
         """Read the file. CuaProjectError when another process has it; UsageError, unreadable."""
@@ -55,51 +55,34 @@ class Logged:
         """Let others have the file."""
         self._lock.release()
 
-    def has(self, run: str, measurement: str) -> bool:
-        """Whether the tracker was given this measurement."""
-        return measurement in self._measured.get(run, ())
+    def has(self, run: str, name: str) -> bool:
+        """Whether the tracker was given this measurement, or this end of the run."""
+        return (run, name) in self._given
 
-    def add(self, run: str, measurement: str) -> None:
+    def add(self, run: str, name: str) -> None:
         """Note that it was; on disk on return."""
-        self._measured.setdefault(run, set()).add(measurement)
-        self._write()
-
-    def num_ends(self, run: str) -> int:
-        """How often the tracker was told that the run had ended."""
-        return self._ends.get(run, 0)
-
-    def set_num_ends(self, run: str, number: int) -> None:
-        """Note it; on disk on return."""
-        self._ends[run] = number
-        self._write()
+        self._given.add((run, name))
+        try:
+            with self._path.open("ab") as file:
+                file.write(json.dumps([run, name]).encode() + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            message = f"{self._path} cannot be written: {error.strerror}; free some space"
+            raise CuaProjectError(message) from None
 
     def _read(self) -> None:
         try:
-            found = json.loads(self._path.read_text())
-            self._measured = {run: set(names) for run, names in found["measured"].items()}
-            self._ends = {run: int(number) for run, number in found["ends"].items()}
+            # What follows the last line's end was cut off while it was written.
+            *lines, torn = self._path.read_bytes().split(b"\n")
+            self._given = {(str(run), str(name)) for run, name in map(json.loads, lines)}
+            if torn:
+                os.truncate(self._path, self._path.stat().st_size - len(torn))
         except FileNotFoundError:
             return
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (OSError, ValueError, TypeError):
             message = (
                 f"{self._path} cannot be read; delete it to send every measurement to"
                 f" {self._target} again"
             )
             raise UsageError(message) from None
-
-    def _write(self) -> None:
-        content = {
-            "target": self._target,
-            "measured": {run: sorted(names) for run, names in self._measured.items()},
-            "ends": self._ends,
-        }
-        temporary = self._path.with_suffix(".part")
-        try:
-            with temporary.open("w") as file:
-                json.dump(content, file)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self._path)
-        except OSError as error:
-            message = f"{self._path} cannot be written: {error.strerror}; free some space"
-            raise CuaProjectError(message) from None

@@ -38,7 +38,6 @@ class Mirrored:
 
     runs: set[str] = field(default_factory=set)
     measurements: int = 0
-    ends: int = 0
 
 
 class Mirror:
@@ -136,12 +135,12 @@ class Mirror:
                     self.mirrored.measurements += 1
             case RunEnded(outcome=outcome, message=message):
                 self._ends[run.key] += 1
-                if self._ends[run.key] > logged.num_ends(run.key):
+                name = f"end-{self._ends[run.key]}"
+                if not logged.has(run.key, name):
                     self._open_run(run)
                     self._tracker.end(run, outcome, message)
                     self._open.discard(run.key)
-                    logged.set_num_ends(run.key, self._ends[run.key])
-                    self.mirrored.ends += 1
+                    logged.add(run.key, name)
 
     def _open_run(self, run: TrackedRun) -> None:
         """Open a run when there is something to say of it: old ones are not touched again."""

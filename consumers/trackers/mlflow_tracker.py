@@ -10,6 +10,8 @@ from consumers.trackers.tracker import Measurement, Outcome, TrackedRun
 RUN_TAG = "cua.run"
 """Tag that names our run: a later process finds it again."""
 MAX_PARAM_CHARS = 500
+MAX_PARAMS = 100
+"""Of one request."""
 STATUS = {"completed": "FINISHED", "failed": "FAILED", "cancelled": "KILLED"}
 
 
@@ -36,7 +38,9 @@ class MlflowTracker:
                 for name, value in run.config.items()
                 if name not in known
             ]
-            self._client.log_batch(opened.info.run_id, params=params[:100])
+            for first in range(0, len(params), MAX_PARAMS):
+                batch = params[first : first + MAX_PARAMS]
+                self._client.log_batch(opened.info.run_id, params=batch)
         except MlflowException as error:
             raise _refused(run, error) from error
 

@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 from consumers.errors import UsageError
 from consumers.trackers.tracker import Tracker
 from schemas.installation import Installation
 
 TrackerName = Literal["wandb", "tensorboard", "mlflow"]
-TRACKERS: tuple[TrackerName, ...] = get_args(TrackerName)
 DEFAULT_PROJECT = "cua-train"
 
 
@@ -44,10 +43,11 @@ class TrackerPlace:
         self._project = project or DEFAULT_PROJECT
         self._name = name
         self.folder = installation.home / "trackers"
-        default = str(installation.home / "tensorboard") if tracker == "tensorboard" else None
-        self._to = to or default or environ.get("MLFLOW_TRACKING_URI")
+        self._to = to
         if tracker == "tensorboard":
-            self._to = str(Path(self._to or "").expanduser().absolute())
+            self._to = str(Path(to or installation.home / "tensorboard").expanduser().absolute())
+        elif tracker == "mlflow":
+            self._to = to or environ.get("MLFLOW_TRACKING_URI")
 
     @property
     def target(self) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 import psycopg2
 import pytest
 
+from consumers.database.connection import connected
 from consumers.database.location import sqlalchemy_url
 from consumers.embedded_postgres.cluster import Cluster, stop
 from consumers.embedded_postgres.supervisor import free_port
@@ -61,6 +62,20 @@ class PostgresServer:
             connection.autocommit = True
             with connection.cursor() as cursor:
                 cursor.execute(statement)
+
+
+def execute(url: str, statement: str) -> None:
+    """Statements in a transaction of their own."""
+    with connected(url, "test") as connection, connection, connection.cursor() as cursor:
+        cursor.execute(statement)
+
+
+def one(url: str, query: str) -> object:
+    """The first row, or its only value; None when there is none."""
+    with connected(url, "test") as connection, connection, connection.cursor() as cursor:
+        cursor.execute(query)
+        row = cursor.fetchone()
+        return None if row is None else row[0] if len(row) == 1 else row
 
 
 @contextlib.contextmanager

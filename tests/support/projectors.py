@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from consumers.database.connection import connected
 from tests.support.paths import ROOT
+from tests.support.postgres import execute, one
 
 DEADLINE_S = 60.0
 
@@ -22,18 +22,6 @@ CREATE FUNCTION public.slowly() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 CREATE TRIGGER slowly AFTER INSERT OR UPDATE ON {table} FOR EACH STATEMENT
     EXECUTE FUNCTION public.slowly();
 """
-
-
-def execute(url: str, statement: str) -> None:
-    with connected(url, "test") as connection, connection, connection.cursor() as cursor:
-        cursor.execute(statement)
-
-
-def scalar(url: str, statement: str) -> object:
-    with connected(url, "test") as connection, connection, connection.cursor() as cursor:
-        cursor.execute(statement)
-        row = cursor.fetchone()
-        return row[0] if row else None
 
 
 def eventually(condition: Callable[[], object], within_s: float = DEADLINE_S) -> float:
@@ -93,7 +81,7 @@ def projector(
 def sleeping(url: str, application: str) -> bool:
     """Whether such a session sleeps in the trigger."""
     return bool(
-        scalar(
+        one(
             url,
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND"
             f" application_name = '{application}' AND wait_event = 'PgSleep'",
@@ -107,4 +95,4 @@ def no_longer_sleeping(url: str, application: str) -> None:
 
 
 def holder(url: str) -> str:
-    return str(scalar(url, "SELECT holder FROM cua_ops.lease")).split("/")[-2]
+    return str(one(url, "SELECT holder FROM cua_ops.lease")).split("/")[-2]

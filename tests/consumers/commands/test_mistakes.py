@@ -15,6 +15,7 @@ from producer.log.local import LocalLog
 from producer.log.writer import Record
 from schemas.installation import read_installation
 from tests.support.logs import logged_events, write_local_log
+from tests.support.postgres import execute
 
 Call = Callable[..., "subprocess.CompletedProcess[str]"]
 NOBODY_LISTENS = "127.0.0.1:1"
@@ -164,11 +165,6 @@ def test_a_role_without_rights_and_a_read_only_database_are_no_bugs(
         )
 
 
-def execute(url: str, statement: str) -> None:
-    with connected(url, "test") as connection, connection, connection.cursor() as cursor:
-        cursor.execute(statement)
-
-
 @pytest.mark.parametrize(
     ("variable", "value", "start"),
     [
@@ -205,7 +201,6 @@ def test_an_unknown_revision_is_not_found_and_the_known_ones_are_listed(
 
 @pytest.mark.services
 def test_a_database_of_a_newer_version_asks_for_that_version(call: Call, migrated_url: str) -> None:
-    from consumers.database.connection import connected
 
     with (
         connected(migrated_url, "test") as connection,
@@ -222,7 +217,6 @@ def test_a_database_of_a_newer_version_asks_for_that_version(call: Call, migrate
 def test_an_empty_database_is_migrated_and_a_foreign_one_is_not_touched(
     call: Call, database_url: str
 ) -> None:
-    from consumers.database.connection import connected
 
     with (
         connected(database_url, "test") as connection,

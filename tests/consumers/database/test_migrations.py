@@ -14,6 +14,7 @@ from consumers.database.migrate import (
     schema_differences,
 )
 from consumers.errors import CuaProjectError, NotFoundError
+from tests.support.postgres import execute
 
 pytestmark = pytest.mark.services
 
@@ -54,11 +55,6 @@ def test_what_users_put_beside_the_tables_is_no_difference(migrated_url: str) ->
         "CREATE FUNCTION cua.my_function() RETURNS integer LANGUAGE sql AS 'SELECT 1'",
     )
     assert schema_differences(migrated_url) == []
-
-
-def execute(url: str, statements: str) -> None:
-    with connected(url, "test") as connection, connection, connection.cursor() as cursor:
-        cursor.execute(statements)
 
 
 def test_down_and_up_again_ends_where_it_began(migrated_url: str) -> None:

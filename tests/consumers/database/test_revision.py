@@ -22,6 +22,7 @@ from tests.reference_fold.histories import Shape
 from tests.support.logs import logged_events, memory_log
 from tests.support.memory_log import MemoryReader
 from tests.support.paths import ROOT
+from tests.support.postgres import execute
 
 pytestmark = pytest.mark.services
 RELEASE_2 = ROOT / "tests" / "data" / "release_2" / "tables.sql"
@@ -53,11 +54,6 @@ COMMANDS = (
     ("gc", "--yes", "--only", "previous"),
     ("gc", "--dry-run"),
 )
-
-
-def execute(url: str, statement: str) -> None:
-    with connected(url, "test") as connection, connection, connection.cursor() as cursor:
-        cursor.execute(statement)
 
 
 def content(url: str) -> object:

@@ -20,6 +20,7 @@ from consumers.doctor import machine, services
 from schemas.installation import read_installation
 from tests.support.command import Call, call
 from tests.support.kafka import KafkaService
+from tests.support.postgres import execute
 
 __all__ = ["call"]
 pytestmark = pytest.mark.services
@@ -36,11 +37,6 @@ def checks(call: Call, code: int) -> dict[str, dict[str, Any]]:
         if rank[one["level"]] >= rank[found.get(one["check"], one)["level"]]:
             found[one["check"]] = one
     return found
-
-
-def execute(url: str, statement: str) -> None:
-    with connected(url, "test") as connection, connection, connection.cursor() as cursor:
-        cursor.execute(statement)
 
 
 def test_a_machine_that_is_well(call: Call) -> None:

@@ -23,11 +23,10 @@ from tests.reference_fold.histories import LoggedEvent
 from tests.reference_fold.reference import fold
 from tests.support.logs import logged_events, write_local_log
 from tests.support.lost_host import NETWORK, LostHost, lost_host
-from tests.support.postgres import PostgresServer, running_postgres
+from tests.support.postgres import PostgresServer, execute, running_postgres
 from tests.support.projectors import (
     SLOW_TRIGGER,
     eventually,
-    execute,
     holder,
     no_longer_sleeping,
     projector,

@@ -23,6 +23,7 @@ from tests.reference_fold.histories import LoggedEvent, Shape
 from tests.reference_fold.reference import fold
 from tests.support.logs import logged_events, memory_log
 from tests.support.memory_log import MemoryLog, MemoryReader
+from tests.support.postgres import execute, one
 
 pytestmark = pytest.mark.services
 DEADLINE_S = 20.0
@@ -38,19 +39,6 @@ def eventually(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline, "it did not come to pass"
         time.sleep(0.01)
-
-
-def scalar(url: str, statement: str) -> object:
-    with connected(url, "test") as connection, connection.cursor() as cursor:
-        cursor.execute(statement)
-        row = cursor.fetchone()
-        connection.commit()
-        return row[0] if row else None
-
-
-def execute(url: str, statement: str) -> None:
-    with connected(url, "test") as connection, connection, connection.cursor() as cursor:
-        cursor.execute(statement)
 
 
 def test_once_applies_everything_and_a_second_time_nothing(migrated_url: str) -> None:
@@ -133,14 +121,14 @@ def test_one_projector_works_and_the_next_takes_its_place(
     ]
     workers[0].start()
     try:
-        eventually(lambda: scalar(migrated_url, "SELECT count(*) FROM cua_ops.lease") == 1)
+        eventually(lambda: one(migrated_url, "SELECT count(*) FROM cua_ops.lease") == 1)
         workers[1].start()
         eventually(lambda: any("another projector is running" in line for line in caplog.messages))
-        holder = scalar(migrated_url, "SELECT holder FROM cua_ops.lease")
+        holder = one(migrated_url, "SELECT holder FROM cua_ops.lease")
         stops[0].set()
         workers[0].join(DEADLINE_S)
         eventually(
-            lambda: scalar(migrated_url, "SELECT holder FROM cua_ops.lease") not in {None, holder}
+            lambda: one(migrated_url, "SELECT holder FROM cua_ops.lease") not in {None, holder}
         )
         memory_log(events[200:], log)
         eventually(lambda: read_status(MemoryReader(log), migrated_url).lag_events == 0)
@@ -167,7 +155,7 @@ def test_a_lost_connection_is_waited_out(migrated_url: str) -> None:
                 "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE"
                 " application_name = 'cua-project run'"
             )
-            scalar(migrated_url, f"{terminate} AND datname = current_database()")
+            one(migrated_url, f"{terminate} AND datname = current_database()")
             memory_log(events[100 + number * 40 : 140 + number * 40], log)
         memory_log(events[300:], log)
         eventually(lambda: read_status(MemoryReader(log), migrated_url).lag_events == 0)
@@ -260,14 +248,14 @@ def test_only_the_record_that_the_database_refuses_is_parked(migrated_url: str) 
     ProjectionLoop(MemoryReader(log), migrated_url).run_once()
 
     of_stream = [one for one in events if one.subject == culprit.subject]
-    kinds = scalar(
+    kinds = one(
         migrated_url,
         "SELECT json_object_agg(kind, number) FROM (SELECT kind, count(*) AS number FROM"
         " cua.held_record GROUP BY 1) x",
     )
     assert kinds == {"database": 1, "behind": len(of_stream) - 1}
     assert "out of range" in str(
-        scalar(migrated_url, "SELECT reason FROM cua.held_record WHERE kind = 'database'")
+        one(migrated_url, "SELECT reason FROM cua.held_record WHERE kind = 'database'")
     )
     others = fold(
         (record.key, record.value) for record in log.records if record.key != culprit.subject
@@ -283,7 +271,7 @@ def test_what_the_database_alone_refuses_is_found_within_its_batch(migrated_url:
 
     ProjectionLoop(MemoryReader(log), migrated_url).run_once()
 
-    refused = scalar(
+    refused = one(
         migrated_url,
         "SELECT json_agg(DISTINCT type) FROM cua.held_record WHERE kind = 'database' AND reason"
         " LIKE '%users_own%'",

@@ -25,11 +25,11 @@ from tests.reference_fold.reference import fold
 from tests.support.logs import logged_events, memory_log, write_local_log
 from tests.support.memory_log import MemoryReader
 from tests.support.paths import ROOT
+from tests.support.postgres import execute
 from tests.support.projectors import (
     DEADLINE_S,
     SLOW_TRIGGER,
     eventually,
-    execute,
     holder,
     no_longer_sleeping,
     projector,

@@ -15,7 +15,8 @@ from schemas.ids import training_id
 from tests.reference_fold.histories import Shape
 from tests.support.logs import logged_events, memory_log
 from tests.support.memory_log import MemoryLog, MemoryReader
-from tests.support.rebuilding import execute, one, project, run
+from tests.support.postgres import execute, one
+from tests.support.rebuilding import project, run
 
 pytestmark = pytest.mark.services
 CALM = Shape(steps=1, groups=1, group_size=1, turns=2, has_trouble=False)

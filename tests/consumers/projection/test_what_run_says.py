@@ -9,9 +9,10 @@ from consumers.errors import UnreachableError
 from consumers.log.reader import LogRecord
 from consumers.projection.loop import ProjectionLoop
 from consumers.status import read_status
-from tests.consumers.projection.test_projection import DEADLINE_S, eventually, scalar
+from tests.consumers.projection.test_projection import DEADLINE_S, eventually
 from tests.support.logs import logged_events, memory_log
 from tests.support.memory_log import MemoryReader
+from tests.support.postgres import one
 
 pytestmark = pytest.mark.services
 
@@ -27,10 +28,8 @@ def test_a_projector_says_how_far_behind_it_is_and_when_it_has_caught_up(
     )
     worker.start()
     try:
-        eventually(
-            lambda: scalar(migrated_url, "SELECT caught_up_at FROM cua_ops.lease") is not None
-        )
-        assert scalar(
+        eventually(lambda: one(migrated_url, "SELECT caught_up_at FROM cua_ops.lease") is not None)
+        assert one(
             migrated_url,
             "SELECT caught_up_at >= acquired_at AND last_error IS NULL FROM cua_ops.lease",
         )
@@ -66,7 +65,7 @@ def test_what_a_projector_waited_out_last_is_stored_with_its_lease(migrated_url:
     try:
         eventually(lambda: read_status(MemoryReader(log), migrated_url).lag_events == 0)
         error = "SELECT last_error FROM cua_ops.lease WHERE last_error_at >= acquired_at"
-        assert scalar(migrated_url, error) == "the log is away"
+        assert one(migrated_url, error) == "the log is away"
     finally:
         stop.set()
         worker.join(DEADLINE_S)

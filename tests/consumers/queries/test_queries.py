@@ -72,6 +72,8 @@ def test_the_annotation_stated_last_counts_and_hides_a_training_from_lists(engin
         newest = q.get_annotation(session, named("demo"))
         assert newest is not None
         assert (newest.display_name, newest.tags) == ("Second", ["x"])
+        counting = {one.training_id: one.display_name for one in q.list_annotations(session)}
+        assert counting == {named("demo"): "Second", named("older"): None}
         assert [one.run_name for one in q.list_trainings(session)] == ["older"]
         every = q.list_trainings(session, include_hidden=True)
         assert [one.run_name for one in every] == ["demo", "older"]

@@ -23,7 +23,7 @@ from tests.reference_fold.histories import LoggedEvent, Shape
 from tests.support.logs import logged_events, memory_log, write_local_log
 from tests.support.memory_log import BEGAN, MemoryLog, MemoryReader
 from tests.support.paths import ROOT
-from tests.support.rebuilding import execute
+from tests.support.postgres import execute
 
 pytestmark = pytest.mark.services
 SMALL = Shape(steps=1, groups=1, group_size=2, turns=1)

@@ -16,8 +16,8 @@ from consumers.rebuild.rebuild import rebuild, roll_back
 from tests.reference_fold.histories import LoggedEvent, Shape
 from tests.support.logs import logged_events, memory_log
 from tests.support.memory_log import MemoryLog, MemoryReader
-from tests.support.postgres import PostgresServer
-from tests.support.rebuilding import execute, one, project, run
+from tests.support.postgres import PostgresServer, execute, one
+from tests.support.rebuilding import project, run
 
 pytestmark = pytest.mark.services
 SMALL = Shape(steps=1, groups=1, group_size=2, turns=1)

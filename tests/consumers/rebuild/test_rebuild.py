@@ -27,7 +27,8 @@ from tests.reference_fold.histories import LoggedEvent, Shape
 from tests.reference_fold.reference import fold
 from tests.support.logs import logged_events, memory_log
 from tests.support.memory_log import BEGAN, MemoryLog, MemoryReader
-from tests.support.rebuilding import execute, project
+from tests.support.postgres import execute
+from tests.support.rebuilding import project
 
 pytestmark = pytest.mark.services
 SMALL = Shape(steps=1, groups=2, group_size=2, turns=2)

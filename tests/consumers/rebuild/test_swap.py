@@ -19,7 +19,8 @@ from consumers.rebuild.waiting import Patience
 from tests.reference_fold.histories import LoggedEvent, Shape
 from tests.support.logs import logged_events, memory_log
 from tests.support.memory_log import MemoryLog, MemoryReader
-from tests.support.rebuilding import one, project
+from tests.support.postgres import one
+from tests.support.rebuilding import project
 
 pytestmark = pytest.mark.services
 SMALL = Shape(steps=1, groups=1, group_size=2, turns=1)

@@ -1,6 +1,7 @@
 """Every tracker gets every measurement of the log once, under its step, and each run's end."""
 
 import json
+import re
 import shutil
 import struct
 from collections import defaultdict
@@ -12,6 +13,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from consumers.cli import cli
+from consumers.errors import UsageError
+from consumers.trackers.logged import Logged
+from consumers.trackers.open import TrackerPlace
 from producer.training.run import run
 from schemas.ids import training_id
 from schemas.installation import Installation
@@ -182,13 +186,14 @@ def test_what_the_tracker_took_before_a_kill_is_at_most_one_measurement_sent_aga
 ) -> None:
     uri = f"sqlite:///{tmp_path}/mlflow.db"
     track("mlflow", "--to", uri)
-    (state,) = (installation.home / "trackers").glob("mlflow-*.json")
-    found = json.loads(state.read_text())
-    key = f"{training_id('small').hex}-0"
-    found["measured"][key].remove("step-2")
-    state.write_text(json.dumps(found))
+    (state,) = (installation.home / "trackers").glob("mlflow-*.jsonl")
+    noted = state.read_text()
+    step = json.dumps([f"{training_id('small').hex}-0", "step-2"])
+    # The last line was cut off by the kill.
+    state.write_text(noted.replace(f"{step}\n", "") + step[:-5])
     again = track("mlflow", "--to", uri, "--json")
     assert json.loads(again.stdout)["measurements"] == 1
+    assert sorted(state.read_text().splitlines()) == sorted(noted.splitlines())
     points, _ = mlflow_points(uri, "cua-train")
     assert_holds(points["small"], recorded)
 
@@ -237,11 +242,27 @@ def test_a_mistyped_training_is_not_found(installation: Installation, tmp_path: 
     assert "'small'" in str(result.exception)
 
 
+def test_a_damaged_note_of_what_was_sent_is_refused_and_named(
+    installation: Installation, tmp_path: Path
+) -> None:
+    folder, target = installation.home / "trackers", f"tensorboard: {tmp_path}"
+    with Logged(folder, target) as logged:
+        logged.add("run-0", "step-1")
+    (note,) = folder.glob("*.jsonl")
+    note.write_text('["run-0"]\n')
+    with pytest.raises(UsageError, match=re.escape(str(note))), Logged(folder, target):
+        pass
+
+
+def test_a_variable_of_mlflow_is_no_place_of_another_tracker(installation: Installation) -> None:
+    environ = {"MLFLOW_TRACKING_URI": "sqlite:///m.db"}
+    assert TrackerPlace("wandb", installation, environ).target == "wandb: project cua-train"
+    assert TrackerPlace("mlflow", installation, environ).target.endswith("at sqlite:///m.db")
+
+
 def test_two_processes_do_not_mirror_to_the_same_place(
     installation: Installation, tmp_path: Path
 ) -> None:
-    from consumers.trackers.logged import Logged
-
     run(small(num_steps=0), installation=installation)
     with Logged(installation.home / "trackers", f"tensorboard: {tmp_path}"):
         result = CliRunner().invoke(cli, ["track", "tensorboard", "--to", str(tmp_path)])
