@@ -147,6 +147,14 @@ class Answer(Value):
     """The answer."""
 
 
+class ExecuteSql(Value):
+    """Execute SQL in the session's database."""
+
+    type: Literal["execute_sql"] = "execute_sql"
+    sql: str
+    """As the agent wrote it."""
+
+
 class Terminate(Value):
     """End the episode. Whether the task is solved is decided by its validator."""
 
@@ -170,6 +178,7 @@ Action = Annotated[
     | Wait
     | Screenshot
     | Answer
+    | ExecuteSql
     | Terminate,
     Field(discriminator="type"),
 ]

@@ -97,6 +97,21 @@ def task_row_id(task_id: str, definition_hash: str) -> UUID:
     return natural_id("task", task_id, definition_hash)
 
 
+def entry_row_id(task_row: UUID, content_hash: str) -> UUID:
+    """An entry of a data set, as one task uses it."""
+    return natural_id("entry", task_row, content_hash)
+
+
+def skill_success_id(evaluation: UUID, skill: str) -> UUID:
+    """Success on one skill in one evaluation."""
+    return natural_id("skill_success", evaluation, skill)
+
+
+def step_score_id(rollout: UUID, scorer: str, index: int) -> UUID:
+    """What a scorer makes of one step of a completion."""
+    return natural_id("step_score", rollout, scorer, index)
+
+
 def validator_row_id(content: object) -> UUID:
     """A validator, by its whole content."""
     return natural_id("validator", content_hash(content))

@@ -59,7 +59,7 @@ class TakenAction(Value):
 
 
 class TurnTaken(Payload):
-    """One turn of a rollout: a screenshot, a completion, its actions.
+    """One turn of a rollout: what the policy observed, a completion, its actions.
 
     Version 1 repeated the whole prompt's images in every turn and had no size of the screenshot.
     """
@@ -76,16 +76,16 @@ class TurnTaken(Payload):
     """When its actions had been executed."""
     policy_version: Count
     """Version of the policy that sampled it."""
-    screenshot_before: BlobRef
-    """What the policy saw."""
+    screenshot_before: BlobRef | None
+    """What the policy saw; None: the environment has no screen."""
     screenshot_after: BlobRef | None
-    """None when the environment died of the action."""
+    """None when the environment has no screen, or died of the action."""
     screenshot_width_px: Count | None = None
-    """Of `screenshot_before`; None in events of version 1."""
+    """Of `screenshot_before`; None without one, and in events of version 1."""
     screenshot_height_px: Count | None = None
-    """Of `screenshot_before`; None in events of version 1."""
+    """Of `screenshot_before`; None without one, and in events of version 1."""
     text: str | None
-    """Text observed beside the screenshot: on turn 1 the instruction."""
+    """Text observed: on turn 1 the instruction, and what the environment says in words."""
     model_response: str
     """The completion as text."""
     tokens: TokenRecord | None
