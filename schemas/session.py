@@ -17,8 +17,11 @@ Outcome = Literal["correct", "incorrect", "unknown"]
 
 
 class SessionEnded(Payload):
-    """A session ended. How it ended and what it came to are two things: a table can be right
-    although the agent never answered."""
+    """A session ended.
+
+    How it ended and what it came to are two things: a table can be right although the agent never
+    answered.
+    """
 
     TYPE: ClassVar[str] = "cua.session.ended"
 

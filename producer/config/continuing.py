@@ -5,6 +5,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from producer.config.run_config import RunConfig
+from producer.config.tasks import DEVICES
 from schemas.training import Recipe
 
 CHANGEABLE = frozenset(
@@ -69,7 +70,7 @@ def recipe(config: RunConfig, log_path: Path) -> Recipe:
         num_substeps=config.num_substeps,
         max_turns=config.max_turns,
         seed=config.seed,
-        box_type=config.box_type,
+        box_type=config.box_type if config.environment in DEVICES else "database",
         renderer_name=config.renderer_name,
         wandb_project=config.wandb_project,
         wandb_name=config.wandb_name,

@@ -25,10 +25,10 @@ from producer.config.evaluation import EvaluationFields
 from producer.config.failures import FailureFields
 from producer.config.optimisation import OptimisationFields
 from producer.config.policy import PolicyFields
-from producer.config.preset import DEMO_POLICY, DEMO_PRESET, ORACLE_POLICY
+from producer.config.preset import DEMO_POLICY, DEMO_PRESET, ORACLE_POLICY, demo_preset
 from producer.config.reporting import ReportingFields
 from producer.config.reward import checked_sha256
-from producer.config.tasks import TaskFields
+from producer.config.tasks import DEVICES, TaskFields
 from producer.errors import UsageError, did_you_mean
 from producer.field_errors import field_problems
 from producer.policy.adapter_settings import AdapterSettings
@@ -47,6 +47,9 @@ TOPICS: dict[str, type[BaseModel]] = {
 }
 """Panel of the help -> its fields, in the order shown."""
 
+
+OF_SCREENS = ("ablate", "max_recent_turns", "screen_cache_bytes")
+"""Fields that say nothing of an environment without a screen."""
 
 NONE_IS_A_VALUE = frozenset({"max_recent_turns"})
 """Fields that have another default than None, and that None may be given for."""
@@ -83,7 +86,8 @@ class RunConfig(
             return handler(given)
         explicit = without_unset(given)
         is_demo = explicit.get("model_name", DEMO_POLICY) == DEMO_POLICY
-        config = handler({**DEMO_PRESET, **explicit} if is_demo else explicit)
+        preset = demo_preset(explicit.get("environment"))
+        config = handler({**preset, **explicit} if is_demo else explicit)
         config._explicit = frozenset(explicit)
         return config
 
@@ -128,8 +132,16 @@ class RunConfig(
             problems.append("wandb_name: needs a wandb_project to have a run in")
         if self.base_url is not None:
             problems.append("base_url: sampling by a server is not supported yet; omit it")
-        if self.box_type == "linux":
-            problems.append("box_type: linux is not supported yet; use android")
+        if "linux" in {self.box_type, self.environment}:
+            name = "box_type" if self.box_type == "linux" else "environment"
+            problems.append(f"{name}: linux is not supported yet; use android")
+        if self.environment not in DEVICES:
+            problems += [
+                f"{name}: only of an environment with a screen, which {self.environment} has not;"
+                " omit it"
+                for name in OF_SCREENS
+                if getattr(self, name) not in {None, type(self).model_fields[name].default}
+            ]
         if self.skip_baseline and self.baseline_only:
             problems.append("baseline_only: contradicts skip_baseline; give one of them")
         if self.log_dir is not None and self.log_path is not None:
