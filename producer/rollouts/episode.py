@@ -12,6 +12,7 @@ from time import monotonic
 from uuid import UUID
 
 from producer.bounded_text import cut
+from producer.codecs.codec import CONTEXT_FULL
 from producer.emit import Emitter
 from producer.environments.environment import Environment, Observation, Screenshot, said, shown
 from producer.policy.learner import TrainedTurn
@@ -224,6 +225,7 @@ class Episode:
         """Record the turn; whether it was the last."""
         is_over = (
             any(isinstance(call.action, Terminate) for call in acted.actions)
+            or any(call.tool_name == CONTEXT_FULL for call in acted.actions)
             or (self._ends_on_parse_error and any(_is_unparsed(call) for call in acted.actions))
             or len(self._turns) + 1 >= self.plan.max_turns
             or monotonic() - self._task_begun_s > self._settings.max_task_time_s
