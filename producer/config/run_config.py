@@ -20,6 +20,12 @@ from pydantic import (
 from producer.config.algorithm_checks import algorithm_problems
 from producer.config.checkpoints import CheckpointFields
 from producer.config.computation import ComputationFields
+from producer.config.continuing import (
+    OF_ONE_PROCESS,
+    check_same,
+    recipe,
+    with_later_fields,
+)
 from producer.config.episodes import EpisodeFields
 from producer.config.evaluation import EvaluationFields
 from producer.config.failures import FailureFields
@@ -33,6 +39,7 @@ from producer.errors import UsageError, did_you_mean
 from producer.field_errors import field_problems
 from producer.policy.adapter_settings import AdapterSettings
 from producer.validators.judges import AGENT, NOBODY
+from schemas.training import Recipe
 
 TOPICS: dict[str, type[BaseModel]] = {
     "Policy": PolicyFields,
@@ -214,9 +221,30 @@ class RunConfig(
         """Rollouts per step."""
         return self.group_size * self.groups_per_batch
 
+    @property
+    def kind(self) -> Literal["rl"]:
+        """As `TrainingCreated` records it."""
+        return "rl"
+
     def recorded(self) -> dict[str, JsonValue]:
         """As JSON for the training's first event."""
         return self.model_dump(mode="json", exclude={"behavior_if_log_dir_exists"})
+
+    def recipe(self, log_path: Path) -> Recipe:
+        """The settings that have columns of their own."""
+        return recipe(self, log_path)
+
+    def continuing(self, recorded: dict[str, JsonValue], *, overwrite: bool) -> "RunConfig":
+        """As `TrainingConfig.continuing`."""
+        explicit = {name: value for name, value in self.recorded().items() if name in self.explicit}
+        if not overwrite:
+            check_same(recorded, explicit)
+        inherited = {
+            name: value
+            for name, value in with_later_fields(recorded).items()
+            if name not in OF_ONE_PROCESS
+        }
+        return read_config({**inherited, **explicit})
 
 
 def read_config(given: dict[str, Any]) -> RunConfig:
