@@ -73,6 +73,12 @@ def load_evaluation_tasks(config: RunConfig, environ: Mapping[str, str]) -> Load
     return _with_judges(config, [], tasks, environ)
 
 
+def open_judge(environ: Mapping[str, str], *, max_s: float = MAX_JUDGE_S) -> ModelJudge:
+    """What asks judges' endpoints, with the key of the environment; gives up after `max_s`."""
+    key = next((environ[name] for name in KEY_VARIABLES if environ.get(name)), None)
+    return ModelJudge(key, max_s)
+
+
 def _default(config: RunConfig) -> DefaultJudge:
     return DefaultJudge(config.judge, config.judge_model)
 
@@ -104,8 +110,8 @@ def _with_judges(
     if config.ablate != "none":
         message = f"ablate: {config.ablate} blanks what the judge sees too; use device queries"
         raise UsageError(message)
-    key = next((environ[name] for name in KEY_VARIABLES if environ.get(name)), None)
-    judge = ModelJudge(key, min(MAX_JUDGE_S, JUDGE_SHARE * config.max_turn_time_seconds))
+    max_s = min(MAX_JUDGE_S, JUDGE_SHARE * config.max_turn_time_seconds)
+    judge = open_judge(environ, max_s=max_s)
     found = {
         (url, wanted): judge.find_model(url, wanted)
         for url, wanted in sorted(asked, key=lambda one: (one[0], one[1] or ""))
