@@ -13,7 +13,7 @@ from producer.policy.learner import Learner
 from producer.rollouts.engine import EnvironmentFactory
 from producer.task import Task
 from producer.training.load_tasks import LoadedTasks, load_evaluation_tasks, load_run_tasks
-from producer.training.open_policy import open_policy, require_torch
+from producer.training.open_policy import check_unmade_demo, open_policy, require_torch
 from producer.training.tracking import require_tracker
 from producer.validators.judge import judge
 from schemas.installation import Installation
@@ -64,13 +64,13 @@ def load_policy(
         asked = [*tasks.tasks, *tasks.eval_tasks]
     require_torch(config.model_name)
     made = installation.policies_dir / WarmUpRecipe().policy_name
+    instructions = [task.description for task in asked]
     if config.model_name == DEMO_POLICY and not made.is_dir():
+        if tasks is not None:
+            check_unmade_demo(config, is_training=is_training, instructions=instructions)
         return None
     return open_policy(
-        config,
-        installation.policies_dir,
-        is_training=is_training,
-        instructions=[task.description for task in asked],
+        config, installation.policies_dir, is_training=is_training, instructions=instructions
     )
 
 
