@@ -1,7 +1,7 @@
 """What a configuration names, loaded before anything is emitted: a mistake leaves nothing."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from producer.config import DEMO_POLICY, RunConfig
@@ -41,9 +41,12 @@ def load(config: RunConfig, installation: Installation) -> Loaded:
     return Loaded(config, tasks, load_policy(config, installation, tasks))
 
 
-def evaluation_tasks(config: RunConfig) -> LoadedTasks:
-    """The tasks of an evaluation by hand. UsageError, NotFoundError, UnreachableError."""
-    tasks = load_evaluation_tasks(config, os.environ)
+def evaluation_tasks(config: RunConfig, given: Collection[str]) -> LoadedTasks:
+    """The tasks of an evaluation by hand, for which the fields `given` were given.
+
+    UsageError, NotFoundError, UnreachableError.
+    """
+    tasks = load_evaluation_tasks(config, os.environ, is_judge_given="judge" in given)
     _check_on_a_phone(tasks.eval_tasks, "eval_tasks")
     return tasks
 
