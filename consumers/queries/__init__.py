@@ -16,6 +16,7 @@ from consumers.queries.evaluations import (
 )
 from consumers.queries.history import get_status_history
 from consumers.queries.rollouts import (
+    count_leaked_devices,
     get_environment_by_rollout,
     get_rollout_by_rollout_id,
     get_validation_by_rollout,
@@ -51,6 +52,7 @@ from consumers.queries.trainings import (
 )
 
 __all__ = [
+    "count_leaked_devices",
     "get_annotation",
     "get_environment_by_rollout",
     "get_eval_by_training_and_step",

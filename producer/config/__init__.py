@@ -15,6 +15,7 @@ from producer.config.run_config import (
     read_config,
     without_unset,
 )
+from producer.config.without_effect import check_effects, fields_without_network
 
 __all__ = [
     "CHANGEABLE",
@@ -25,7 +26,9 @@ __all__ = [
     "ORACLE_POLICY",
     "TOPICS",
     "RunConfig",
+    "check_effects",
     "differences",
+    "fields_without_network",
     "read_config",
     "recipe",
     "with_later_fields",

@@ -11,7 +11,7 @@ from pathlib import Path
 from time import monotonic
 
 from producer.blobs import open_blobs
-from producer.config import RunConfig
+from producer.config import RunConfig, check_effects, fields_without_network
 from producer.demo_policy.warm_up_training import WarmUpTraining
 from producer.emit import Emitter
 from producer.emit.ownership import ClaimLostError
@@ -115,10 +115,19 @@ def run(
     loaded: list[Loaded] = []
     if is_unused(installation):
         # Opening the log makes files: what can be refused is refused before.
+        check_effects(config, config.explicit)
         loaded.append(load(config, installation))
         check_services(installation, stop)
 
+    asked = config
+
     def load_before_claim(config: RunConfig) -> list[TaskStated]:
+        check_effects(config, asked.explicit)
+        if unread := fields_without_network(config, asked.explicit):
+            logger.warning(
+                "the policy %s has no network: %s have no effect",
+                *(config.model_name, ", ".join(unread)),
+            )
         if not loaded or loaded[0].config != config:
             loaded[:] = [load(config, installation)]
         return statements(loaded[0].tasks)

@@ -24,6 +24,8 @@ SAMPLES_PER_EVENT = 10_000
 """About 3 MiB; a group may be of any size."""
 
 DropReason = Literal["zero_variance", "group_failed", "stale"]
+NOT_IN_UPDATE = frozenset({"group_failed", "stale"})
+"""Of what was dropped; as in tinker-cookbook, KL is measured on groups of one reward too."""
 
 
 @dataclass(frozen=True, slots=True)

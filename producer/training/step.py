@@ -21,7 +21,7 @@ from producer.training.batches import batch_of_tasks
 from producer.training.groups import GroupRunner
 from producer.training.metrics import staleness_metrics, step_metrics
 from producer.training.progress import Unit
-from producer.training.samples import SelectedSample, emit_samples, select_samples
+from producer.training.samples import NOT_IN_UPDATE, SelectedSample, emit_samples, select_samples
 from producer.training.session import Session
 from producer.training.stale import replace_stale
 from producer.training.update_settings import learning_rate_of, update_settings
@@ -208,8 +208,7 @@ def _update(
                 is_trained=one.drop_reason is None,
             )
             for one in samples
-            # As in tinker-cookbook, KL is measured on groups of one reward too.
-            if one.drop_reason not in {"group_failed", "stale"} and one.result.turns
+            if one.drop_reason not in NOT_IN_UPDATE and one.result.turns
         ],
         update_settings(session.config, generation=session.generation, step=plan.number),
     )
