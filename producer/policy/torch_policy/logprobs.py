@@ -6,6 +6,7 @@ Axes: B rows, T tokens, N completion tokens, D text dimension.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -40,14 +41,18 @@ def micro_batches(
         yield batch
 
 
-def completion_logprobs(
-    network: Network, encoder: ScreenEncoder, sequences: Sequence[TokenSequence], temperature: float
-) -> Tensor:
-    """[N]: log-prob of every sampled token, sequence by sequence, nats.
+class CompletionStates(NamedTuple):
+    """What the network computes before each sampled token, sequence by sequence."""
 
-    Of the distribution at `temperature`; 0 means 1, since greedy sampling records untempered
-    log-probs.
-    """
+    hidden_ND: Tensor
+    """The state that the token is drawn from."""
+    tokens_N: Tensor
+
+
+def completion_states(
+    network: Network, encoder: ScreenEncoder, sequences: Sequence[TokenSequence]
+) -> CompletionStates:
+    """One forward pass over the sequences."""
     segments = [
         Segment(sequence.tokens, encoder.encode(sequence.screenshots)) for sequence in sequences
     ]
@@ -60,10 +65,26 @@ def completion_logprobs(
     at_N = torch.tensor(
         [at for sequence in sequences for at in sequence.sampled_at], device=network.device
     )
+    return CompletionStates(hidden_BTD[rows_N, at_N - 1], batch.tokens_BT[rows_N, at_N])
+
+
+def state_logprobs(network: Network, states: CompletionStates, temperature: float) -> Tensor:
+    """[N]: log-prob of every sampled token, nats.
+
+    Of the distribution at `temperature`; 0 means 1, since greedy sampling records untempered
+    log-probs.
+    """
     return token_logprobs(
         network.base.lm_head,
-        hidden_BTD[rows_N, at_N - 1],
-        batch.tokens_BT[rows_N, at_N],
+        states.hidden_ND,
+        states.tokens_N,
         vocabulary=network.vocabulary,
         temperature=temperature or 1.0,
     )
+
+
+def completion_logprobs(
+    network: Network, encoder: ScreenEncoder, sequences: Sequence[TokenSequence], temperature: float
+) -> Tensor:
+    """[N]: `state_logprobs` of the sequences."""
+    return state_logprobs(network, completion_states(network, encoder, sequences), temperature)
