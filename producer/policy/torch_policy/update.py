@@ -215,7 +215,7 @@ def _with_base_logprobs(
     network = context.network
     base: list[Tensor] = [torch.zeros(0)] * len(sequences)
     with torch.no_grad(), network.adapted.disable_adapter():
-        batches = list(micro_batches([one.tokens for one in sequences]))
+        batches = micro_batches([one.tokens for one in sequences])
         base_logprobs = parallel_map(
             lambda rows: context.logprobs([sequences[row] for row in rows]),
             batches,
