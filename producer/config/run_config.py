@@ -20,6 +20,7 @@ from pydantic import (
 from producer.config.algorithm_checks import algorithm_problems
 from producer.config.checkpoints import CheckpointFields
 from producer.config.computation import ComputationFields
+from producer.config.continual import ContinualFields, continual_problems, num_steps_of
 from producer.config.continuing import (
     OF_ONE_PROCESS,
     check_same,
@@ -46,6 +47,7 @@ TOPICS: dict[str, type[BaseModel]] = {
     "Tasks and devices": TaskFields,
     "Episodes": EpisodeFields,
     "Optimisation": OptimisationFields,
+    "Continual learning": ContinualFields,
     "Computation": ComputationFields,
     "Evaluation": EvaluationFields,
     "Checkpoints and resume": CheckpointFields,
@@ -74,6 +76,7 @@ class RunConfig(
     FailureFields,
     EvaluationFields,
     ComputationFields,
+    ContinualFields,
     OptimisationFields,
     EpisodeFields,
     TaskFields,
@@ -94,7 +97,12 @@ class RunConfig(
         explicit = without_unset(given)
         is_demo = explicit.get("model_name", DEMO_POLICY) == DEMO_POLICY
         preset = demo_preset(explicit.get("environment"))
-        config = handler({**preset, **explicit} if is_demo else explicit)
+        given = {**preset, **explicit} if is_demo else explicit
+        if explicit.get("skill_sequence") is not None and "num_steps" not in explicit:
+            given = {**given, "num_steps": 0}
+        config = handler(given)
+        if config.skill_sequence is not None and "num_steps" not in explicit:
+            object.__setattr__(config, "num_steps", num_steps_of(config))
         config._explicit = frozenset(explicit)
         return config
 
@@ -161,6 +169,12 @@ class RunConfig(
                 f" ({self.group_size}), so every group would fail"
             )
         problems += algorithm_problems(self, min_group_size=self.min_group_size)
+        problems += continual_problems(
+            self,
+            num_steps=self.num_steps,
+            has_skills=self.environment == "dbbench",
+            is_on_policy=self.max_steps_off_policy is None,
+        )
         return problems
 
     def _set_reward_sha256(self) -> list[str]:

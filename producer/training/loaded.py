@@ -13,6 +13,7 @@ from producer.rollouts.engine import EnvironmentFactory
 from producer.task import Task
 from producer.training.agent_kinds import AGENT_KINDS
 from producer.training.load_tasks import LoadedTasks, load_evaluation_tasks, load_run_tasks
+from producer.training.skills import check_skills
 from producer.training.open_policy import check_unmade_demo, open_policy, require_torch
 from producer.training.tracking import require_tracker
 from schemas.installation import Installation
@@ -33,6 +34,7 @@ def load(config: RunConfig, installation: Installation) -> Loaded:
     _check_set_up(config, tasks.tasks, "tasks")
     if tasks.eval_tasks is not tasks.tasks:
         _check_set_up(config, tasks.eval_tasks, "eval_tasks")
+    check_skills(config, tasks.tasks)
     require_tracker(config)
     return Loaded(config, tasks, load_policy(config, installation, tasks))
 

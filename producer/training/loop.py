@@ -21,6 +21,8 @@ from producer.training.evaluation import EvaluationPlan, run_evaluation
 from producer.training.progress import Unit
 from producer.training.run_files import RunFiles
 from producer.training.session import Session
+from producer.training.skills import evaluates_after
+from producer.training.skills_measured import skills_measured
 from producer.training.step import CollectedStep, collect_step, train_step
 from producer.training.transcripts import write_transcripts
 from schemas import ids
@@ -141,7 +143,8 @@ class TrainingLoop:
         evaluations: dict[int, Unit] = {}
         for step in range(1, 1 if config.baseline_only else config.num_steps + 1):
             units = [steps.setdefault(step, Unit(config.batch_size, max_turns, is_step=True))]
-            if step == config.num_steps or (config.eval_every and step % config.eval_every == 0):
+            is_scheduled = config.eval_every and step % config.eval_every == 0
+            if step == config.num_steps or is_scheduled or evaluates_after(config, step):
                 units.append(evaluations.setdefault(step, evaluation_unit()))
             tracker.units.extend(units)
             if step <= self.manifest.step:
@@ -159,6 +162,9 @@ class TrainingLoop:
             unit.finish()
             return
         summary = run_evaluation(self.session, plan, self.eval_tasks, unit)
+        measured = skills_measured(self.session, plan, summary)
+        if measured is not None:
+            self.session.stream.emit(measured)
         evaluations = (*self.manifest.evaluations, summary)
         self.manifest = replace(
             self.manifest,

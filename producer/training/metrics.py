@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from producer.config import RunConfig
 from producer.policy.learner import UpdateResult
 from producer.rollouts.plan import GroupOutcome, RolloutResult
+from producer.training.skills import success_by_skill
 from producer.training.update_settings import learning_rate_of
 
 
@@ -73,9 +74,13 @@ def evaluation_metrics(outcomes: Sequence[GroupOutcome], *, seconds: float) -> d
         for outcome in outcomes
         if outcome.results
     }
+    by_skill: dict[str, JsonValue] = {
+        name: list(counts) for name, counts in success_by_skill(outcomes).items()
+    }
     return {
         "standard_error": standard_error(success, len(results)),
         "by_task": by_task,
+        **({"by_skill": by_skill} if by_skill else {}),
         **{f"test/{name}": value for name, value in environment_metrics(outcomes).items()},
         **error_metrics(outcomes),
         "time/eval": seconds,

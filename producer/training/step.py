@@ -17,12 +17,12 @@ from producer.rollouts.plan import (
     StatedTask,
 )
 from producer.seeds import derived_seed
-from producer.training.batches import batch_of_tasks
 from producer.training.groups import GroupRunner
 from producer.training.metrics import staleness_metrics, step_metrics
 from producer.training.progress import Unit
 from producer.training.samples import NOT_IN_UPDATE, SelectedSample, emit_samples, select_samples
 from producer.training.session import Session
+from producer.training.skills import tasks_of_step
 from producer.training.stale import replace_stale
 from producer.training.update_settings import learning_rate_of, update_settings
 from schemas import ids
@@ -103,12 +103,7 @@ def plan_step(session: Session, number: int, tasks: Sequence[StatedTask]) -> Ste
         "step", step_id, f"step-{number}", generation, batch, session.stream.subject
     )
     by_id = {one.task.task_id: one for one in tasks}
-    chosen = batch_of_tasks(
-        [one.task for one in tasks],
-        seed=config.seed,
-        batch=batch,
-        groups_per_batch=config.groups_per_batch,
-    )
+    chosen = tasks_of_step(config, [one.task for one in tasks], number)
     groups = tuple(
         GroupPlan(
             num=num,

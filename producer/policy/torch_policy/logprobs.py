@@ -5,7 +5,7 @@ Sequences of similar length share a micro-batch; the output layer runs on comple
 Axes: B rows, T tokens, N completion tokens, D text dimension.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -25,20 +25,23 @@ from producer.policy.torch_policy.token_logprobs import token_logprobs
 
 def micro_batches(
     sequences: Sequence[TokenSequence], max_tokens: int = TOKENS_PER_MICRO_BATCH
-) -> Iterator[list[int]]:
+) -> list[list[int]]:
     """Indices of `sequences` in batches of similar length and at most `max_tokens` padded tokens.
 
     Longest first. A longer sequence is a batch of its own.
     """
-    order = sorted(range(len(sequences)), key=lambda index: -len(sequences[index].tokens))
-    batch: list[int] = []
-    for index in order:
-        if batch and (len(batch) + 1) * len(sequences[batch[0]].tokens) > max_tokens:
-            yield batch
-            batch = []
-        batch.append(index)
-    if batch:
-        yield batch
+    return length_batches([len(sequence.tokens) for sequence in sequences], max_tokens)
+
+
+def length_batches(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
+    """As `micro_batches`, for sequences of these lengths."""
+    batches: list[list[int]] = []
+    for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
+        if batches and (len(batches[-1]) + 1) * lengths[batches[-1][0]] <= max_tokens:
+            batches[-1].append(index)
+        else:
+            batches.append([index])
+    return batches
 
 
 class CompletionStates(NamedTuple):
