@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from producer.config.run_config import RunConfig
+from producer.config.run_config import RunConfig, read_config
 from schemas.training import Recipe
 
 CHANGEABLE = frozenset(
@@ -35,12 +35,17 @@ OF_ONE_PROCESS = frozenset({"log_path", "log_dir", "baseline_only"})
 otherwise, and a training of which only the baseline was asked for may be trained later."""
 
 
-def with_later_fields(recorded: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """The recorded configuration, with what fields that its writer did not have stood for.
+DECISIVE = frozenset({"model_name", "tasks", "lora_rank"})
+"""Fields that defaults of others depend on."""
 
-    Before there was `max_recent_turns` a policy saw every turn.
+
+def with_later_fields(recorded: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """The recorded configuration, with the values of fields that its writer did not have.
+
+    They are the defaults. But before there was `max_recent_turns` a policy saw every turn.
     """
-    return {"max_recent_turns": recorded.get("max_turns"), **recorded}
+    decisive = {name: recorded[name] for name in DECISIVE & recorded.keys()}
+    return {**read_config(decisive).recorded(), "max_recent_turns": None, **recorded}
 
 
 def differences(recorded: dict[str, JsonValue], requested: dict[str, JsonValue]) -> list[str]:

@@ -299,7 +299,8 @@ def _continued(asked: RunConfig, recorded: dict[str, JsonValue], *, overwrite: b
     UsageError for a setting that a training which goes on cannot change.
     """
     explicit = {name: value for name, value in asked.recorded().items() if name in asked.explicit}
-    conflicts = differences({name: recorded.get(name) for name in explicit}, explicit)
+    whole = with_later_fields(recorded)
+    conflicts = differences({name: whole.get(name) for name in explicit}, explicit)
     if conflicts and not overwrite:
         message = (
             "this training was begun with other settings: "
@@ -308,11 +309,7 @@ def _continued(asked: RunConfig, recorded: dict[str, JsonValue], *, overwrite: b
             " generation with --behavior-if-log-dir-exists overwrite"
         )
         raise UsageError(message)
-    inherited = {
-        name: value
-        for name, value in with_later_fields(recorded).items()
-        if name not in OF_ONE_PROCESS
-    }
+    inherited = {name: value for name, value in whole.items() if name not in OF_ONE_PROCESS}
     return read_config({**inherited, **explicit})
 
 
