@@ -25,7 +25,6 @@ from producer.config.continuing import (
     OF_ONE_PROCESS,
     check_same,
     recipe,
-    with_later_fields,
 )
 from producer.config.episodes import EpisodeFields
 from producer.config.evaluation import EvaluationFields
@@ -251,13 +250,10 @@ class RunConfig(
     def continuing(self, recorded: dict[str, JsonValue], *, overwrite: bool) -> "RunConfig":
         """As `TrainingConfig.continuing`."""
         explicit = {name: value for name, value in self.recorded().items() if name in self.explicit}
+        whole = with_later_fields(recorded)
         if not overwrite:
-            check_same(recorded, explicit)
-        inherited = {
-            name: value
-            for name, value in with_later_fields(recorded).items()
-            if name not in OF_ONE_PROCESS
-        }
+            check_same(whole, explicit)
+        inherited = {name: value for name, value in whole.items() if name not in OF_ONE_PROCESS}
         return read_config({**inherited, **explicit})
 
 
@@ -270,3 +266,16 @@ def read_config(given: dict[str, Any]) -> RunConfig:
     if len(problems) == 1:
         raise UsageError(problems[0])
     raise UsageError("\n  ".join(["the configuration is not valid:", *problems]))
+
+
+DECISIVE = frozenset({"environment", "model_name", "tasks", "lora_rank"})
+"""Fields that defaults of others depend on."""
+
+
+def with_later_fields(recorded: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """The recorded configuration, with the values of fields that its writer did not have.
+
+    They are the defaults. But before there was `max_recent_turns` a policy saw every turn.
+    """
+    decisive = {name: recorded[name] for name in DECISIVE & recorded.keys()}
+    return {**read_config(decisive).recorded(), "max_recent_turns": None, **recorded}

@@ -39,7 +39,6 @@ from schemas.evaluation import (
     Kind,
 )
 
-
 _COUNTS = TypeAdapter(dict[str, tuple[int, int]])
 
 

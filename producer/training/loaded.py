@@ -13,8 +13,8 @@ from producer.rollouts.engine import EnvironmentFactory
 from producer.task import Task
 from producer.training.agent_kinds import AGENT_KINDS
 from producer.training.load_tasks import LoadedTasks, load_evaluation_tasks, load_run_tasks
-from producer.training.skills import check_skills
 from producer.training.open_policy import check_unmade_demo, open_policy, require_torch
+from producer.training.skills import check_skills
 from producer.training.tracking import require_tracker
 from schemas.installation import Installation
 

@@ -292,6 +292,7 @@ class _Process:
             stop=self.stop,
             read_blob=open_blobs(self.installation.blobs_url).get,
             progress=ProgressEvents(stream, self._progress_so_far(config), manifest.step),
+            past_sessions=manifest.past_sessions,
         )
         return TrainingLoop(
             *(session, self.folder, stated, stated_eval, manifest),
