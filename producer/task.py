@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from schemas.entry import EntryContent
+
 Split = Literal["train", "eval"]
 
 
@@ -38,10 +40,15 @@ class Task:
     the task cannot be judged."""
     judge_model: str | None = None
     """Whom the endpoint asks; None: no endpoint judges, or it is not known yet."""
+    entry: EntryContent | None = None
+    """Of tasks about a database: what it holds and the gold; the environment judges it. None: a
+    device query or `judge` decides."""
 
     @property
-    def validation_type(self) -> Literal["shell", "agent", "model"] | None:
+    def validation_type(self) -> Literal["shell", "agent", "model", "environment"] | None:
         """How it is judged; None: it cannot be judged."""
+        if self.entry is not None:
+            return "environment"
         if self.validation_query is not None:
             return "shell"
         if self.judge is None:

@@ -19,8 +19,8 @@ class CompletionExecuted(Payload):
     num_steps: Count
     """CTEs and the final query of a completion in CoCTE form; 0: it is in another form."""
     outcome: Literal["correct", "incorrect", "error", "no_sql", "unknown"]
-    """Rows as the gold's; other rows; refused by the database or its limits; nothing to execute;
-    the gold itself cannot be executed."""
+    """`correct`: rows as the gold's; `incorrect`: other rows; `error`: refused by the database or
+    its limits; `no_sql`: nothing to execute; `unknown`: the gold itself cannot be executed."""
     outcome_reward: float
     """What the outcome is worth."""
     process_reward: float | None = None
@@ -62,12 +62,12 @@ class CompletionStepsScored(Payload):
     steps: tuple[StepScore, ...]
     """In order; at least one."""
     product: float
-    """Of the scores."""
+    """Product of the scores."""
     minimum: float
-    """Of the scores."""
+    """Lowest score."""
     last: float
-    """Score."""
+    """Score of the last step."""
     average: float
-    """Of the scores."""
+    """Mean of the scores."""
     scored_at: UtcTime
     """When it was scored."""

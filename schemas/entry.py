@@ -1,10 +1,12 @@
 """The event of a data set's entry: what a task about a database is made of, and its gold."""
 
+import json
 from typing import ClassVar, Literal
 
 from pydantic import JsonValue
 
 from schemas.base import Id, Payload, Value
+from schemas.ids import content_hash
 
 EntryKind = Literal["dbbench", "text_to_sql"]
 
@@ -64,10 +66,20 @@ class EntryStated(Payload):
     TYPE: ClassVar[str] = "cua.entry.stated"
 
     id: Id
-    """Row id: hash of the task's row and `content_hash`."""
+    """Row id: hash of `task_id` and `content_hash`."""
     task_id: Id
     """Row id of the task."""
     content_hash: str
-    """Hex sha256 of `content`; the task's definition names it."""
+    """Hex sha256 of `content` without the fields that have their defaults, in canonical JSON
+    (`entry_hash`); the task's definition names it."""
     content: EntryContent
     """The entry."""
+
+
+def entry_hash(content: EntryContent) -> str:
+    """`EntryStated.content_hash` of an entry.
+
+    The same of what was loaded and of what a log gives back (NaN is text there), and of an entry
+    that is read by code whose EntryContent has more optional fields.
+    """
+    return content_hash(json.loads(content.model_dump_json(exclude_defaults=True)))

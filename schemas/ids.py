@@ -102,9 +102,14 @@ def entry_row_id(task_row: UUID, content_hash: str) -> UUID:
     return natural_id("entry", task_row, content_hash)
 
 
-def skill_success_id(evaluation: UUID, skill: str) -> UUID:
-    """Success on one skill in one evaluation."""
-    return natural_id("skill_success", evaluation, skill)
+def skill_success_id(training: UUID, evaluation: UUID, skill: str) -> UUID:
+    """Success on one skill in one evaluation, as its training states it."""
+    return natural_id("skill_success", training, evaluation, skill)
+
+
+def completion_score_id(rollout: UUID, scorer: str) -> UUID:
+    """What a scorer makes of a completion as a whole."""
+    return natural_id("completion_score", rollout, scorer)
 
 
 def step_score_id(rollout: UUID, scorer: str, index: int) -> UUID:

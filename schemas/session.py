@@ -17,8 +17,10 @@ Outcome = Literal["correct", "incorrect", "unknown"]
 
 
 class SessionEnded(Payload):
-    """A session ended. How it ended and what it came to are two things: a table can be right
-    although the agent never answered."""
+    """A session ended, and what it came to.
+
+    These are two things: a table can be right although the agent never answered.
+    """
 
     TYPE: ClassVar[str] = "cua.session.ended"
 
@@ -27,7 +29,7 @@ class SessionEnded(Payload):
     session_status: SessionStatus
     """How it ended."""
     outcome: Outcome
-    """`unknown`: it could not be judged."""
+    """What it came to; `unknown`: it could not be judged."""
     answer: str | None
     """The final answer as the agent wrote it; None: there was none."""
     table_hash: str | None

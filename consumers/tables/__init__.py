@@ -1,7 +1,9 @@
-"""The tables: 18 folded from the log, the projection's own, and those of `cua_ops`."""
+"""The tables: 24 folded from the log, the projection's own, and those of `cua_ops`."""
 
 from consumers.tables.annotation import Annotation
 from consumers.tables.base import OPS_SCHEMA, PREVIOUS_SCHEMA, PROJECTION_VERSION, SCHEMA, Base
+from consumers.tables.completion import Completion, CompletionScore, StepScore
+from consumers.tables.entry import Entry
 from consumers.tables.environment import Environment
 from consumers.tables.evaluation import Baseline, Eval
 from consumers.tables.group import Group
@@ -16,6 +18,8 @@ from consumers.tables.projection import (
 )
 from consumers.tables.rollout import Rollout
 from consumers.tables.scoring import Score, Scoring
+from consumers.tables.session import AgentSession
+from consumers.tables.skills import SkillSuccess
 from consumers.tables.task import Task, Validator
 from consumers.tables.training import Sample, Step, Training
 from consumers.tables.turn import Action, Obs, Turn
@@ -40,6 +44,12 @@ ROW_TABLES: tuple[type[Base], ...] = (
     Annotation,
     Scoring,
     Score,
+    Entry,
+    AgentSession,
+    Completion,
+    CompletionScore,
+    StepScore,
+    SkillSuccess,
 )
 """What users read and verify compares."""
 
@@ -63,9 +73,13 @@ __all__ = [
     "SCHEMA",
     "STATE_TABLES",
     "Action",
+    "AgentSession",
     "Annotation",
     "Base",
     "Baseline",
+    "Completion",
+    "CompletionScore",
+    "Entry",
     "Environment",
     "Eval",
     "Group",
@@ -79,8 +93,10 @@ __all__ = [
     "Sample",
     "Score",
     "Scoring",
+    "SkillSuccess",
     "StatusHistory",
     "Step",
+    "StepScore",
     "StreamState",
     "Task",
     "Training",

@@ -77,9 +77,9 @@ class Action(Base):
     action_index: Mapped[Number]
     """From 0 within the turn."""
     action_type: Mapped[OptString]
-    """click, type ...; NULL when the call could not be parsed."""
+    """click, type, execute_sql ...; NULL when the call could not be parsed."""
     action_json: Mapped[OptDocument]
-    """The action as the device executed it, in pixels."""
+    """The action as the environment executed it: places in pixels, SQL as `sql`."""
     tool_name: Mapped[String]
     """As the policy wrote it."""
     tool_args: Mapped[Document]
@@ -119,8 +119,9 @@ class Obs(Base):
     screenshot_uri: Mapped[OptString]
     """`blob:sha256:<hex>`."""
     text_content: Mapped[OptString]
-    """NULL: it is a screenshot."""
+    """NULL: it is a screenshot, or the environment had nothing to say."""
     model_input_json: Mapped[OptDocument]
-    """Only of screenshot_before: sampling, images of the prompt, and the turn that it extends."""
+    """Only of screenshot_before, or of text where the environment has no screen: sampling, images
+    of the prompt, and the turn that it extends."""
     created_at: Mapped[Time]
     """Time of the turn's event."""

@@ -10,6 +10,11 @@ from schemas.turn import TakenAction
 ErrorType = Literal["parse", "tool_name", "tool_arg"]
 
 
+CONTEXT_FULL = "context_full"
+"""`tool_name` of the only action of a turn whose prompt the policy cannot take; it ends the
+episode."""
+
+
 class CannotEncodeError(ValueError):
     """The format cannot express the action."""
 

@@ -1,11 +1,17 @@
 """What a training records of its configuration, and which fields may change when it goes on."""
 
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
-from producer.config.run_config import RunConfig
+from producer.config.tasks import DEVICES
+from producer.errors import UsageError
 from schemas.training import Recipe
+
+if TYPE_CHECKING:
+    from producer.config.run_config import RunConfig
 
 CHANGEABLE = frozenset(
     {
@@ -43,9 +49,30 @@ def with_later_fields(recorded: dict[str, JsonValue]) -> dict[str, JsonValue]:
     return {"max_recent_turns": recorded.get("max_turns"), **recorded}
 
 
-def differences(recorded: dict[str, JsonValue], requested: dict[str, JsonValue]) -> list[str]:
+def check_same(
+    recorded: Mapping[str, JsonValue],
+    explicit: Mapping[str, JsonValue],
+    changeable: Collection[str] = CHANGEABLE,
+) -> None:
+    """UsageError that lists the explicit settings which a training that goes on cannot change."""
+    before = {name: recorded.get(name) for name in explicit}
+    if conflicts := differences(before, explicit, changeable):
+        message = (
+            "this training was begun with other settings: "
+            + "; ".join(conflicts)
+            + ". Leave these out to continue it, choose another --training-name, or begin a new"
+            " generation with --behavior-if-log-dir-exists overwrite"
+        )
+        raise UsageError(message)
+
+
+def differences(
+    recorded: Mapping[str, JsonValue],
+    requested: Mapping[str, JsonValue],
+    changeable: Collection[str] = CHANGEABLE,
+) -> list[str]:
     """Fields that keep `requested` from continuing `recorded`: `field: old -> new`."""
-    names = sorted((recorded.keys() | requested.keys()) - CHANGEABLE)
+    names = sorted((recorded.keys() | requested.keys()) - set(changeable))
     return [
         f"{name}: {recorded.get(name)!r} -> {requested.get(name)!r}"
         for name in names
@@ -53,7 +80,7 @@ def differences(recorded: dict[str, JsonValue], requested: dict[str, JsonValue])
     ]
 
 
-def recipe(config: RunConfig, log_path: Path) -> Recipe:
+def recipe(config: "RunConfig", log_path: Path) -> Recipe:
     """The settings that have columns of their own."""
     return Recipe(
         log_path=str(log_path),
@@ -69,7 +96,7 @@ def recipe(config: RunConfig, log_path: Path) -> Recipe:
         num_substeps=config.num_substeps,
         max_turns=config.max_turns,
         seed=config.seed,
-        box_type=config.box_type,
+        box_type=config.box_type if config.environment in DEVICES else "database",
         renderer_name=config.renderer_name,
         wandb_project=config.wandb_project,
         wandb_name=config.wandb_name,

@@ -30,3 +30,12 @@ DEMO_PRESET: dict[str, JsonValue] = {
     "eval_temperature": 1.0,
 }
 """Defaults for the small policy: 1 M parameters need other settings than 30 B."""
+
+DEMO_PRESETS: dict[str, dict[str, JsonValue]] = {"android": DEMO_PRESET}
+"""`environment` -> defaults of its small policy."""
+
+
+def demo_preset(environment: JsonValue) -> dict[str, JsonValue]:
+    """The defaults of the small policy of this environment; None or an unknown one: the phone's."""
+    named = environment if isinstance(environment, str) else "android"
+    return DEMO_PRESETS.get(named, DEMO_PRESET)

@@ -20,19 +20,26 @@ from pydantic import (
 from producer.config.algorithm_checks import algorithm_problems
 from producer.config.checkpoints import CheckpointFields
 from producer.config.computation import ComputationFields
+from producer.config.continuing import (
+    OF_ONE_PROCESS,
+    check_same,
+    recipe,
+    with_later_fields,
+)
 from producer.config.episodes import EpisodeFields
 from producer.config.evaluation import EvaluationFields
 from producer.config.failures import FailureFields
 from producer.config.optimisation import OptimisationFields
 from producer.config.policy import PolicyFields
-from producer.config.preset import DEMO_POLICY, DEMO_PRESET, ORACLE_POLICY
+from producer.config.preset import DEMO_POLICY, DEMO_PRESET, ORACLE_POLICY, demo_preset
 from producer.config.reporting import ReportingFields
 from producer.config.reward import checked_sha256
-from producer.config.tasks import TaskFields
+from producer.config.tasks import DEVICES, TaskFields
 from producer.errors import UsageError, did_you_mean
 from producer.field_errors import field_problems
 from producer.policy.adapter_settings import AdapterSettings
 from producer.validators.judges import AGENT, NOBODY
+from schemas.training import Recipe
 
 TOPICS: dict[str, type[BaseModel]] = {
     "Policy": PolicyFields,
@@ -47,6 +54,9 @@ TOPICS: dict[str, type[BaseModel]] = {
 }
 """Panel of the help -> its fields, in the order shown."""
 
+
+OF_SCREENS = ("ablate", "max_recent_turns", "screen_cache_bytes")
+"""Fields that say nothing of an environment without a screen."""
 
 NONE_IS_A_VALUE = frozenset({"max_recent_turns"})
 """Fields that have another default than None, and that None may be given for."""
@@ -83,7 +93,8 @@ class RunConfig(
             return handler(given)
         explicit = without_unset(given)
         is_demo = explicit.get("model_name", DEMO_POLICY) == DEMO_POLICY
-        config = handler({**DEMO_PRESET, **explicit} if is_demo else explicit)
+        preset = demo_preset(explicit.get("environment"))
+        config = handler({**preset, **explicit} if is_demo else explicit)
         config._explicit = frozenset(explicit)
         return config
 
@@ -128,8 +139,16 @@ class RunConfig(
             problems.append("wandb_name: needs a wandb_project to have a run in")
         if self.base_url is not None:
             problems.append("base_url: sampling by a server is not supported yet; omit it")
-        if self.box_type == "linux":
-            problems.append("box_type: linux is not supported yet; use android")
+        if "linux" in {self.box_type, self.environment}:
+            name = "box_type" if self.box_type == "linux" else "environment"
+            problems.append(f"{name}: linux is not supported yet; use android")
+        if self.environment not in DEVICES:
+            problems += [
+                f"{name}: only of an environment with a screen, which {self.environment} has not;"
+                " omit it"
+                for name in OF_SCREENS
+                if getattr(self, name) not in {None, type(self).model_fields[name].default}
+            ]
         if self.skip_baseline and self.baseline_only:
             problems.append("baseline_only: contradicts skip_baseline; give one of them")
         if self.log_dir is not None and self.log_path is not None:
@@ -202,9 +221,30 @@ class RunConfig(
         """Rollouts per step."""
         return self.group_size * self.groups_per_batch
 
+    @property
+    def kind(self) -> Literal["rl"]:
+        """As `TrainingCreated` records it."""
+        return "rl"
+
     def recorded(self) -> dict[str, JsonValue]:
         """As JSON for the training's first event."""
         return self.model_dump(mode="json", exclude={"behavior_if_log_dir_exists"})
+
+    def recipe(self, log_path: Path) -> Recipe:
+        """The settings that have columns of their own."""
+        return recipe(self, log_path)
+
+    def continuing(self, recorded: dict[str, JsonValue], *, overwrite: bool) -> "RunConfig":
+        """As `TrainingConfig.continuing`."""
+        explicit = {name: value for name, value in self.recorded().items() if name in self.explicit}
+        if not overwrite:
+            check_same(recorded, explicit)
+        inherited = {
+            name: value
+            for name, value in with_later_fields(recorded).items()
+            if name not in OF_ONE_PROCESS
+        }
+        return read_config({**inherited, **explicit})
 
 
 def read_config(given: dict[str, Any]) -> RunConfig:

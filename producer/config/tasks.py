@@ -7,6 +7,10 @@ from pydantic import BaseModel, Field, JsonValue
 from producer.config.numbers import Seed
 from producer.validators.judges import Judge
 
+EnvironmentName = Literal["android", "linux", "dbbench", "text_to_sql"]
+DEVICES = frozenset({"android", "linux"})
+"""Environments with a screen."""
+
 
 class TaskFields(BaseModel):
     """What is asked, and of which device."""
@@ -28,6 +32,13 @@ class TaskFields(BaseModel):
         None,
         min_length=1,
         description="Model that the judge's endpoint is asked for; none: the only one it lists.",
+    )
+    environment: EnvironmentName = Field(
+        "android",
+        description=(
+            "What the agent works in: a phone (android), a desktop (linux), sessions with a"
+            " database (dbbench), or questions to answer in SQL (text_to_sql)."
+        ),
     )
     box_type: Literal["android", "linux"] = Field("android", description="Type of device.")
     seed: Seed = Field(

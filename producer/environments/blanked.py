@@ -4,7 +4,7 @@ import io
 
 from PIL import Image
 
-from producer.environments.environment import Environment, Screenshot
+from producer.environments.environment import Environment, Observation, Screenshot
 from producer.task import Task
 from schemas.actions import Action
 
@@ -24,11 +24,11 @@ class BlankedEnvironment:
         """The wrapped environment's."""
         return self._inner.provider_id
 
-    def open(self, task: Task, seed: int) -> Screenshot:
-        """Open the wrapped environment; a black screenshot."""
+    def open(self, task: Task, seed: int) -> Observation:
+        """Open the wrapped environment; a black screenshot. Words stay as they are."""
         return self._blanked(self._inner.open(task, seed))
 
-    def act(self, action: Action) -> Screenshot:
+    def act(self, action: Action) -> Observation:
         """Act on the wrapped environment; a black screenshot."""
         return self._blanked(self._inner.act(action))
 
@@ -40,7 +40,9 @@ class BlankedEnvironment:
         """Close the wrapped environment. Idempotent."""
         self._inner.close()
 
-    def _blanked(self, screenshot: Screenshot) -> Screenshot:
+    def _blanked(self, screenshot: Observation) -> Observation:
+        if not isinstance(screenshot, Screenshot):
+            return screenshot
         if self._blank is None:
             buffer = io.BytesIO()
             Image.new("RGB", (screenshot.width_px, screenshot.height_px)).save(buffer, "PNG")

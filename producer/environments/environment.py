@@ -1,4 +1,4 @@
-"""The Environment interface: a device with screenshots, actions and a shell.
+"""The Environment interface: a device with screenshots, or something that answers in words.
 
 Synchronous: the rollout engine calls each environment on a thread of its own with a deadline, so a
 device that hangs fails one attempt and blocks no other. Implementations import no torch.
@@ -6,9 +6,10 @@ device that hangs fails one attempt and blocks no other. Implementations import 
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from producer.task import Task
+from producer.validators.verdict import Evidence, Verdict
 from schemas.actions import Action
 from schemas.blobs import blob_ref
 
@@ -41,13 +42,36 @@ class Screenshot:
         return blob_ref(self.png)
 
 
+@dataclass(frozen=True, slots=True)
+class TextObservation:
+    """What an environment without a screen says."""
+
+    text: str | None
+    """Shown to the policy; None: nothing, and on the first turn the task's description alone."""
+    error: str | None = None
+    """Why the action failed, for the record; `text` says it to the agent. None: it did not."""
+
+
+Observation = Screenshot | TextObservation
+
+
+def said(observation: Observation) -> str | None:
+    """The words of an observation; None of a screen."""
+    return observation.text if isinstance(observation, TextObservation) else None
+
+
+def shown(observation: Observation) -> Screenshot | None:
+    """The screen of an observation; None of words."""
+    return observation if isinstance(observation, Screenshot) else None
+
+
 class Environment(Protocol):
     """One device for one episode. Used by one thread at a time."""
 
     env_type: str
     """Implementation: `android_sim`, `gbox` ..."""
     box_type: str
-    """Operating system: `android` or `linux`."""
+    """Operating system: `android` or `linux`; `database` of those without one."""
     is_simulated: bool
     """Whether it runs in this process and its answers depend on task, seed and actions alone.
 
@@ -60,17 +84,17 @@ class Environment(Protocol):
         """The provider's id of the device (column gbox_id); empty before `open`."""
         ...
 
-    def open(self, task: Task, seed: int) -> Screenshot:
-        """Start a device varied by `seed`, run `task.setup`; the first screenshot.
+    def open(self, task: Task, seed: int) -> Observation:
+        """Start a device varied by `seed`, run `task.setup`; what the agent observes first.
 
         EnvironmentFailedError.
         """
         ...
 
-    def act(self, action: Action) -> Screenshot:
-        """Perform the action and wait until the screen has settled; the screenshot after it.
+    def act(self, action: Action) -> Observation:
+        """Perform the action and wait until the screen has settled; what is observed after it.
 
-        ActionRefusedError: the screen is unchanged. EnvironmentFailedError.
+        ActionRefusedError: nothing has changed. EnvironmentFailedError.
         """
         ...
 
@@ -80,4 +104,19 @@ class Environment(Protocol):
 
     def close(self) -> None:
         """Release the device. Idempotent; raises nothing."""
+        ...
+
+
+@runtime_checkable
+class JudgingEnvironment(Environment, Protocol):
+    """An environment that judges its episodes itself (validation type `environment`)."""
+
+    ends_on_parse_error: bool
+    """Whether a completion without a valid action ends the episode."""
+
+    def judge(self, task: Task, evidence: Evidence) -> Verdict:
+        """Whether the task is solved; `Verdict.facts` states the episode's end in its own terms.
+
+        EnvironmentFailedError: there is no verdict, through no fault of the agent.
+        """
         ...

@@ -88,8 +88,8 @@ class RunExtent:
     batch_size: int
     """Rollouts per step."""
     max_turns: int
-    screen_px: tuple[int, int]
-    """Width and height of a screenshot."""
+    screen_px: tuple[int, int] | None
+    """Width and height of a screenshot; None: there are none."""
     max_tokens: int
     """Of a completion."""
     is_training: bool

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 from uuid import UUID
 
+from producer.codecs.codec import CONTEXT_FULL, parse_error
 from producer.environments.environment import Screenshot
 from producer.task import Task
 from schemas.turn import TakenAction
@@ -98,6 +99,11 @@ class Completion:
     policy_version: int | None = None
     """Of the weights that sampled it, where they may change within an episode; None: those that the
     episode began with."""
+
+
+def context_full(message: str) -> Completion:
+    """The completion of a turn that the policy's context has no room for."""
+    return Completion("", (parse_error("parse", message, CONTEXT_FULL),), tokens=None)
 
 
 class Policy(Protocol):

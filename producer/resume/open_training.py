@@ -10,20 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Generic
 
-from pydantic import JsonValue
-
-from producer.config import (
-    OF_ONE_PROCESS,
-    RunConfig,
-    differences,
-    read_config,
-    recipe,
-    with_later_fields,
-)
 from producer.emit import Emitter, StreamWriter
 from producer.emit.ownership import OwnershipMonitor, claim
-from producer.errors import MismatchError, UsageError
+from producer.errors import MismatchError
 from producer.log.event_log import EventLog
 from producer.log.stream_history import StreamHistory
 from producer.resume import resume_state
@@ -33,6 +24,7 @@ from producer.resume.orphans import close_orphans
 from producer.resume.resume_state import Manifest, SavedState
 from producer.resume.same_tasks import check_same_tasks
 from producer.resume.supersede import supersede_generation
+from producer.resume.training_config import ConfigT
 from producer.resume.training_history import TrainingHistory, read_training_history
 from schemas import ids
 from schemas.base import Payload
@@ -73,10 +65,10 @@ class RecordedTraining:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Generic[ConfigT]):
     """How to go on."""
 
-    config: RunConfig
+    config: ConfigT
     generation: int
     begins_generation: bool
     """What the generation before did after `manifest.step` is to be marked superseded."""
@@ -90,18 +82,18 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class AlreadyComplete:
+class AlreadyComplete(Generic[ConfigT]):
     """Nothing is left to do."""
 
-    config: RunConfig
+    config: ConfigT
     manifest: Manifest
 
 
 @dataclass(frozen=True, slots=True)
-class OpenedTraining:
+class OpenedTraining(Generic[ConfigT]):
     """A training that this process owns."""
 
-    plan: Plan
+    plan: Plan[ConfigT]
     stream: StreamWriter
     history: TrainingHistory
     monitor: OwnershipMonitor
@@ -110,17 +102,17 @@ class OpenedTraining:
 def open_training(
     emitter: Emitter,
     run_name: str,
-    asked: RunConfig,
+    asked: ConfigT,
     run_folder: Path,
     *,
     clock: Callable[[], datetime],
     overwrite: bool = False,
     takeover: bool = False,
     stop: threading.Event | None = None,
-    before_claim: Callable[[RunConfig], Sequence[TaskStated] | None] = lambda _config: None,
+    before_claim: Callable[[ConfigT], Sequence[TaskStated] | None] = lambda _config: None,
     fetch_drops: Callable[[], bool] = lambda: False,
-    remake_state: Callable[[RecordedTraining, RunConfig], bool] = lambda _recorded, _config: False,
-) -> OpenedTraining | AlreadyComplete:
+    remake_state: Callable[[RecordedTraining, ConfigT], bool] = lambda _recorded, _config: False,
+) -> OpenedTraining[ConfigT] | AlreadyComplete[ConfigT]:
     """Begin the training or continue it.
 
     The caller holds the lock of `run_folder`. UsageError for settings other than the recorded ones,
@@ -215,13 +207,13 @@ def _for_log(state: SavedState, log_id: str) -> SavedState:
 
 
 def plan_training(
-    recorded: RecordedTraining, asked: RunConfig, run_folder: Path, *, overwrite: bool
-) -> Plan | AlreadyComplete:
+    recorded: RecordedTraining, asked: ConfigT, run_folder: Path, *, overwrite: bool
+) -> Plan[ConfigT] | AlreadyComplete[ConfigT]:
     """Decide how to go on. Pure. UsageError for settings that contradict the record."""
     if not recorded.stream.exists:
         return _plan_new(recorded, asked, run_folder)
     last = recorded.history.last_configuration(recorded.stream)
-    config = _continued(asked, last.config, overwrite=overwrite)
+    config = asked.continuing(last.config, overwrite=overwrite)
     generation = last.generation if isinstance(last, TrainingResumed) else 0
     manifest, folder = _state_to_load(recorded, generation)
     steps_done = recorded.history.steps_done(recorded.stream, generation)
@@ -249,17 +241,18 @@ def plan_training(
         generation=generation,
         current_step=manifest.step,
         total_steps=config.num_steps,
-        recipe=recipe(config, run_folder),
+        recipe=config.recipe(run_folder),
         config=config.recorded(),
         status_message=f"continues after step {manifest.step}",
     )
     return Plan(config, generation, begins_generation, manifest, folder, first, lost_step=lost_step)
 
 
-def _plan_new(recorded: RecordedTraining, asked: RunConfig, run_folder: Path) -> Plan:
+def _plan_new(recorded: RecordedTraining, asked: ConfigT, run_folder: Path) -> Plan[ConfigT]:
     first = TrainingCreated(
         run_name=recorded.run_name,
-        recipe=recipe(asked, run_folder),
+        kind=asked.kind,
+        recipe=asked.recipe(run_folder),
         total_steps=asked.num_steps,
         config=asked.recorded(),
     )
@@ -296,31 +289,8 @@ def _state_to_load(recorded: RecordedTraining, generation: int) -> tuple[Manifes
     return _empty_manifest(recorded, generation, log_start={}), None
 
 
-def _continued(asked: RunConfig, recorded: dict[str, JsonValue], *, overwrite: bool) -> RunConfig:
-    """The recorded configuration with the explicit settings; `overwrite`: with any of them.
-
-    UsageError for a setting that a training which goes on cannot change.
-    """
-    explicit = {name: value for name, value in asked.recorded().items() if name in asked.explicit}
-    conflicts = differences({name: recorded.get(name) for name in explicit}, explicit)
-    if conflicts and not overwrite:
-        message = (
-            "this training was begun with other settings: "
-            + "; ".join(conflicts)
-            + ". Leave these out to continue it, choose another --training-name, or begin a new"
-            " generation with --behavior-if-log-dir-exists overwrite"
-        )
-        raise UsageError(message)
-    inherited = {
-        name: value
-        for name, value in with_later_fields(recorded).items()
-        if name not in OF_ONE_PROCESS
-    }
-    return read_config({**inherited, **explicit})
-
-
 def _replay_pending(
-    plan: Plan,
+    plan: Plan[ConfigT],
     recorded: RecordedTraining,
     stream: StreamWriter,
     emitter: Emitter,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from producer.environments.environment import Screenshot
+from producer.environments.environment import Observation, Screenshot, TextObservation, shown
 from producer.errors import NotFoundError
 from producer.log.stream_history import StreamHistory
 from producer.policy.learner import TrainedTurn
@@ -36,6 +36,7 @@ def recorded_plan(created: RolloutCreated, group: GroupPlan, source: RolloutSour
         task=stated.task,
         task_row_id=created.task_id,
         validator_row_id=stated.validator_row_id,
+        entry_row_id=stated.entry_row_id,
         max_turns=created.max_turns,
         temperature=created.temperature,
         seed=created.seed,
@@ -49,14 +50,17 @@ def turns_taken(history: StreamHistory) -> list[TurnTaken]:
 
 
 def recorded_turns(
-    taken: Sequence[TurnTaken], read_blob: Callable[[str], bytes]
+    taken: Sequence[TurnTaken], instruction: str, read_blob: Callable[[str], bytes]
 ) -> tuple[RecordedTurn, ...] | None:
-    """The turns as a policy would have to take them again; None when a screenshot is gone."""
+    """The turns as a policy would have to take them again; None when a screenshot is gone.
+
+    `instruction`: of the task, which the first turn's words begin with.
+    """
     num_images = total_prompt_images(taken)
     try:
         return tuple(
             RecordedTurn(
-                _screenshot(turn, read_blob),
+                _observation(turn, instruction, read_blob),
                 Completion(
                     text=turn.model_response,
                     actions=tuple(_as_sampled(action) for action in turn.actions),
@@ -79,7 +83,8 @@ def recorded_result(
     """The recorded result; None when a screenshot to train on is gone, so that it is run again."""
     taken = turns_taken(history)
     is_trained = plan.source.type == "step"
-    turns = recorded_turns([turn for turn in taken if is_trained and turn.tokens], read_blob)
+    trained = [turn for turn in taken if is_trained and turn.tokens]
+    turns = recorded_turns(trained, plan.task.description, read_blob)
     if turns is None:
         return None
     return completed_result(
@@ -87,7 +92,7 @@ def recorded_result(
         finished,
         policy_version=taken[0].policy_version if taken else 0,
         turns=tuple(
-            TrainedTurn(turn.screenshot, turn.completion.tokens)
+            TrainedTurn(shown(turn.observation), turn.completion.tokens)
             for turn in turns
             if turn.completion.tokens is not None
         ),
@@ -103,7 +108,14 @@ def _as_sampled(action: TakenAction) -> TakenAction:
     return action.model_copy(update={"error_type": None, "error_message": None})
 
 
-def _screenshot(turn: TurnTaken, read_blob: Callable[[str], bytes]) -> Screenshot:
+def _observation(
+    turn: TurnTaken, instruction: str, read_blob: Callable[[str], bytes]
+) -> Observation:
+    if turn.screenshot_before is None:
+        text = turn.text
+        if text is not None and turn.turn == 1:
+            text = None if text == instruction else text.removeprefix(f"{instruction}\n\n")
+        return TextObservation(text)
     png = read_blob(turn.screenshot_before)
     width_px, height_px = turn.screenshot_width_px, turn.screenshot_height_px
     if width_px is None or height_px is None:

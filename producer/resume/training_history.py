@@ -230,6 +230,7 @@ class _Recalling:
     errors: dict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
     turns: dict[GroupPlace, tuple[RecordedTurn, ...]] = field(default_factory=dict)
     under_way: dict[GroupPlace, list[tuple[int, list[TurnTaken]]]] = field(default_factory=dict)
+    instructions: dict[GroupPlace, str] = field(default_factory=dict)
     """(attempt, its turns) of attempts that their process did not bring to an end."""
 
     def add(self, created: RolloutCreated, rollout: StreamHistory, group: GroupPlan) -> None:
@@ -246,6 +247,7 @@ class _Recalling:
                 self._finish(place, recorded_plan(created, group, self.source), rollout, end)
         else:
             self.under_way.setdefault(place, []).append((created.attempt, turns_taken(rollout)))
+            self.instructions[place] = group.stated.task.description
 
     def _finish(
         self, place: GroupPlace, plan: RolloutPlan, rollout: StreamHistory, end: RolloutFinished
@@ -254,7 +256,9 @@ class _Recalling:
         if result is None:
             return
         self.results[place] = result
-        turns = recorded_turns(turns_taken(rollout), self.read_blob) if self.with_turns else None
+        if not self.with_turns:
+            return
+        turns = recorded_turns(turns_taken(rollout), plan.task.description, self.read_blob)
         if turns:
             self.turns[place] = turns
 
@@ -266,7 +270,8 @@ class _Recalling:
                 for attempt, taken in attempts
                 if attempt > self.last_failed.get(place, -1) and place not in self.results
             ]
-            turns = recorded_turns(max(same_seeds, key=len, default=[]), self.read_blob)
+            longest = max(same_seeds, key=len, default=[])
+            turns = recorded_turns(longest, self.instructions[place], self.read_blob)
             if turns:
                 self.turns[place] = turns
         return Recalled(self.results, self.next_attempt, self.num_failed, self.errors, self.turns)

@@ -12,8 +12,9 @@ from time import monotonic
 from uuid import UUID
 
 from producer.bounded_text import cut
+from producer.codecs.codec import CONTEXT_FULL
 from producer.emit import Emitter
-from producer.environments.environment import Environment, Screenshot
+from producer.environments.environment import Environment, Observation, Screenshot, said, shown
 from producer.policy.learner import TrainedTurn
 from producer.policy.policy import Completion, PastTurn, SampleRequest
 from producer.rewards import Reward, RewardError
@@ -37,7 +38,8 @@ from producer.rollouts.requests import (
     sample_request,
 )
 from producer.task import Task
-from producer.validators.judges import AskModel, Evidence
+from producer.validators import Evidence
+from producer.validators.judges import AskModel
 from schemas import ids
 from schemas.actions import Terminate
 from schemas.catalogue import stream
@@ -126,6 +128,7 @@ class Episode:
         self._turn_first_success: int | None = None
         is_simulated = getattr(environment, "is_simulated", False)
         self._recorded = plan.recorded if is_simulated else ()
+        self._ends_on_parse_error = getattr(environment, "ends_on_parse_error", False)
 
     def run(self) -> Generator[Request, EpisodeAnswer, RolloutResult]:
         """From creation to the end.
@@ -158,21 +161,25 @@ class Episode:
         plan = self.plan
         opened = yield from Open(plan.task, plan.seed)
         self._start(opened)
-        screenshot, is_over = opened.screenshot, False
+        observation, is_over = opened.observation, False
         while not is_over:
-            request = sample_request(plan, self._turns, screenshot, self._settings.max_tokens)
-            sampled = yield from Sample(request, self._recorded_completion(screenshot))
-            acted = yield from Act(sampled.completion.actions, screenshot, self._judged_task())
+            request = sample_request(plan, self._turns, observation, self._settings.max_tokens)
+            sampled = yield from Sample(request, self._recorded_completion(observation))
+            acted = yield from Act(sampled.completion.actions, observation, self._judged_task())
             is_over = self._take_turn(request, sampled, acted)
-            screenshot = acted.screenshot
+            observation = acted.observation
         self._rollout.emit(RolloutPhaseEntered(current_phase="validation", progress_percent=100.0))
-        judged = yield from Judge(plan.task, self._evidence(screenshot), self._settings.ask_model)
+        judged = yield from Judge(plan.task, self._evidence(observation), self._settings.ask_model)
         yield from Close()
         return self._finish(judged)
 
-    def _evidence(self, last: Screenshot) -> Evidence:
-        before = [turn.screen.png for turn in self._turns[1 - NUM_JUDGED_SCREENS :]]
-        return Evidence((*before, last.png), tuple(self._actions))
+    def _evidence(self, last: Observation) -> Evidence:
+        screens = [turn.screenshot for turn in self._turns[1 - NUM_JUDGED_SCREENS :]]
+        return Evidence(
+            tuple(screen.png for screen in (*screens, shown(last)) if screen is not None),
+            tuple(self._actions),
+            len(self._turns),
+        )
 
     def _create(self) -> None:
         plan = self.plan
@@ -191,7 +198,7 @@ class Episode:
             RolloutStarted(agent_init_time_s=self._task_begun_s - opened.up_s, task_started_at=now)
         )
 
-    def _recorded_completion(self, screenshot: Screenshot) -> Completion | None:
+    def _recorded_completion(self, observation: Observation) -> Completion | None:
         """What an earlier process sampled for this turn; None once the device shows another screen.
 
         The turns played until then belong to the screens of this device, so the episode goes on.
@@ -199,7 +206,8 @@ class Episode:
         if len(self._turns) >= len(self._recorded):
             return None
         turn = self._recorded[len(self._turns)]
-        if turn.screenshot.ref == screenshot.ref and turn.policy_version == self._policy_version:
+        is_same = _is_same(turn.observation, observation)
+        if is_same and turn.policy_version == self._policy_version:
             return turn.completion
         logger.warning(
             "%s cannot be played again beyond turn %d of %d: %s; its further turns are new",
@@ -207,7 +215,7 @@ class Episode:
             len(self._turns),
             len(self._recorded),
             "the device shows another screen"
-            if turn.policy_version == self._policy_version
+            if not is_same
             else "another version of the policy took the next",
         )
         self._recorded = ()
@@ -217,6 +225,8 @@ class Episode:
         """Record the turn; whether it was the last."""
         is_over = (
             any(isinstance(call.action, Terminate) for call in acted.actions)
+            or any(call.tool_name == CONTEXT_FULL for call in acted.actions)
+            or (self._ends_on_parse_error and any(_is_unparsed(call) for call in acted.actions))
             or len(self._turns) + 1 >= self.plan.max_turns
             or monotonic() - self._task_begun_s > self._settings.max_task_time_s
         )
@@ -226,8 +236,9 @@ class Episode:
             version = self._policy_version
         if self._first_turn_version is None:
             self._first_turn_version = version
-        for shown in (request.screen, acted.screenshot):
-            self._emitter.put_blob(shown.png, shown.ref)
+        for screen in (request.screenshot, shown(acted.observation)):
+            if screen is not None:
+                self._emitter.put_blob(screen.png, screen.ref)
         self._rollout.emit(
             events.turn_taken(
                 request,
@@ -256,6 +267,8 @@ class Episode:
         validation = events.validation_recorded(plan, judged, now)
         if validation is not None:
             self._rollout.emit(validation)
+        for fact in events.end_facts(plan, judged, now):
+            self._rollout.emit(fact)
         self.device.released()
         try:
             finished = events.rollout_finished(
@@ -319,3 +332,14 @@ class Episode:
     def _cancel(self) -> None:
         self.device.status_message = CANCEL_REASON
         self._rollout.emit(RolloutCancelled(reason=CANCEL_REASON, ended_at=self._clock()))
+
+
+def _is_same(recorded: Observation, observation: Observation) -> bool:
+    """Whether the policy is asked the same; how an action failed is no part of what it is asked."""
+    if isinstance(recorded, Screenshot) and isinstance(observation, Screenshot):
+        return recorded.ref == observation.ref
+    return shown(recorded) is shown(observation) and said(recorded) == said(observation)
+
+
+def _is_unparsed(call: TakenAction) -> bool:
+    return call.error_type is not None and call.error_type != "runtime"

@@ -6,13 +6,14 @@ from datetime import datetime
 from itertools import islice, pairwise
 
 from producer.bounded_text import cut, cut_json, cut_optional
-from producer.environments.environment import Environment
+from producer.environments.environment import Environment, shown
 from producer.policy.policy import PastTurn, SampleRequest
 from producer.rewards import Outcome, Reward, score
 from producer.rollouts.plan import RolloutPlan
 from producer.rollouts.requests import Acted, Judged, Sampled
 from producer.rollouts.token_records import token_record
 from schemas.actions import Terminate
+from schemas.base import Payload
 from schemas.environment import EnvironmentRequested
 from schemas.rollout import RolloutCreated, RolloutFinished
 from schemas.turn import TakenAction, TurnTaken
@@ -68,18 +69,19 @@ def turn_taken(
     ended_at: datetime,
 ) -> TurnTaken:
     """One turn: the request has what the agent saw, `acted` what came of its actions."""
-    completion, seen = sampled.completion, request.screen
+    completion, seen = sampled.completion, request.screenshot
+    after = shown(acted.observation)
     turn = len(request.history) + 1
     return TurnTaken(
         turn=turn,
         started_at=sampled.started_at,
         ended_at=ended_at,
         policy_version=policy_version,
-        screenshot_before=seen.ref,
-        screenshot_after=acted.screenshot.ref,
-        screenshot_width_px=seen.width_px,
-        screenshot_height_px=seen.height_px,
-        text=request.task.description if turn == 1 else None,
+        screenshot_before=None if seen is None else seen.ref,
+        screenshot_after=None if after is None else after.ref,
+        screenshot_width_px=None if seen is None else seen.width_px,
+        screenshot_height_px=None if seen is None else seen.height_px,
+        text=observed_text(request),
         # The tokens have it whole.
         model_response=cut(completion.text, MAX_RESPONSE_CHARS),
         tokens=None if completion.tokens is None else token_record(request, completion.tokens),
@@ -93,6 +95,14 @@ def turn_taken(
             **({"replayed": True} if sampled.is_replayed else {}),
         },
     )
+
+
+def observed_text(request: SampleRequest) -> str | None:
+    """What the turn's prompt says in words: on turn 1 the instruction first. None: nothing."""
+    if request.history:
+        return request.text
+    instruction = request.task.description
+    return instruction if request.text is None else f"{instruction}\n\n{request.text}"
 
 
 def _recorded_errors(actions: Sequence[TakenAction]) -> tuple[str, ...]:
@@ -141,6 +151,13 @@ def validation_recorded(
         execution_time_s=judged.seconds,
         details={name: cut_json(value) for name, value in verdict.details.items()},
     )
+
+
+def end_facts(plan: RolloutPlan, judged: Judged, judged_at: datetime) -> tuple[Payload, ...]:
+    """How the episode ended in its environment's own terms; empty where it has none."""
+    if judged.verdict is None or judged.verdict.facts is None or plan.entry_row_id is None:
+        return ()
+    return judged.verdict.facts(plan.entry_row_id, judged_at)
 
 
 def rollout_finished(

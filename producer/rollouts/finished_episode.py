@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from producer.environments.environment import shown
 from producer.policy.policy import PastTurn
 from producer.rollouts.plan import RecordedTurn, RolloutPlan
 from producer.rollouts.requests import Sample, Sampled, sample_request
@@ -31,14 +32,14 @@ class FinishedEpisode:
         if self.is_over:
             return None
         turn = self._turns[len(self._history)]
-        request = sample_request(self.plan, self._history, turn.screenshot, self._max_tokens)
+        request = sample_request(self.plan, self._history, turn.observation, self._max_tokens)
         return Sample(request, turn.completion)
 
     def answer(self, answer: Sampled) -> None:
         """Go on to the next turn."""
         completion = answer.completion
-        screenshot = self._turns[len(self._history)].screenshot
-        self._history.append(PastTurn(screenshot, completion.text, completion.tokens))
+        observation = self._turns[len(self._history)].observation
+        self._history.append(PastTurn(shown(observation), completion.text, completion.tokens))
 
     def cancel(self) -> None:
         """Nothing is left to end."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 from uuid import UUID
 
-from producer.environments.environment import Screenshot
+from producer.environments.environment import Observation
 from producer.policy.learner import TrainedTurn
 from producer.policy.policy import Completion
 from producer.task import Task
@@ -32,8 +32,8 @@ class RolloutSource:
 class RecordedTurn:
     """A turn that an earlier process recorded."""
 
-    screenshot: Screenshot
-    """What the policy saw."""
+    observation: Observation
+    """What the policy saw or was told."""
     completion: Completion
     policy_version: int
     """Of the policy that sampled it."""
@@ -61,6 +61,8 @@ class RolloutPlan:
     sampling_seed: int
     """Of this rollout's completions; each turn derives its own from it. An attempt after a failed
     one has another; one after a killed process has the same."""
+    entry_row_id: UUID | None = None
+    """Of the entry that the task is made of; None: of none."""
     recorded: tuple[RecordedTurn, ...] = ()
     """Turns of this episode before its process ended. On a simulated device they are played again,
     and the episode goes on where it stood; on another it begins anew."""
@@ -164,6 +166,8 @@ class StatedTask:
     task: Task
     row_id: UUID
     validator_row_id: UUID | None
+    entry_row_id: UUID | None = None
+    """Of the entry that the task is made of; None: of none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,21 @@ from dataclasses import dataclass
 from datetime import datetime
 from time import monotonic
 
-from producer.environments.environment import ActionRefusedError, Environment, Screenshot
+from producer.environments.environment import (
+    ActionRefusedError,
+    Environment,
+    JudgingEnvironment,
+    Observation,
+    TextObservation,
+    said,
+    shown,
+)
 from producer.policy.policy import Completion, PastTurn, SampleRequest
 from producer.rollouts.plan import RolloutPlan
 from producer.seeds import derived_seed
 from producer.task import Task
-from producer.validators import Verdict, judge
-from producer.validators.judges import AskModel, Evidence, JudgeFailedError, agent_report
+from producer.validators import Evidence, Verdict, judge
+from producer.validators.judges import AskModel, JudgeFailedError, agent_report
 from schemas.actions import Answer, Terminate
 from schemas.turn import TakenAction
 
@@ -35,7 +43,7 @@ class EpisodeFailedError(Exception):
 class Opened:
     """The environment is up."""
 
-    screenshot: Screenshot
+    observation: Observation
     provider_id: str
     up_s: float
     """Monotonic time."""
@@ -53,25 +61,26 @@ class Open:
 
     def perform(self, environment: Environment) -> Opened:
         """Raises what the environment raises."""
-        screenshot = environment.open(self.task, self.seed)
-        if not isinstance(screenshot, Screenshot):
-            message = f"{environment.env_type}.open returned {type(screenshot).__name__}"
+        observation = environment.open(self.task, self.seed)
+        if not isinstance(observation, Observation):
+            message = f"{environment.env_type}.open returned {type(observation).__name__}"
             raise TypeError(message)
-        return Opened(screenshot, environment.provider_id, monotonic())
+        return Opened(observation, environment.provider_id, monotonic())
 
 
 def sample_request(
-    plan: RolloutPlan, history: Sequence[PastTurn], screenshot: Screenshot, max_tokens: int
+    plan: RolloutPlan, history: Sequence[PastTurn], observation: Observation, max_tokens: int
 ) -> SampleRequest:
     """The turn after `history`."""
     return SampleRequest(
         episode=plan.id,
         task=plan.task,
         history=tuple(history),
-        screenshot=screenshot,
+        screenshot=shown(observation),
         temperature=plan.temperature,
         max_tokens=max_tokens,
         seed=derived_seed(plan.sampling_seed, len(history) + 1),
+        text=said(observation),
     )
 
 
@@ -106,7 +115,7 @@ class Sample:
 class Acted:
     """What came of a turn's actions."""
 
-    screenshot: Screenshot
+    observation: Observation
     """After the last action that was carried out."""
     actions: tuple[TakenAction, ...]
     """Those tried, with the errors of those that the device refused."""
@@ -121,7 +130,7 @@ class Act:
     """Carry a turn's actions out, up to the first that ends the episode."""
 
     actions: tuple[TakenAction, ...]
-    screenshot: Screenshot
+    observation: Observation
     """What the device shows now."""
     judged: Task | None = None
     """Whose validator is asked afterwards; None: none is."""
@@ -132,22 +141,26 @@ class Act:
     def perform(self, environment: Environment) -> Acted:
         """Raises what the environment raises, except for an action that it refuses."""
         begun_s = monotonic()
-        screenshot, taken = self.screenshot, []
+        observation, taken = self.observation, []
         for call in self.actions:
             result = call
             if call.action is not None and not isinstance(call.action, Terminate | Answer):
                 try:
-                    screenshot = environment.act(call.action)
+                    observation = environment.act(call.action)
+                    if isinstance(observation, TextObservation) and observation.error is not None:
+                        result = _refused(call, observation.error)
                 except ActionRefusedError as error:
-                    result = call.model_copy(
-                        update={"error_type": "runtime", "error_message": str(error)}
-                    )
+                    result = _refused(call, str(error))
             taken.append(result)
             if isinstance(call.action, Terminate):
                 break
         seconds = monotonic() - begun_s
         is_solved = None if self.judged is None else judge(self.judged, environment.shell).success
-        return Acted(screenshot, tuple(taken), seconds, is_solved)
+        return Acted(observation, tuple(taken), seconds, is_solved)
+
+
+def _refused(call: TakenAction, reason: str) -> TakenAction:
+    return call.model_copy(update={"error_type": "runtime", "error_message": reason})
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +174,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Find out whether the task is solved: from the device, the agent's report or another judge."""
+    """Find out whether the task is solved: from whoever judges it."""
 
     task: Task
     evidence: Evidence
@@ -185,6 +198,11 @@ class Judge:
                 return judge(self.task, environment.shell)
             case "agent":
                 return agent_report(self.evidence)
+            case "environment":
+                if not isinstance(environment, JudgingEnvironment):
+                    message = f"{environment.env_type} cannot judge task {self.task.task_id}"
+                    raise JudgeFailedError(message)
+                return environment.judge(self.task, self.evidence)
             case "model":
                 if self.ask_model is None:
                     message = f"task {self.task.task_id} has a judge that was not opened"

@@ -1,6 +1,6 @@
 """The events that record a task and its validator; their ids hash their content."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from uuid import UUID
 
 from pydantic import JsonValue, TypeAdapter
@@ -10,10 +10,13 @@ from producer.task import Task
 from producer.validators.judge import EQUALS
 from producer.validators.judges import REPORT_QUERY, SUCCESS
 from producer.validators.model_judge import INSTRUCTIONS, MODEL_QUERY
-from schemas.ids import content_hash, task_row_id, validator_row_id
-from schemas.task import TaskStated, ValidatorStated
+from schemas.entry import EntryContent, EntryStated
+from schemas.ids import content_hash, entry_row_id, task_row_id, validator_row_id
+from schemas.task import SHELL, TaskStated, ValidatorStated
 
-QUERY_OF_TYPE = {"agent": REPORT_QUERY, "model": MODEL_QUERY}
+ENVIRONMENT_QUERY = "environment"
+"""What the validator of an entry names instead of a query: its environment judges it."""
+QUERY_OF_TYPE = {"agent": REPORT_QUERY, "model": MODEL_QUERY, "environment": ENVIRONMENT_QUERY}
 """Type of a validator that asks no device -> what its verdicts name instead of a query."""
 
 
@@ -25,15 +28,36 @@ def definition_hash(task: Task) -> str:
 def definition(task: Task) -> dict[str, JsonValue]:
     """Every field, as the event states it and its reader hashes it again.
 
-    Fields of a judge are left out where there is none: tasks stated before there were judges keep
-    their hashes.
+    Fields of a judge are left out where there is none, and so is an entry, of which the hash
+    stands: tasks stated before there were judges or entries keep their hashes.
     """
-    fields = asdict(task)
+    fields = asdict(replace(task, entry=None))
+    del fields["entry"]
+    if task.entry is not None:
+        fields["entry"] = entry_hash(task.entry)
     if task.judge is None:
         del fields["judge"], fields["judge_model"]
-    else:
+    if task.validation_type not in {None, SHELL}:
         fields["validation_type"] = task.validation_type
     return TypeAdapter(dict[str, JsonValue]).validate_json(to_json(fields))
+
+
+def entry_hash(entry: EntryContent) -> str:
+    """sha256 of an entry's content."""
+    return content_hash(entry.model_dump(mode="json"))
+
+
+def entry_fact(task: Task, task_row: UUID) -> EntryStated | None:
+    """The event of the entry that the task is made of; None: of none."""
+    if task.entry is None:
+        return None
+    digest = entry_hash(task.entry)
+    return EntryStated(
+        id=entry_row_id(task_row, digest),
+        task_id=task_row,
+        content_hash=digest,
+        content=task.entry,
+    )
 
 
 def task_facts(task: Task) -> tuple[TaskStated, ValidatorStated | None]:
@@ -67,7 +91,7 @@ def _validator(task: Task, row_id: UUID) -> ValidatorStated:
     kind = str(task.validation_type)
     query = task.validation_query or QUERY_OF_TYPE[kind]
     config: dict[str, JsonValue] = {
-        "expected_result": SUCCESS if task.validation_query is None else task.expected_result,
+        "expected_result": SUCCESS if kind in {"agent", "model"} else task.expected_result,
         "setup": list(task.setup),
         "parameters": dict(task.validation_config),
     }

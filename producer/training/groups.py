@@ -177,6 +177,7 @@ class GroupRunner:
             task=stated.task,
             task_row_id=stated.row_id,
             validator_row_id=stated.validator_row_id,
+            entry_row_id=stated.entry_row_id,
             max_turns=min(settings.max_turns, stated.task.max_steps),
             temperature=settings.temperature,
             seed=group.seeds[index],

@@ -6,20 +6,16 @@ from typing import NamedTuple
 
 from producer.config import DEMO_POLICY, RunConfig
 from producer.demo_policy.recipe import WarmUpRecipe
-from producer.environments.android_sim.device.sim import AndroidSim
 from producer.environments.environment import EnvironmentFailedError
 from producer.errors import UsageError
 from producer.policy.learner import Learner
 from producer.rollouts.engine import EnvironmentFactory
 from producer.task import Task
+from producer.training.agent_kinds import AGENT_KINDS
 from producer.training.load_tasks import LoadedTasks, load_evaluation_tasks, load_run_tasks
 from producer.training.open_policy import open_policy, require_torch
 from producer.training.tracking import require_tracker
-from producer.validators.judge import judge
 from schemas.installation import Installation
-
-DEMO_TASKS = frozenset({"demo_training", "demo_eval", "demo_all", "ids"})
-"""Sources whose tasks are ours and tested."""
 
 
 class Loaded(NamedTuple):
@@ -34,9 +30,9 @@ class Loaded(NamedTuple):
 def load(config: RunConfig, installation: Installation) -> Loaded:
     """Everything that the configuration names. UsageError, NotFoundError, UnreachableError."""
     tasks = load_run_tasks(config, os.environ)
-    _check_on_a_phone(tasks.tasks, "tasks")
+    _check_set_up(config, tasks.tasks, "tasks")
     if tasks.eval_tasks is not tasks.tasks:
-        _check_on_a_phone(tasks.eval_tasks, "eval_tasks")
+        _check_set_up(config, tasks.eval_tasks, "eval_tasks")
     require_tracker(config)
     return Loaded(config, tasks, load_policy(config, installation, tasks))
 
@@ -44,7 +40,7 @@ def load(config: RunConfig, installation: Installation) -> Loaded:
 def evaluation_tasks(config: RunConfig) -> LoadedTasks:
     """The tasks of an evaluation by hand. UsageError, NotFoundError, UnreachableError."""
     tasks = load_evaluation_tasks(config, os.environ)
-    _check_on_a_phone(tasks.eval_tasks, "eval_tasks")
+    _check_set_up(config, tasks.eval_tasks, "eval_tasks")
     return tasks
 
 
@@ -74,18 +70,12 @@ def load_policy(
     )
 
 
-def _check_on_a_phone(tasks: Sequence[Task], field: str) -> None:
-    """UsageError when the simulated phone cannot set a task up, or answer its query."""
-    phone = AndroidSim()
+def _check_set_up(config: RunConfig, tasks: Sequence[Task], field: str) -> None:
+    """UsageError when the environment cannot set a task up, or judge it."""
+    kind = AGENT_KINDS[config.environment]
     for task in tasks:
-        if task.source_type in DEMO_TASKS:
-            continue
         try:
-            phone.start(task, seed=0)
-            if task.validation_type == "shell":
-                judge(task, phone.shell)
+            kind.check_task(task)
         except (EnvironmentFailedError, ValueError) as error:
             message = f"{field}: {error}"
             raise UsageError(message) from None
-        finally:
-            phone.close()

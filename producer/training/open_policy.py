@@ -10,7 +10,6 @@ from pathlib import Path
 from producer.config import DEMO_POLICY, ORACLE_POLICY, RunConfig
 from producer.demo_policy.recipe import OnProgress, OnWait
 from producer.environments.android_sim.device.sim import AndroidSim
-from producer.environments.android_sim.screens.widget import HEIGHT_PX, WIDTH_PX
 from producer.environments.blanked import BlankedEnvironment
 from producer.environments.environment import Environment
 from producer.errors import UsageError
@@ -21,6 +20,7 @@ from producer.policy.memory_demand import RunExtent
 from producer.policy.oracle import NoisyOracle
 from producer.rollouts.engine import EnvironmentFactory
 from producer.rollouts.plan import RolloutPlan
+from producer.training.agent_kinds import AGENT_KINDS
 
 TRAIN_EXTRA = ("torch", "torchvision", "transformers", "peft", "safetensors", "numpy")
 """What every policy but the scripted one imports: the extra `train`."""
@@ -60,10 +60,12 @@ def open_policy(
         torch.set_num_threads(1)
         keep_freed_memory()
         name = str(ensure_demo_policy(policies_dir, on_progress, on_wait=on_wait))
+    kind = AGENT_KINDS[config.environment]
+    is_auto = config.renderer_name == "auto" and kind.renderer_name is not None
     learner = open_in_process(
         name,
         lora_rank=config.lora_rank,
-        renderer_name=config.renderer_name,
+        renderer_name=str(kind.renderer_name) if is_auto else config.renderer_name,
         seed=config.seed,
         adapter=config.load_checkpoint_path,
         compute=ComputeSettings(
@@ -78,8 +80,9 @@ def open_policy(
         target_modules=config.target_modules,
         max_recent_turns=config.max_recent_turns,
         instructions=instructions,
+        needs_screens=kind.screen_px is not None,
     )
-    return learner, lambda _plan: _ablated(config, AndroidSim())
+    return learner, lambda _plan: _ablated(config, kind.make_environment(config))
 
 
 def _extent(config: RunConfig, *, is_training: bool) -> RunExtent:
@@ -88,7 +91,7 @@ def _extent(config: RunConfig, *, is_training: bool) -> RunExtent:
         concurrent_rollouts=min(config.max_concurrent_rollouts, num_rollouts),
         batch_size=config.batch_size,
         max_turns=config.max_turns,
-        screen_px=(WIDTH_PX, HEIGHT_PX),
+        screen_px=AGENT_KINDS[config.environment].screen_px,
         max_tokens=config.max_tokens,
         is_training=is_training and config.num_steps > 0 and not config.baseline_only,
         max_recent_turns=config.max_recent_turns,

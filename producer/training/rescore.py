@@ -24,10 +24,10 @@ from producer.training.annotations import check_known
 from producer.validators.judges import (
     AGENT,
     AskModel,
-    Evidence,
     JudgeFailedError,
     agent_report,
 )
+from producer.validators.verdict import Evidence
 from schemas import ids
 from schemas.catalogue import stream, stream_kind
 from schemas.installation import Installation
@@ -184,7 +184,7 @@ def _judge(
     if rollout.task is None or scorer.ask_model is None:
         message = "its task is not in the log"
         raise JudgeFailedError(message)
-    shown = [turn.screenshot_before for turn in turns]
+    shown = [turn.screenshot_before for turn in turns if turn.screenshot_before is not None]
     if turns and turns[-1].screenshot_after is not None:
         shown.append(turns[-1].screenshot_after)
     screens = tuple(read_blob(ref) for ref in shown[-NUM_SCREENS:])

@@ -178,7 +178,7 @@ def _remake_state(
         return False
 
 
-def _log_complete(name: str, complete: AlreadyComplete) -> None:
+def _log_complete(name: str, complete: AlreadyComplete[RunConfig]) -> None:
     step = complete.manifest.step
     if complete.config.baseline_only:
         logger.info("the baseline of training %r is evaluated; omit --baseline-only to train", name)
@@ -193,7 +193,7 @@ def _log_complete(name: str, complete: AlreadyComplete) -> None:
 class _Process:
     """One process's work on a training that it owns; used once."""
 
-    opened: OpenedTraining
+    opened: OpenedTraining[RunConfig]
     loaded: Loaded
     emitter: Emitter
     name: str

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from producer.emit import StreamWriter
 from producer.rollouts.plan import StatedTask
 from producer.task import Task
-from producer.tasks.statements import task_facts
+from producer.tasks.statements import entry_fact, task_facts
 from producer.training.load_tasks import LoadedTasks
 from schemas.task import TaskStated
 
@@ -26,6 +26,15 @@ def state_tasks(stream: StreamWriter, tasks: Sequence[Task]) -> list[StatedTask]
         stream.emit(task_event)
         if validator_event is not None:
             stream.emit(validator_event)
-        validator_id = None if validator_event is None else validator_event.id
-        stated.append(StatedTask(task, task_event.id, validator_id))
+        entry_event = entry_fact(task, task_event.id)
+        if entry_event is not None:
+            stream.emit(entry_event)
+        stated.append(
+            StatedTask(
+                task,
+                task_event.id,
+                None if validator_event is None else validator_event.id,
+                None if entry_event is None else entry_event.id,
+            )
+        )
     return stated

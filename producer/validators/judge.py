@@ -1,31 +1,13 @@
 """The judge: runs a task's device query through a shell and compares the answer."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-
-from pydantic import JsonValue
 
 from producer.task import Task
 from producer.validators.queries import describe_unknown_query, find_query
+from producer.validators.verdict import Verdict
 
 EQUALS = "equals"
 """How answers are compared: as text, ignoring case and surrounding whitespace."""
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What a validator found."""
-
-    success: bool
-    """Whether the task is solved."""
-    query: str
-    """The device query."""
-    expected: str
-    """The answer that solves the task."""
-    actual: str
-    """The device's answer; empty if its output could not be read."""
-    details: dict[str, JsonValue] = field(default_factory=dict)
-    """`commands`: the shell commands that were run."""
 
 
 def judge(task: Task, shell: Callable[[str], str]) -> Verdict:

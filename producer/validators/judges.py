@@ -5,16 +5,14 @@ endpoint.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator
 
 from producer.task import Task
-from producer.validators.judge import Verdict
+from producer.validators.verdict import Evidence, Verdict
 from schemas.actions import Terminate
-from schemas.turn import TakenAction
 
 AGENT: Final = "agent"
 """The agent's own report, `terminate(success)`, is the verdict."""
@@ -52,16 +50,6 @@ def check_judge(name: str) -> str:
 
 Judge = Annotated[str, AfterValidator(check_judge)]
 """`agent`, `none`, or the URL of an endpoint without a trailing slash."""
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """What an episode leaves to judge."""
-
-    screens: tuple[bytes, ...]
-    """PNG of the last screenshots, oldest first; the last is what the device shows at the end."""
-    actions: tuple[TakenAction, ...]
-    """Of all turns, in order."""
 
 
 AskModel = Callable[[Task, Evidence], Verdict]

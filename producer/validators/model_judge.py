@@ -18,8 +18,8 @@ from pydantic import BaseModel, ConfigDict, JsonValue, StrictBool, ValidationErr
 from producer.bounded_text import cut, cut_json
 from producer.errors import UnreachableError, UsageError
 from producer.task import Task
-from producer.validators.judge import Verdict
-from producer.validators.judges import SUCCESS, Evidence, JudgeFailedError
+from producer.validators.judges import SUCCESS, JudgeFailedError
+from producer.validators.verdict import Evidence, Verdict
 from schemas.ids import content_hash
 from schemas.turn import TakenAction
 

@@ -75,8 +75,12 @@ def come_from_later_code(events: list[LoggedEvent], random: Random) -> None:
 
 
 def come_from_older_code(events: list[LoggedEvent], random: Random) -> None:
-    """A turn in version 1: every image of the prompt so far, and no size of the screenshot."""
-    turns = [index for index, one in enumerate(events) if b'"cua.rollout.turn_taken"' in one.value]
+    """A turn in version 1: every image of the prompt so far, and no size of its screenshot."""
+    turns = [
+        index
+        for index, one in enumerate(events)
+        if b'"cua.rollout.turn_taken"' in one.value and b'"screenshot_before":null' not in one.value
+    ]
     if not turns:
         return
     index = random.choice(turns)

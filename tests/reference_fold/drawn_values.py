@@ -11,6 +11,7 @@ from uuid import UUID
 
 from schemas import ids
 from schemas.base import Payload
+from schemas.entry import EntryContent, entry_hash
 from schemas.json_schemas import read_schema
 from tests.support.schema_values import draw
 
@@ -29,6 +30,9 @@ KEPT: dict[str, str] = {
     "cua.rollout.environment_requested": "env_id",
     "cua.rollout.turn_taken": "turn tokens.prompt_extends tokens.prompt_images",
     "cua.validation.recorded": "rollout_id validator_id",
+    "cua.entry.stated": "task_id",
+    "cua.completion.steps_scored": "scorer steps.index",
+    "cua.training.skills_measured": "evaluation_id skills.skill",
     "cua.annotation.recorded": "training_id",
     "cua.scoring.created": "training_id",
     "cua.scoring.rollout_scored": "rollout_id",
@@ -37,7 +41,7 @@ KEPT: dict[str, str] = {
 """Type -> fields that name rows or streams, or on whose order something depends."""
 KEPT_BY_KIND = {"step": "step_id", "group": "group_id", "evaluation": "kind"}
 """Second word of a type -> the same, of its types that are not listed."""
-SHARED = ("cua.task.stated", "cua.validator.stated")
+SHARED = ("cua.task.stated", "cua.validator.stated", "cua.entry.stated")
 """Any training may state them, and in the same words."""
 
 
@@ -64,6 +68,9 @@ def drawn(payload: Payload, random: Random) -> Payload:
     if type_ == "cua.validator.stated":
         names = ("task_id", "validator_type", "validation_query", "validation_method", "config")
         new["id"] = str(ids.validator_row_id([new[name] for name in names]))
+    if type_ == "cua.entry.stated":
+        new["content_hash"] = entry_hash(EntryContent.model_validate(new["content"]))
+        new["id"] = str(ids.entry_row_id(UUID(new["task_id"]), new["content_hash"]))
     return type(payload).model_validate(new)
 
 

@@ -52,6 +52,7 @@ from schemas.training import (
 )
 from tests.reference_fold.rare_events import score_rollouts, tell_rare
 from tests.reference_fold.rollout_history import RolloutHistory
+from tests.reference_fold.sql_history import tell_sql
 from tests.reference_fold.writers import LoggedEvent, Shape
 
 __all__ = ["LoggedEvent", "Shape", "history", "interleaved"]
@@ -79,6 +80,7 @@ class History(RolloutHistory):
             tell_rare(self, self._recipe())
         self._annotate()
         score_rollouts(self)
+        tell_sql(self)
         self.trainer.emit(
             TrainingCompleted(
                 current_step=self.shape.steps,

@@ -13,6 +13,7 @@ from uuid import UUID
 from schemas import ids
 from tests.reference_fold.reference_basis import MadeAlreadyError
 from tests.reference_fold.reference_rows import ROWS
+from tests.reference_fold.reference_sql_rows import entry_hash
 from tests.reference_fold.reference_states import entity_of, transition
 
 Row = dict[str, Any]
@@ -37,6 +38,12 @@ TABLES = [
     "annotation",
     "scoring",
     "score",
+    "entry",
+    "session",
+    "completion",
+    "completion_score",
+    "step_score",
+    "skill_success",
 ]  # easier to compare with tables.md
 
 
@@ -243,9 +250,12 @@ HOMES = {
     "checkpoint": "training",
     "task": "training evaluation",
     "validator": "training evaluation",
+    "entry": "training evaluation",
     "group": "training evaluation",
     "evaluation": "evaluation",
     "rollout": "rollout",
+    "session": "rollout",
+    "completion": "rollout",
     "validation": "rollout scoring",
     "environment": "environment",
     "annotation": "annotation",
@@ -292,6 +302,10 @@ def ids_agree(  # noqa: C901, PLR0912  # one case per event
             if not defined_as_stated(data):
                 return False
             pair = ids.task_row_id(data["task_id"], data["definition_hash"]), data["id"]
+        case "cua.entry.stated":
+            if entry_hash(data["content"]) != data["content_hash"]:
+                return False
+            pair = ids.entry_row_id(UUID(data["task_id"]), data["content_hash"]), data["id"]
         case "cua.step.created":
             pair = ids.step_id(UUID(owner), data["generation"], data["step"]), data["step_id"]
         case "cua.validation.recorded" if subject.startswith("rollout/"):

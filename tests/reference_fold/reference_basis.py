@@ -21,6 +21,7 @@ def time(text: str) -> datetime:
 
 
 ONCE = {"turn", "action", "obs", "sample", "validation", "validator", "annotation", "score"}
+ONCE |= {"session", "completion", "completion_score", "step_score", "skill_success"}
 """Tables whose rows never change."""
 
 
@@ -34,7 +35,7 @@ def put(tables: Tables, table: str, event: Row, **columns: Any) -> None:
     It comes to stand in the tables when the whole event is understood.
     """
     news = tables["news"]
-    if table not in {"task", "validator"} and (
+    if table not in {"task", "validator", "entry"} and (
         columns["id"] in tables[table] or columns["id"] in news.get(table, {})
     ):
         raise MadeAlreadyError

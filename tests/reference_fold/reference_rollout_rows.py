@@ -124,17 +124,21 @@ def turn(tables: Tables, data: Row, event: Row, owner: str) -> None:
         if tokens
         else {}
     )
+    model_input = {"model_input_json": shown | pick(tokens, "sampling") if tokens else None}
+    has_screen = data["screenshot_before"] is not None
     seen: dict[str, Row | None] = {
-        "screenshot_before": {
-            "screenshot_uri": data["screenshot_before"],
-            "model_input_json": shown | pick(tokens, "sampling") if tokens else None,
-        },
+        "screenshot_before": (
+            {"screenshot_uri": data["screenshot_before"]} | model_input if has_screen else None
+        ),
         "screenshot_after": (
             {"screenshot_uri": data["screenshot_after"]} if data["screenshot_after"] else None
         ),
         "text": {"text_content": data["text"]} if data["text"] is not None else None,
         "model_response": {"text_content": data["model_response"]},
     }
+    if not has_screen:
+        # Without a screen what is observed is the text, be it nothing.
+        seen["text"] = {"text_content": data["text"]} | model_input
     for kind, shown_row in seen.items():
         if shown_row is not None:
             put(

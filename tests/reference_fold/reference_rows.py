@@ -30,6 +30,13 @@ from tests.reference_fold.reference_rollout_rows import (
     turn,
     validation,
 )
+from tests.reference_fold.reference_sql_rows import (
+    completion,
+    completion_steps,
+    entry,
+    session,
+    skills,
+)
 
 RECIPE = (
     "log_path model_name lora_rank learning_rate batch_size group_size groups_per_batch max_tokens"
@@ -339,6 +346,11 @@ ROWS: dict[str, Handler] = {
     "cua.evaluation.cancelled": ended("status_message", "reason"),
     "cua.evaluation.superseded": evaluation_superseded,
     "cua.checkpoint.saved": checkpoint,
+    "cua.entry.stated": entry,
+    "cua.session.ended": session,
+    "cua.completion.executed": completion,
+    "cua.completion.steps_scored": completion_steps,
+    "cua.training.skills_measured": skills,
     "cua.annotation.recorded": annotation,
     "cua.scoring.created": scoring,
     "cua.scoring.rollout_scored": score,

@@ -1,4 +1,7 @@
-"""Every event ever written can be replayed; one file per type and version in tests/data/events."""
+"""Every event ever written can be replayed; one file per type and version in tests/data/events.
+
+A further file of a type and version has a word more: `TYPE.vVERSION.without_screen.json`.
+"""
 
 import json
 from pathlib import Path
@@ -30,7 +33,7 @@ OLD = {"cua.rollout.turn_taken.v1": {"screenshot_width_px": None, "screenshot_he
 
 def is_current(path: Path) -> bool:
     type_, _, version = path.stem.rpartition(".v")
-    return (type_, int(version)) in BY_TYPE
+    return (type_, int(version.partition(".")[0])) in BY_TYPE
 
 
 def test_every_golden_event_is_of_the_current_version_or_listed_as_old() -> None:

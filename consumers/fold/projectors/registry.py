@@ -3,12 +3,16 @@
 import hashlib
 
 from consumers.fold.projectors.annotation import AnnotationProjector
+from consumers.fold.projectors.completion import CompletionProjector
+from consumers.fold.projectors.entry import EntryProjector
 from consumers.fold.projectors.environment import EnvironmentProjector
 from consumers.fold.projectors.evaluation import EvaluationProjector
 from consumers.fold.projectors.group import GroupProjector
 from consumers.fold.projectors.projector import Projector
 from consumers.fold.projectors.rollout import RolloutProjector
 from consumers.fold.projectors.scoring import ScoringProjector
+from consumers.fold.projectors.session import SessionProjector
+from consumers.fold.projectors.skills import SkillsProjector
 from consumers.fold.projectors.step import SampleProjector, StepProjector
 from consumers.fold.projectors.task import TaskProjector, ValidatorProjector
 from consumers.fold.projectors.training import (
@@ -23,9 +27,13 @@ from schemas.annotation import TrainingAnnotated
 from schemas.base import Payload
 from schemas.catalogue import PAYLOADS
 from schemas.checkpoint import CheckpointSaved
+from schemas.completion import CompletionExecuted, CompletionStepsScored
+from schemas.entry import EntryStated
 from schemas.evaluation import BY_KIND, EvaluationSuperseded
 from schemas.group import GroupDropped
 from schemas.scoring import RolloutScored, ScoringCreated, ScoringFinished
+from schemas.session import SessionEnded
+from schemas.skills import SkillsMeasured
 from schemas.step import SamplesChosen
 from schemas.task import TaskStated, ValidatorStated
 from schemas.training import StepSuperseded
@@ -50,6 +58,10 @@ _BY_PAYLOAD: dict[type[Payload], Projector] = {
     ValidationRecorded: ValidationProjector(),
     TaskStated: TaskProjector(),
     ValidatorStated: ValidatorProjector(),
+    EntryStated: EntryProjector(),
+    SessionEnded: SessionProjector(),
+    **dict.fromkeys((CompletionExecuted, CompletionStepsScored), CompletionProjector()),
+    SkillsMeasured: SkillsProjector(),
     TrainingAnnotated: AnnotationProjector(),
     **dict.fromkeys((ScoringCreated, RolloutScored, ScoringFinished), ScoringProjector()),
 }
@@ -65,9 +77,12 @@ _HOMES: dict[str, frozenset[str]] = {
     "checkpoint": frozenset({"training"}),
     "task": frozenset({"training", "evaluation"}),
     "validator": frozenset({"training", "evaluation"}),
+    "entry": frozenset({"training", "evaluation"}),
     "group": frozenset({"training", "evaluation"}),
     "evaluation": frozenset({"evaluation"}),
     "rollout": frozenset({"rollout"}),
+    "session": frozenset({"rollout"}),
+    "completion": frozenset({"rollout"}),
     "validation": frozenset({"rollout", "scoring"}),
     "environment": frozenset({"environment"}),
     "annotation": frozenset({"annotation"}),

@@ -91,13 +91,17 @@ def _observations(operations: list[Operation], payload: TurnTaken, turn: str, ti
         }
         operations.append(Insert("obs", row))
 
-    observe(
-        "screenshot_before",
-        screenshot_uri=payload.screenshot_before,
-        model_input_json=_model_input(payload.tokens),
-    )
-    if payload.text is not None:
-        observe("text", text_content=payload.text)
+    model_input = _model_input(payload.tokens)
+    if payload.screenshot_before is None:
+        observe("text", text_content=payload.text, model_input_json=model_input)
+    else:
+        observe(
+            "screenshot_before",
+            screenshot_uri=payload.screenshot_before,
+            model_input_json=model_input,
+        )
+        if payload.text is not None:
+            observe("text", text_content=payload.text)
     observe("model_response", text_content=payload.model_response)
     if payload.screenshot_after is not None:
         observe("screenshot_after", screenshot_uri=payload.screenshot_after)

@@ -63,6 +63,10 @@ class Prompt:
         return self.num_cached + len(self.segment.tokens)
 
 
+class PromptTooLongError(UsageError):
+    """The prompt and its completion exceed the policy's context."""
+
+
 class Episodes:
     """Turns requests into prompts and keeps each episode's state. Not thread-safe."""
 
@@ -90,7 +94,7 @@ class Episodes:
         """The request's prompt; `screen` is its screenshot, encoded.
 
         A prompt that would be too long drops its oldest turns. ValueError if the last turn has no
-        tokens, UsageError if the screen alone is too long.
+        tokens, PromptTooLongError if the screen alone is too long, or without screens the prompt.
         """
         num_turns = len(request.history)
         before = anchor_of(request.history)
@@ -115,7 +119,7 @@ class Episodes:
             f" {prompt.num_tokens:,} and max_tokens is {request.max_tokens:,}; choose a smaller"
             " max_tokens or another policy"
         )
-        raise UsageError(message)
+        raise PromptTooLongError(message)
 
     def _fits(self, prompt: Prompt, request: SampleRequest) -> bool:
         limit = self._max_context_tokens

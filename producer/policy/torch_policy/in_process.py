@@ -16,9 +16,14 @@ import torch
 from producer.codecs.codec import Codec
 from producer.policy.compute_settings import DEFAULT_COMPUTE, ComputeSettings
 from producer.policy.learner import Trajectory, UpdateResult, UpdateSettings
-from producer.policy.policy import Completion, SampleRequest
+from producer.policy.policy import Completion, SampleRequest, context_full
 from producer.policy.torch_policy.cpu_parallel import parallel_map
-from producer.policy.torch_policy.episodes import Episodes, Prompt, sampled_tokens
+from producer.policy.torch_policy.episodes import (
+    Episodes,
+    Prompt,
+    PromptTooLongError,
+    sampled_tokens,
+)
 from producer.policy.torch_policy.kv_cache import EpisodeCaches
 from producer.policy.torch_policy.merged_adapter import merged_adapter
 from producer.policy.torch_policy.network import Network
@@ -99,21 +104,30 @@ class InProcessPolicy:
 
     @torch.no_grad()
     def sample(self, requests: Sequence[SampleRequest]) -> list[Completion]:
-        """One completion per request, decoded as one batch; equal prompts are prefilled once."""
-        if not requests:
-            return []
+        """One completion per request, decoded as one batch; equal prompts are prefilled once.
+
+        Words that exceed the context are the agent's doing: its completion is empty, see
+        `context_full`. UsageError where a screen does.
+        """
         shown = [request.screenshot for request in requests]
         screens = iter(self._encoder.encode([shot for shot in shown if shot is not None]))
-        prompts = [
-            self._episodes.prompt(request, None if shot is None else next(screens))
-            for request, shot in zip(requests, shown, strict=True)
-        ]
-        with merged_adapter(self._network):
-            completions = self._decode_all(list(requests), prompts)
-        return [
-            self._parsed(request, prompt, completion)
-            for request, prompt, completion in zip(requests, prompts, completions, strict=True)
-        ]
+        prompts: dict[int, Prompt] = {}
+        completions: dict[int, Completion] = {}
+        for index, (request, shot) in enumerate(zip(requests, shown, strict=True)):
+            try:
+                screen = None if shot is None else next(screens)
+                prompts[index] = self._episodes.prompt(request, screen)
+            except PromptTooLongError as error:
+                if shot is not None:
+                    raise
+                completions[index] = context_full(str(error))
+        if prompts:
+            asked = [requests[index] for index in prompts]
+            with merged_adapter(self._network):
+                decoded = self._decode_all(asked, list(prompts.values()))
+            for (index, prompt), completion in zip(prompts.items(), decoded, strict=True):
+                completions[index] = self._parsed(requests[index], prompt, completion)
+        return [completions[index] for index in range(len(requests))]
 
     def forget(self, episode: UUID) -> None:
         """Free the episode's cache."""

@@ -129,7 +129,7 @@ def _may_match(entry: str, name: str) -> bool:
 
 
 def _screen_tokens(folder: Path, config: Any, extent: RunExtent) -> int:
-    if getattr(config, "vision_config", None) is None:
+    if getattr(config, "vision_config", None) is None or extent.screen_px is None:
         return 0
     processor = AutoImageProcessor.from_pretrained(folder, local_files_only=True)
     return num_screen_tokens(processor, extent.screen_px)

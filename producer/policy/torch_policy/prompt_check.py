@@ -32,6 +32,6 @@ def check_prompts(
 
 def _grid(network: Network, extent: RunExtent) -> Grid | None:
     """As many tokens as the screen has; their arrangement is not counted."""
-    if network.visual is None:
+    if network.visual is None or extent.screen_px is None:
         return None
     return Grid(1, num_screen_tokens(network.processor.image_processor, extent.screen_px))

@@ -55,6 +55,7 @@ RECOMPUTED = {
     "StepCreated": {"step_id"},
     "GroupCreated": {"group_id", "source_id"},
     "TaskStated": {"id"},
+    "EntryStated": {"id"},
     "ValidatorStated": {"id"},
     "ValidationRecorded": {"rollout_id"},
     "EvaluationCreated": {"training_id"},
@@ -69,6 +70,10 @@ REFERENCES = {
     "RolloutEnvironmentRequested": {"env_id"},
     "ValidationRecorded": {"validator_id"},
     "ValidatorStated": {"task_id"},
+    "EntryStated": {"task_id"},
+    "SessionEnded": {"entry_id"},
+    "CompletionExecuted": {"entry_id"},
+    "SkillsMeasured": {"evaluation_id"},
     "RolloutScored": {"rollout_id"},
 }
 """Point at rows of other streams and change none."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from producer.config import read_config
+from producer.config import RunConfig, read_config
 from producer.emit import Emitter
 from producer.errors import CuaTrainError, StopRequestedError, UsageError
 from producer.resume.open_training import (
@@ -35,7 +35,9 @@ OPEN_SETTINGS = {
 }
 
 
-def plan_of(installation: Installation, *, overwrite: bool = False, **changes: object) -> Plan:
+def plan_of(
+    installation: Installation, *, overwrite: bool = False, **changes: object
+) -> Plan[RunConfig]:
     """What a process would do now; it emits nothing."""
     folder = installation.runs_dir / "small"
     with Emitter.open(installation) as emitter:

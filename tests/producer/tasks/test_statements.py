@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 from producer.task import Task
 from producer.tasks.demo import demo_tasks
 from producer.tasks.statements import definition_hash, task_facts
+from schemas.entry import EntryContent
 from schemas.ids import task_row_id
 
 TASK = demo_tasks()[1]
@@ -23,6 +24,7 @@ CHANGES: dict[str, object] = {
     "source_type": "other",
     "split": "eval",
     "validation_config": {"a": "b"},
+    "entry": EntryContent(kind="dbbench", entry_id="1", instruction="Count."),
 }
 
 

@@ -41,6 +41,8 @@ def perform(phone: Phone, action: Action) -> None:
             if action.package not in phone.installed:
                 _refuse(f"{action.package} is not installed; `pm list packages` lists what is")
             phone.launch(action.package)
+        case actions.ExecuteSql():
+            _refuse("a phone executes no SQL")
         case actions.Wait() | actions.Screenshot() | actions.Answer() | actions.Terminate():
             pass
         case _:

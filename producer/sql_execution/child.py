@@ -1,0 +1,163 @@
+"""The process that executes SQL: one connection at a time, requests and answers as JSON lines.
+
+It writes no file (RLIMIT_FSIZE), ends with its parent's pipe, and its own timer kills it when a
+single call of SQLite's hangs. `children` starts it.
+"""
+
+import json
+import resource
+import signal
+import sqlite3
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any, Final
+from urllib.parse import quote
+
+from producer.sql_execution.guard import Guard, statement_problem
+from producer.sql_execution.limits import MEGABYTE, Limits
+
+PAGE_BYTES: Final = 4096
+TIMER_AFTER_S: Final = 1.0
+"""Later than the limit, for what the progress handler does not see."""
+PYTHON_BYTES: Final = 1024 * MEGABYTE
+"""Address space of the interpreter itself and of the rows that it holds."""
+
+Fields = dict[str, Any]
+
+
+def confine(memory_bytes: int) -> None:
+    """Take away what no statement needs: files, core dumps, memory without end."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if sys.platform == "linux":
+        most = memory_bytes + PYTHON_BYTES
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+
+
+class Session:
+    """One open database."""
+
+    def __init__(self, path: str | None, limits: Limits, setup: Sequence[Fields]) -> None:
+        """`path`: of a file to read; None: a database in memory. sqlite3.Error."""
+        self._limits = limits
+        name = ":memory:"
+        if path is not None:
+            # Immutable: no lock, no shared memory file; the database is not to change meanwhile.
+            name = f"file:{quote(path)}?mode=ro&immutable=1"
+        self._connection = sqlite3.connect(
+            name, isolation_level=None, uri=path is not None, cached_statements=0
+        )
+        self._connection.text_factory = lambda text: text.decode("utf-8", "replace")
+        self._guard = Guard(limits, time.process_time, is_read_only=path is not None)
+        for pragma in (
+            "temp_store = MEMORY",
+            "recursive_triggers = OFF",
+            "trusted_schema = OFF",
+            "cell_size_check = ON",
+            f"hard_heap_limit = {limits.memory_bytes}",
+        ):
+            self._connection.execute(f"PRAGMA {pragma}")
+        if path is None:
+            self._connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+            pages = limits.database_bytes // PAGE_BYTES
+            self._connection.execute(f"PRAGMA max_page_count = {pages}")
+        for statement in setup:
+            if statement["rows"] is None:
+                self._connection.execute(statement["sql"])
+            else:
+                self._connection.executemany(statement["sql"], statement["rows"])
+        self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        self._guard.attach(self._connection)
+
+    def execute(self, sql: str) -> Fields:
+        """The rows, or `refused` with the reason."""
+        limits = self._limits
+        problem = statement_problem(sql, limits)
+        if problem is not None:
+            return {"refused": problem}
+        self._guard.begin()
+        signal.setitimer(signal.ITIMER_PROF, limits.time_s + TIMER_AFTER_S)
+        before = self._connection.total_changes
+        cursor = self._connection.cursor()
+        try:
+            cursor.execute(sql)
+            rows, is_truncated = _fetch(cursor, limits)
+        except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as error:
+            return {"refused": self._guard.denied or str(error)}
+        except MemoryError:
+            megabytes = limits.memory_bytes // MEGABYTE
+            return {"refused": f"the statement needs more than {megabytes} MB of memory"}
+        finally:
+            cursor.close()
+            signal.setitimer(signal.ITIMER_PROF, 0)
+        return {
+            "columns": [column[0] for column in cursor.description or ()],
+            "rows": rows,
+            "affected": max(cursor.rowcount, 0),
+            "truncated": is_truncated,
+            "wrote": self._connection.total_changes != before,
+        }
+
+    def table(self, sql: str) -> Fields:
+        """Every row of a trusted query."""
+        self._guard.begin()
+        return {"rows": [[_cell(value) for value in row] for row in self._connection.execute(sql)]}
+
+    def close(self) -> None:
+        """Throw a database in memory away."""
+        self._connection.close()
+
+
+def _fetch(cursor: sqlite3.Cursor, limits: Limits) -> tuple[list[list[object]], bool]:
+    """The rows within the limits, and whether there are more."""
+    rows: list[list[object]] = []
+    characters = 0
+    for row in cursor:
+        cells = [_cell(value) for value in row]
+        characters += sum(len(cell) if isinstance(cell, str) else 8 for cell in cells)
+        if len(rows) >= limits.num_rows or characters > limits.result_characters:
+            return rows, True
+        rows.append(cells)
+    return rows, False
+
+
+def _cell(value: object) -> object:
+    return f"X'{value.hex().upper()}'" if isinstance(value, bytes) else value
+
+
+def answer(session: Session | None, request: Fields) -> tuple[Session | None, Fields]:
+    """The session after the request, and the answer."""
+    match request["op"]:
+        case "open":
+            limits = Limits(**request["limits"])
+            try:
+                return Session(request["path"], limits, request["setup"]), {}
+            except (sqlite3.Error, OverflowError, MemoryError) as error:
+                return None, {"failed": str(error) or "out of memory"}
+        case "execute" if session is not None:
+            return session, session.execute(request["sql"])
+        case "table" if session is not None:
+            try:
+                return session, session.table(request["sql"])
+            except (sqlite3.Error, MemoryError) as error:
+                return session, {"failed": str(error) or "out of memory"}
+        case _:
+            if session is not None:
+                session.close()
+            return None, {}
+
+
+def main() -> None:
+    """Answer requests until the parent closes the pipe."""
+    confine(int(sys.argv[1]))
+    session: Session | None = None
+    for line in sys.stdin.buffer:
+        session, answered = answer(session, json.loads(line))
+        sys.stdout.buffer.write(json.dumps(answered).encode() + b"\n")
+        sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main()

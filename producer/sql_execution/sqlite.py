@@ -1,0 +1,155 @@
+"""SQLite databases for agents: a throw-away one in memory, a user's file read-only.
+
+A statement that its process does not survive is refused; the database is then built again from its
+setup and the statements that changed it.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from producer.sql_execution.children import CHILDREN, START_TIME_S, Child, ChildEndedError
+from producer.sql_execution.database import (
+    Cell,
+    DatabaseFailedError,
+    Rows,
+    Setup,
+    SqlRefusedError,
+)
+from producer.sql_execution.limits import FILE_LIMITS, Limits
+
+logger = logging.getLogger(__name__)
+
+BUSY: Final = 4.0
+"""Wall-clock time for CPU time on a busy machine, ..."""
+GRACE_S: Final = 10.0
+"""... and what an answer may take beyond it."""
+
+Fields = dict[str, Any]
+
+
+def open_throw_away(setup: Sequence[Setup] = (), limits: Limits | None = None) -> "SqliteDatabase":
+    """A database in memory, built by `setup`. DatabaseFailedError."""
+    return SqliteDatabase(None, setup, limits or Limits())
+
+
+def open_read_only(path: Path, limits: Limits = FILE_LIMITS) -> "SqliteDatabase":
+    """A file that is only read and must not change meanwhile. DatabaseFailedError, with its name.
+
+    Nothing is written beside it either.
+    """
+    path = path.expanduser().absolute()
+    if not path.is_file():
+        message = f"{path}: there is no such database"
+        raise DatabaseFailedError(message)
+    wal = path.with_name(path.name + "-wal")
+    if wal.exists() and wal.stat().st_size:
+        message = (
+            f"{path}: the database has changes in {wal.name}; close what has it open, or run"
+            " `PRAGMA wal_checkpoint(TRUNCATE)`"
+        )
+        raise DatabaseFailedError(message)
+    return SqliteDatabase(path, (), limits)
+
+
+class SqliteDatabase:
+    """One session's database in a process of its own. Used by one thread at a time."""
+
+    def __init__(self, path: Path | None, setup: Sequence[Setup], limits: Limits) -> None:
+        """Open it. DatabaseFailedError."""
+        self._path = path
+        self._setup = [asdict(statement) for statement in setup]
+        self._limits = limits
+        self._written: list[str] = []
+        self._child: Child | None = None
+        self._open()
+
+    def execute(self, sql: str) -> Rows:
+        """Execute one statement of the agent. SqlRefusedError, DatabaseFailedError."""
+        try:
+            answer = self._ask({"op": "execute", "sql": sql})
+        except ChildEndedError as error:
+            logger.info("a statement was stopped with its process: %s", error)
+            self._open_again()
+            message = f"the statement took longer than {self._limits.time_s:g} s and was stopped"
+            raise SqlRefusedError(message) from error
+        if "refused" in answer:
+            raise SqlRefusedError(answer["refused"])
+        if answer["wrote"]:
+            self._written.append(sql)
+        return Rows(
+            columns=tuple(answer["columns"]),
+            rows=tuple(map(tuple, answer["rows"])),
+            num_affected=answer["affected"],
+            is_truncated=answer["truncated"],
+        )
+
+    def table_rows(self, table: str, columns: Sequence[str]) -> tuple[tuple[Cell, ...], ...]:
+        """Every row of a table, in no particular order. DatabaseFailedError."""
+        listed = ", ".join(map(quoted, columns))
+        try:
+            answer = self._ask({"op": "table", "sql": f"SELECT {listed} FROM {quoted(table)}"})
+        except ChildEndedError as error:
+            message = f"the table {table} cannot be read: {error}"
+            raise DatabaseFailedError(message) from error
+        if "failed" in answer:
+            message = f"the table {table} cannot be read: {answer['failed']}"
+            raise DatabaseFailedError(message)
+        return tuple(map(tuple, answer["rows"]))
+
+    def close(self) -> None:
+        """Throw the database away. Idempotent; raises nothing."""
+        child, self._child = self._child, None
+        if child is None:
+            return
+        try:
+            child.ask({"op": "close"}, GRACE_S)
+        except ChildEndedError:
+            return
+        CHILDREN.give_back(child)
+
+    def _ask(self, request: Fields) -> Fields:
+        if self._child is None:
+            message = "the database is closed"
+            raise DatabaseFailedError(message)
+        try:
+            return self._child.ask(request, BUSY * self._limits.time_s + GRACE_S)
+        except ChildEndedError:
+            self._child = None
+            raise
+
+    def _open(self) -> None:
+        child = CHILDREN.borrow(self._limits.memory_bytes)
+        request: Fields = {
+            "op": "open",
+            "path": None if self._path is None else str(self._path),
+            "limits": asdict(self._limits),
+            "setup": self._setup,
+        }
+        where = "the database" if self._path is None else str(self._path)
+        try:
+            answer = child.ask(request, START_TIME_S)
+        except ChildEndedError as error:
+            message = f"{where} cannot be opened: {error}"
+            raise DatabaseFailedError(message) from error
+        if "failed" in answer:
+            CHILDREN.give_back(child)
+            message = f"{where} cannot be opened: {answer['failed']}"
+            raise DatabaseFailedError(message)
+        self._child = child
+
+    def _open_again(self) -> None:
+        self._open()
+        for sql in self._written:
+            try:
+                self._ask({"op": "execute", "sql": sql})
+            except ChildEndedError as error:
+                message = f"the database cannot be built again: {error}"
+                raise DatabaseFailedError(message) from error
+
+
+def quoted(name: str) -> str:
+    """An identifier of SQLite's."""
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,53 @@
+"""What an agent works in, by the configuration's `environment`: one entry for each kind."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from producer.config import RunConfig
+from producer.environments.android_sim.device.sim import AndroidSim
+from producer.environments.android_sim.screens.widget import HEIGHT_PX, WIDTH_PX
+from producer.environments.environment import Environment
+from producer.task import Task
+from producer.validators import judge
+
+DEMO_TASKS = frozenset({"demo_training", "demo_eval", "demo_all", "ids"})
+"""Sources whose tasks are ours and tested."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentKind:
+    """An environment, the tasks that it can set up, and the format that a policy writes there."""
+
+    make_environment: Callable[[RunConfig], Environment]
+    """A fresh one for each rollout."""
+    check_task: Callable[[Task], None]
+    """ValueError or EnvironmentFailedError for a task that this environment cannot set up."""
+    screen_px: tuple[int, int] | None
+    """Width and height; None: it has no screen, and a policy needs no vision tower."""
+    renderer_name: str | None = None
+    """What `renderer_name` auto means; None: it depends on the policy."""
+
+
+def _check_on_a_phone(task: Task) -> None:
+    if task.source_type in DEMO_TASKS:
+        return
+    if task.entry is not None:
+        message = f"task {task.task_id} is about a database; use --environment {task.entry.kind}"
+        raise ValueError(message)
+    phone = AndroidSim()
+    try:
+        phone.start(task, seed=0)
+        if task.validation_type == "shell":
+            judge(task, phone.shell)
+    finally:
+        phone.close()
+
+
+AGENT_KINDS: dict[str, AgentKind] = {
+    "android": AgentKind(
+        make_environment=lambda _config: AndroidSim(),
+        check_task=_check_on_a_phone,
+        screen_px=(WIDTH_PX, HEIGHT_PX),
+    ),
+}
+"""`environment` -> its kind."""
