@@ -1,0 +1,214 @@
+"""CoCTE, a chain of common table expressions: SQL whose steps can be read and scored one by one.
+
+    WITH cheap AS (SELECT id FROM book WHERE price < 9),
+
+    lent AS (SELECT book_id FROM loan WHERE book_id IN (SELECT id FROM cheap))
+
+    SELECT count(*) FROM lent
+
+One CTE per step, a blank line between the steps, the query last. Steps are cut at the blank lines
+outside strings, names, comments and parentheses; whether they make a CoCTE is asked afterwards, so
+that the steps of any completion can be scored.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import sqlglot
+from sqlglot import exp
+
+from producer.process_rewards.sql_text import COMMENTED, Span, find_sql, skeleton
+
+STEP_SEPARATOR: Final = "\n\n"
+MAX_PARSED_CHARS: Final = 20_000
+"""Of SQL that is parsed: longer is no CoCTE. Ten times the longest gold of BIRD."""
+MAX_DEPTH: Final = 20
+"""Of nested parentheses in SQL that is parsed: the parser recurses, twenty calls for each."""
+BLANK_LINE: Final = re.compile(r"\n[ \t\r\f\v]*+\n\s*+")
+_NAME: Final = r'[^\W\d][\w$]*|"[^"]*"|`[^`]*`|\[[^\]]*\]'
+_CTE: Final = re.compile(
+    rf"(?P<with>WITH\s+(?:RECURSIVE\s+)?)?(?P<name>{_NAME})\s*(?:\(\s*\)\s*)?"
+    r"AS\s*(?:(?:NOT\s+)?MATERIALIZED\s*)?\(\s*\)\s*(?P<comma>,?)\s*",
+    re.IGNORECASE,
+)
+
+
+class NotCocteError(ValueError):
+    """The completion is in another form. The message says what was expected and where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of a completion, as written."""
+
+    text: str
+    """Without the blank space around it."""
+    start: int
+    """Index of its first character in the completion."""
+    end: int
+    """Index after its last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cocte:
+    """A completion in CoCTE form."""
+
+    sql: str
+    """All of it, to be executed as it is."""
+    names: tuple[str, ...]
+    """Of the CTEs, in order, without quotes."""
+    steps: tuple[Step, ...]
+    """One per CTE, and the query."""
+
+
+def split_steps(completion: str) -> tuple[Step, ...]:
+    """The steps of a completion's SQL, whatever its form; none without SQL.
+
+    A paragraph of comments alone belongs to the step after it, or to the last.
+    """
+    span = find_sql(completion)
+    if span is None:
+        return ()
+    sql = completion[span.start : span.end]
+    cuts = _cuts(skeleton(sql).text)
+    return tuple(
+        Step(sql[start:end], span.start + start, span.start + end)
+        for start, end in zip(
+            [0, *(cut.end for cut in cuts)], [*(cut.start for cut in cuts), len(sql)], strict=True
+        )
+    )
+
+
+def read_cocte(completion: str) -> Cocte:
+    """The completion's steps and names. NotCocteError.
+
+    Every CTE has a name of its own and is read by a later step, the last step is the query, and the
+    whole is one query of SQLite.
+    """
+    span = find_sql(completion)
+    if span is None:
+        message = "expected SQL; found none"
+        raise NotCocteError(message)
+    sql = completion[span.start : span.end]
+    steps = split_steps(completion)
+    if len(steps) < 2:  # noqa: PLR2004  # a CTE and the query
+        message = "expected a CTE and a query with a blank line between them; found one step"
+        raise NotCocteError(message)
+    names = tuple(_cte_name(step, at, len(steps) - 2) for at, step in enumerate(steps[:-1]))
+    _refuse_repeats(names)
+    tree = _parse(sql)
+    found = tuple(cte.alias for cte in tree.ctes)
+    if found != names:
+        message = f"expected one CTE per step ({', '.join(names)}); found {', '.join(found)}"
+        raise NotCocteError(message)
+    _refuse_unread(tree, names)
+    return Cocte(sql, names, steps)
+
+
+def render_cocte(ctes: Iterable[tuple[str, str]], query: str) -> str:
+    """The completion of these CTEs (name, query) and the query; each on one line if theirs are."""
+    heads = [f"{name} AS ({text})" for name, text in ctes]
+    if not heads:
+        return query
+    return join_steps(["WITH " + f",{STEP_SEPARATOR}".join(heads), query])
+
+
+def join_steps(steps: Sequence[str]) -> str:
+    """The completion of these steps as they are written."""
+    return STEP_SEPARATOR.join(steps)
+
+
+def _cuts(code: str) -> list[Span]:
+    """The blank lines between steps: those with code before and after them."""
+    cuts: list[Span] = []
+    last, has_code = 0, False
+    for blank in BLANK_LINE.finditer(code):
+        has_code = has_code or _has_code(code[last : blank.start()])
+        last = blank.end()
+        if has_code:
+            cuts.append(Span(*blank.span()))
+            has_code = False
+    if cuts and not (has_code or _has_code(code[last:])):
+        cuts.pop()
+    return cuts
+
+
+def _has_code(code: str) -> bool:
+    return bool(code.replace(COMMENTED, " ").strip())
+
+
+def _cte_name(step: Step, at: int, last: int) -> str:
+    """The name of the CTE that the step is; `last` is the index of the last CTE."""
+    code = skeleton(step.text).text.replace(COMMENTED, " ")
+    start = len(code) - len(code.lstrip())
+    found = _CTE.fullmatch(code, start)
+    if found is None:
+        message = f"step {at + 1}: expected `name AS (...)` alone; found {step.text[:80]!r}"
+        raise NotCocteError(message)
+    if (found["with"] is not None) != (at == 0):
+        message = f"step {at + 1}: WITH must begin the first step and no other"
+        raise NotCocteError(message)
+    if bool(found["comma"]) != (at < last):
+        message = f"step {at + 1}: expected a comma after every CTE but the last"
+        raise NotCocteError(message)
+    name = step.text[found.start("name") : found.end("name")]
+    return name[1:-1] if name[0] in '"`[' else name
+
+
+def _refuse_repeats(names: Sequence[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if _folded(name) in seen:
+            message = f"two CTEs are named {name}"
+            raise NotCocteError(message)
+        seen.add(_folded(name))
+
+
+def _folded(name: str) -> str:
+    """As SQLite compares names: letters of ASCII without case."""
+    return re.sub("[A-Z]+", lambda capitals: capitals[0].lower(), name)
+
+
+def _parse(sql: str) -> exp.Query:
+    if len(sql) > MAX_PARSED_CHARS or skeleton(sql).max_depth > MAX_DEPTH:
+        message = (
+            f"expected at most {MAX_PARSED_CHARS:,} characters and {MAX_DEPTH} nested parentheses"
+        )
+        raise NotCocteError(message)
+    try:
+        trees = sqlglot.parse(sql, read="sqlite")
+    except Exception as error:  # a parser's bug on a policy's text is the text's mistake
+        message = f"expected a query of SQLite: {str(error).splitlines()[0][:200]}"
+        raise NotCocteError(message) from error
+    statements = [one for one in trees if one is not None and not isinstance(one, exp.Semicolon)]
+    if len(statements) != 1 or not isinstance(statements[0], exp.Query):
+        message = f"expected one query; found {len(statements)} statements or another kind"
+        raise NotCocteError(message)
+    return statements[0]
+
+
+def _refuse_unread(tree: exp.Query, names: Sequence[str]) -> None:
+    """A CTE must be read by a later step; reading itself (WITH RECURSIVE) does not count."""
+    unread = {_folded(name): name for name in names}
+    for table in tree.find_all(exp.Table):
+        if not table.db:
+            _mark_read(table, tree, unread)
+    if unread:
+        message = f"no later step reads the CTE {next(iter(unread.values()))}"
+        raise NotCocteError(message)
+
+
+def _mark_read(table: exp.Table, tree: exp.Query, unread: dict[str, str]) -> None:
+    """Take the CTE that the table's name means off `unread`: the innermost WITH that has it."""
+    name = _folded(table.name)
+    inside: exp.Expr | None = table
+    while inside is not None:
+        if isinstance(inside, exp.CTE) and _folded(inside.alias) == name:
+            return
+        if isinstance(inside, exp.Query) and name in {_folded(cte.alias) for cte in inside.ctes}:
+            if inside is tree:
+                unread.pop(name, None)
+            return
+        inside = inside.parent

@@ -1,0 +1,118 @@
+"""SQL as text: the SQL in a completion, and what of it is code.
+
+A scanner in linear time, not a parser: it must cut whatever a policy wrote, unfinished or hostile.
+"""
+
+import re
+from typing import Final, NamedTuple
+
+FENCE: Final = "```"
+SQL_LANGUAGES: Final = frozenset({"", "sql", "sqlite"})
+"""Languages of a fenced block that holds SQL; none given: SQL."""
+QUOTED: Final = re.compile(
+    r"""
+    '(?:[^']|'')*+(?:'|\Z)
+    | "(?:[^"]|"")*+(?:"|\Z)
+    | `(?:[^`]|``)*+(?:`|\Z)
+    | \[[^\]]*+(?:\]|\Z)
+    """,
+    re.VERBOSE,
+)
+"""A string or a quoted name as SQLite reads it; one that is not closed ends with the text."""
+COMMENT: Final = re.compile(r"--[^\n]*+|/\*.*?(?:\*/|\Z)", re.DOTALL)
+COMMENTED: Final = "\0"
+"""What a skeleton has instead of a comment's characters; SQLite refuses it in SQL."""
+_PIECE: Final = re.compile(
+    rf"(?P<comment>{COMMENT.pattern})|(?P<quoted>{QUOTED.pattern})|(?P<bracket>[()])",
+    re.DOTALL | re.VERBOSE,
+)
+_OPENING: Final = re.compile(r"[ \t]*+(\w*+)[ \t]*+(?=\r?\n)|[ \t]*+(sqlite|sql)\b", re.IGNORECASE)
+_FENCE_LINE: Final = re.compile(r"^[ \t]*+```", re.MULTILINE)
+_QUERY: Final = re.compile(r"\s*+(?:\(\s*+)*+(?:SELECT|WITH|VALUES)\b", re.IGNORECASE)
+
+
+class Span(NamedTuple):
+    """A part of a text."""
+
+    start: int
+    """Index of its first character."""
+    end: int
+    """Index after its last."""
+
+
+class Skeleton(NamedTuple):
+    """SQL with everything hidden that is no code at the top level. As long as the SQL."""
+
+    text: str
+    """Comments: `COMMENTED`; what is inside parentheses: spaces; inside quotes: `x`."""
+    max_depth: int
+    """Of nested parentheses."""
+
+
+def find_sql(completion: str) -> Span | None:
+    """Where a completion's SQL is: all of a text that is a query, else its last block of SQL.
+
+    A query ends at a line that begins with a fence: the prompt may have opened the block. A block
+    that is not closed ends with the completion. None: there is neither, or the block is blank.
+    """
+    if is_query(completion):
+        fence = _FENCE_LINE.search(completion)
+        return _stripped(completion, 0, len(completion) if fence is None else fence.start())
+    found = None
+    at = 0
+    while (opening := completion.find(FENCE, at)) >= 0:
+        start, language = _opened(completion, opening + len(FENCE))
+        closing = completion.find(FENCE, start)
+        end = len(completion) if closing < 0 else closing
+        span = _stripped(completion, start, end)
+        if language in SQL_LANGUAGES and span is not None:
+            found = span
+        at = end + len(FENCE)
+    return found
+
+
+def is_query(text: str) -> bool:
+    """Whether the text begins as a query does, comments apart."""
+    return _QUERY.match(COMMENT.sub(" ", text)) is not None
+
+
+def skeleton(sql: str) -> Skeleton:
+    """What of the SQL is code at its top level."""
+    hidden: list[str] = []
+    depth = max_depth = at = 0
+    for piece in _PIECE.finditer(sql):
+        between, text = sql[at : piece.start()], piece[0]
+        at = piece.end()
+        hidden.append(_spaces(between) if depth else between)
+        depth -= piece["bracket"] == ")" and depth > 0
+        if depth:
+            hidden.append(_spaces(text))
+        elif piece["comment"]:
+            hidden.append(COMMENTED * len(text))
+        elif piece["bracket"]:
+            hidden.append(text)
+        else:
+            hidden.append(text[0] + "x" * (len(text) - 2) + text[-1] if len(text) > 1 else text)
+        depth += piece["bracket"] == "("
+        max_depth = max(max_depth, depth)
+    hidden.append(_spaces(sql[at:]) if depth else sql[at:])
+    return Skeleton("".join(hidden), max_depth)
+
+
+def _opened(completion: str, at: int) -> tuple[int, str]:
+    """Where the block's text begins, and its language."""
+    opening = _OPENING.match(completion, at)
+    if opening is None:
+        return at, ""
+    return opening.end(), (opening[1] or opening[2] or "").lower()
+
+
+def _spaces(text: str) -> str:
+    return " " * len(text)
+
+
+def _stripped(text: str, start: int, end: int) -> Span | None:
+    inside = text[start:end]
+    left = len(inside) - len(inside.lstrip())
+    length = len(inside.strip())
+    return Span(start + left, start + left + length) if length else None
