@@ -1,7 +1,6 @@
 """Right sessions of the past, shown before a prompt: experience replay without training."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
@@ -38,32 +37,16 @@ def _as_text(result: RolloutResult) -> str:
     return "\n".join(lines)
 
 
-@dataclass(slots=True)
 class WithPastSessions:
     """An environment whose first words are sessions of the past."""
 
-    inner: JudgingEnvironment
-    sessions: tuple[str, ...]
-
-    @property
-    def env_type(self) -> str:
-        """The environment's."""
-        return self.inner.env_type
-
-    @property
-    def box_type(self) -> str:
-        """The environment's."""
-        return self.inner.box_type
-
-    @property
-    def is_simulated(self) -> bool:
-        """The environment's."""
-        return self.inner.is_simulated
-
-    @property
-    def ends_on_parse_error(self) -> bool:
-        """The environment's."""
-        return self.inner.ends_on_parse_error
+    def __init__(self, inner: JudgingEnvironment, sessions: tuple[str, ...]) -> None:
+        self.inner = inner
+        self.sessions = sessions
+        self.env_type = inner.env_type
+        self.box_type = inner.box_type
+        self.is_simulated = inner.is_simulated
+        self.ends_on_parse_error = inner.ends_on_parse_error
 
     @property
     def provider_id(self) -> str:

@@ -170,6 +170,7 @@ def _evaluate(
         stop=stop,
         read_blob=open_blobs(installation.blobs_url).get,
         progress=ProgressEvents(writer, ProgressTracker(config.max_concurrent_rollouts)),
+        past_sessions=manifest.past_sessions if manifest else (),
     )
     unit = Unit(config.eval_episodes, config.max_turns, is_step=False)
     session.progress.tracker.units.append(unit)

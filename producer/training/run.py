@@ -176,6 +176,9 @@ def _remake_state(
     installation: Installation, folder: Path, recorded: RecordedTraining, config: RunConfig
 ) -> bool:
     """Make the newest step's lost state again; False: its steps have to be trained anew."""
+    if config.replay_sessions:
+        # The sessions that its prompts began with were in the state alone.
+        return False
     policy = load_policy(config, installation)
     if policy is None:
         return False

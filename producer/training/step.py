@@ -38,7 +38,7 @@ from schemas.step import (
 
 SaveState = Callable[[StepFinished], None]
 """Saves the resume state, then emits the events that follow it."""
-WriteTranscripts = Callable[[int, Sequence[GroupOutcome], dict[str, float]], None]
+OnCollected = Callable[[int, Sequence[GroupOutcome], dict[str, float]], None]
 """Step, its groups, advantages by rollout name."""
 
 
@@ -80,13 +80,13 @@ def train_step(
     collected: CollectedStep,
     unit: Unit,
     save_state: SaveState,
-    write_transcripts: WriteTranscripts,
+    on_collected: OnCollected,
 ) -> StepFinished:
     """Bring a step to its end: samples, update, state and events."""
     plan, outcomes = collected.plan, collected.outcomes
     samples = _select_samples(session, plan, outcomes)
     defined = {one.result.plan.name: one.advantage for one in samples if one.advantage is not None}
-    write_transcripts(plan.number, outcomes, defined)
+    on_collected(plan.number, outcomes, defined)
     version = session.learner.version
     update = _update(session, collected, samples, unit)
     finished = _finished(session, collected, samples, update, version)
