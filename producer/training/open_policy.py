@@ -78,6 +78,7 @@ def open_policy(
         target_modules=config.target_modules,
         max_recent_turns=config.max_recent_turns,
         instructions=instructions,
+        has_values=config.advantage == "gae",
     )
     return learner, lambda _plan: _ablated(config, AndroidSim())
 

@@ -20,6 +20,7 @@ from producer.resume.training_history import TrainingHistory
 from producer.rollouts.plan import GroupPlan, RolloutResult, RolloutSource, StatedTask
 from producer.task import Task
 from producer.training.evaluation import EvaluationPlan, evaluation_summary
+from producer.training.trajectories import trajectory
 from producer.training.update_settings import update_settings
 from schemas import ids
 from schemas.base import Payload
@@ -33,6 +34,7 @@ from schemas.training import TrainingResumed
 logger = logging.getLogger(__name__)
 
 COMPARED = ("loss", "policy_gradient_norm", "kl_divergence")
+VALUE_LOSS = "optim/value_loss"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +71,14 @@ class RedoneStep:
             "policy_gradient_norm": update.gradient_norm,
             "kl_divergence": update.kl_sample_train_v1 if update.num_measured_tokens else 0.0,
         }
-        return {
-            name: (getattr(payload, name), now[name])
-            for name in COMPARED
-            if getattr(payload, name) != now[name]
-        }
+        compared = {name: (getattr(payload, name), now[name]) for name in COMPARED}
+        if update.value is not None:
+            was = payload.metrics.get(VALUE_LOSS)
+            compared["value_loss"] = (
+                was if isinstance(was, float) else None,
+                update.value.loss_per_token,
+            )
+        return {name: (was, own) for name, (was, own) in compared.items() if was != own}
 
 
 def recorded_steps(events: Sequence[Event]) -> dict[int, RecordedStep]:
@@ -117,12 +122,13 @@ def redo_steps(
     """
     training_id = ids.training_id(recorded.run_name)
     for step in steps:
-        trajectories = recorded_trajectories(recorded.history, training_id, step, read_blob)
+        trajectories = recorded_trajectories(config, recorded.history, training_id, step, read_blob)
         settings = update_settings(config, generation=step.generation, step=step.number)
         yield RedoneStep(step, learner.update(trajectories, settings))
 
 
 def recorded_trajectories(
+    config: RunConfig,
     history: TrainingHistory,
     training_id: UUID,
     step: RecordedStep,
@@ -151,10 +157,10 @@ def recorded_trajectories(
         raise NotFoundError(message)
     ordered = sorted(step.samples, key=lambda sample: _place(results[sample.rollout_id]))
     return [
-        Trajectory(
-            results[sample.rollout_id].plan.task,
-            results[sample.rollout_id].turns,
-            advantage=sample.advantage or 0.0,
+        trajectory(
+            config,
+            results[sample.rollout_id],
+            advantage=sample.advantage,
             is_trained=sample.used,
         )
         for sample in ordered
