@@ -23,7 +23,13 @@ from producer.errors import (
     UsageError,
     did_you_mean,
 )
-from producer.policy.adapter_settings import BASE, CONFIG, WEIGHTS, read_adapter_settings
+from producer.policy.adapter_settings import (
+    BASE,
+    CONFIG,
+    VALUE_HEAD,
+    WEIGHTS,
+    read_adapter_settings,
+)
 from producer.training_name import check_training_name
 from schemas.installation import Installation, read_installation
 
@@ -95,7 +101,7 @@ def export(source: str, output: Path, *, step: int | None, as_json: bool) -> Non
     taken = _taken(source, step)
     settings = read_adapter_settings(taken.folder)
     with _written_whole(output) as making:
-        for path in (taken.folder / name for name in (CONFIG, WEIGHTS, BASE)):
+        for path in (taken.folder / name for name in (CONFIG, WEIGHTS, BASE, VALUE_HEAD)):
             if path.is_file():
                 shutil.copyfile(path, making / path.name)
         digest = file_sha256(making / WEIGHTS)

@@ -17,6 +17,7 @@ from pydantic import (
     model_validator,
 )
 
+from producer.algorithms.names import OWN_BASELINE
 from producer.config.algorithm_checks import algorithm_problems
 from producer.config.checkpoints import CheckpointFields
 from producer.config.computation import ComputationFields
@@ -70,6 +71,13 @@ def without_unset(given: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _defaults_of(advantage: object) -> dict[str, JsonValue]:
+    """Other defaults that come with an advantage."""
+    if not isinstance(advantage, str) or advantage not in OWN_BASELINE:
+        return {}
+    return {"remove_constant_reward_groups": False, "min_group_size": 1}
+
+
 class RunConfig(
     ReportingFields,  # pydantic orders fields from the last base to the first
     FailureFields,
@@ -95,8 +103,8 @@ class RunConfig(
             return handler(given)
         explicit = without_unset(given)
         is_demo = explicit.get("model_name", DEMO_POLICY) == DEMO_POLICY
-        preset = demo_preset(explicit.get("environment"))
-        given = {**preset, **explicit} if is_demo else explicit
+        defaults = demo_preset(explicit.get("environment")) if is_demo else {}
+        given = {**defaults, **_defaults_of(explicit.get("advantage")), **explicit}
         if explicit.get("skill_sequence") is not None and "num_steps" not in explicit:
             given = {**given, "num_steps": 0}
         config = handler(given)
@@ -130,6 +138,8 @@ class RunConfig(
                 for name, field in ComputationFields.model_fields.items()
                 if getattr(self, name) != field.default
             ]
+            if self.advantage == "gae":
+                problems.append("advantage: the policy `oracle` has no value head; omit it")
             problems += [
                 f"{name}: the policy `oracle` has no adapter; omit it"
                 for name in ("load_checkpoint_path", "lora_alpha", "target_modules")

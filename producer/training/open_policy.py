@@ -120,6 +120,7 @@ def _open_folder(
         max_recent_turns=config.max_recent_turns,
         instructions=instructions,
         needs_screens=kind.screen_px is not None,
+        has_values=config.advantage == "gae",
     )
     return learner, lambda _plan: _ablated(config, kind.make_environment(config))
 

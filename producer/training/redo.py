@@ -22,6 +22,7 @@ from producer.rollouts.plan import GroupPlan, RolloutSource, StatedTask
 from producer.task import Task
 from producer.training.evaluation import EvaluationPlan, evaluation_summary
 from producer.training.samples import NOT_IN_UPDATE
+from producer.training.trajectories import trajectory
 from producer.training.update_settings import update_settings
 from schemas import ids
 from schemas.catalogue import stream
@@ -29,6 +30,8 @@ from schemas.evaluation import EvaluationCreated
 from schemas.step import Sample
 
 logger = logging.getLogger(__name__)
+
+VALUE_LOSS = "optim/value_loss"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +50,14 @@ class RedoneStep:
             "policy_gradient_norm": update.gradient_norm,
             "kl_divergence": update.kl_sample_train_v1 if update.num_measured_tokens else 0.0,
         }
-        return {
-            name: (was, value)
-            for name, value in now.items()
-            if (was := getattr(finished, name)) != value
-        }
+        compared = {name: (getattr(finished, name), value) for name, value in now.items()}
+        if update.value is not None:
+            was = finished.metrics.get(VALUE_LOSS)
+            compared["value_loss"] = (
+                was if isinstance(was, float) else None,
+                update.value.loss_per_token,
+            )
+        return {name: (was, own) for name, (was, own) in compared.items() if was != own}
 
 
 def redo_steps(
@@ -113,10 +119,10 @@ def _trajectories(
         return plan.group_num % config.groups_per_batch, plan.env_index
 
     return [
-        Trajectory(
-            results[sample.rollout_id].plan.task,
-            results[sample.rollout_id].turns,
-            advantage=sample.advantage or 0.0,
+        trajectory(
+            config,
+            results[sample.rollout_id],
+            advantage=sample.advantage,
             is_trained=sample.used,
         )
         for sample in sorted(samples, key=place)

@@ -9,7 +9,7 @@ from typing import Literal
 from uuid import UUID
 
 from producer.errors import CuaTrainError
-from producer.policy.learner import Trajectory, UpdateResult
+from producer.policy.learner import UpdateResult
 from producer.rollouts.plan import (
     GroupOutcome,
     GroupPlan,
@@ -20,10 +20,16 @@ from producer.seeds import derived_seed
 from producer.training.groups import GroupRunner
 from producer.training.metrics import staleness_metrics, step_metrics
 from producer.training.progress import Unit
-from producer.training.samples import NOT_IN_UPDATE, SelectedSample, emit_samples, select_samples
+from producer.training.samples import (
+    SelectedSample,
+    emit_samples,
+    select_samples,
+    with_token_means,
+)
 from producer.training.session import Session
 from producer.training.skills import tasks_of_step
 from producer.training.stale import replace_stale
+from producer.training.trajectories import trajectory
 from producer.training.update_settings import learning_rate_of, update_settings
 from schemas import ids
 from schemas.step import (
@@ -84,11 +90,25 @@ def train_step(
 ) -> StepFinished:
     """Bring a step to its end: samples, update, state and events."""
     plan, outcomes = collected.plan, collected.outcomes
-    samples = _select_samples(session, plan, outcomes)
-    defined = {one.result.plan.name: one.advantage for one in samples if one.advantage is not None}
-    on_collected(plan.number, outcomes, defined)
     version = session.learner.version
+    groups = select_samples(session.config, outcomes, version=version)
+
+    def record(groups: Sequence[Sequence[SelectedSample]]) -> None:
+        emit_samples(session, plan.id, outcomes, groups, version=version)
+        samples = [one for group in groups for one in group]
+        defined = {
+            one.result.plan.name: one.advantage for one in samples if one.advantage is not None
+        }
+        on_collected(plan.number, outcomes, defined)
+
+    # The advantages of gae are known only with the values that the update computes.
+    is_known_after = session.config.advantage == "gae"
+    if not is_known_after:
+        record(groups)
+    samples = [one for group in groups for one in group]
     update = _update(session, collected, samples, unit)
+    if is_known_after:
+        record(with_token_means(groups, _measured(samples), update.value))
     finished = _finished(session, collected, samples, update, version)
     save_state(finished)
     return finished
@@ -173,12 +193,9 @@ def _continue_progress(session: Session, plan: StepPlan, unit: Unit) -> None:
             unit.highest_update_percent = payload.training_progress
 
 
-def _select_samples(
-    session: Session, plan: StepPlan, outcomes: Sequence[GroupOutcome]
-) -> list[SelectedSample]:
-    groups = select_samples(session.config, outcomes, version=session.learner.version)
-    emit_samples(session, plan.id, outcomes, groups)
-    return [one for group in groups for one in group]
+def _measured(samples: Sequence[SelectedSample]) -> list[SelectedSample]:
+    """Those that the update sees: as in tinker-cookbook, KL is of groups of one reward too."""
+    return [one for one in samples if one.drop_reason not in NOT_IN_UPDATE and one.result.turns]
 
 
 def _update(
@@ -196,14 +213,13 @@ def _update(
     session.progress.emit()
     result = session.learner.update(
         [
-            Trajectory(
-                one.result.plan.task,
-                one.result.turns,
-                advantage=one.advantage or 0.0,
+            trajectory(
+                session.config,
+                one.result,
+                advantage=one.advantage,
                 is_trained=one.drop_reason is None,
             )
-            for one in samples
-            if one.drop_reason not in NOT_IN_UPDATE and one.result.turns
+            for one in _measured(samples)
         ],
         update_settings(session.config, generation=session.generation, step=plan.number),
     )

@@ -15,9 +15,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from producer.errors import MismatchError, UsageError
+from producer.policy.adapter_settings import VALUE_HEAD
 
-VALUE_HEAD: Final = "value_head.safetensors"
-"""In the folders of checkpoints and states."""
 _OPTIMIZER: Final = "value_optimizer.pt"
 
 
@@ -31,20 +30,16 @@ class ValueHead:
 
     def __init__(self, hidden_size: int, device: torch.device) -> None:
         """All values are 0."""
-        self._layer = nn.utils.skip_init(
-            nn.Linear, hidden_size, 1, device=device, dtype=torch.float32
-        )
-        with torch.no_grad():
-            for parameter in self._layer.parameters():
-                parameter.zero_()
+        self._weight_1D = nn.Parameter(torch.zeros(1, hidden_size, device=device))
+        self._bias_1 = nn.Parameter(torch.zeros(1, device=device))
         # As the adapter's.
         self._optimizer = torch.optim.AdamW(
-            self._layer.parameters(), lr=0.0, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.0
+            self.parameters(), lr=0.0, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.0
         )
 
     def parameters(self) -> list[nn.Parameter]:
         """Weight [1, D] and bias [1]."""
-        return list(self._layer.parameters())
+        return [self._weight_1D, self._bias_1]
 
     def values(self, hidden_ND: Tensor, coef: float = 0.0) -> Tensor:
         """[N]: the value before each token, from the hidden state that the token is drawn from.
@@ -55,8 +50,7 @@ class ValueHead:
         if coef != 0:
             # The difference is 0 and has the gradient.
             frozen_ND = frozen_ND + coef * (hidden_ND.float() - frozen_ND)
-        values_N1: Tensor = self._layer(frozen_ND)
-        return values_N1[:, 0]
+        return nn.functional.linear(frozen_ND, self._weight_1D, self._bias_1)[:, 0]
 
     def begin_step(self) -> None:
         """Clear the gradients."""
@@ -73,10 +67,7 @@ class ValueHead:
     def save(self, folder: Path) -> None:
         """Write the weights into the folder, which is made if it is not there."""
         folder.mkdir(parents=True, exist_ok=True)
-        save_file(
-            {name: weight.contiguous() for name, weight in self._layer.state_dict().items()},
-            folder / VALUE_HEAD,
-        )
+        save_file(self._weights(), folder / VALUE_HEAD)
 
     def load(self, folder: Path) -> None:
         """Read what `save` wrote. UsageError if it is damaged, MismatchError if it does not fit."""
@@ -86,20 +77,26 @@ class ValueHead:
         except SafetensorError as error:
             message = f"{path} is damaged ({error}); copy it again, or remove it to begin at 0"
             raise UsageError(message) from error
-        own = self._layer.state_dict()
+        own = self._weights()
         if {name: weight.shape for name, weight in weights.items()} != {
             name: weight.shape for name, weight in own.items()
         }:
             message = f"the value head {path} does not fit this policy; use its own model_name"
             raise MismatchError(message)
-        self._layer.load_state_dict(weights)
+        for name, weight in weights.items():
+            own[name].copy_(weight)
 
     def save_state(self, folder: Path) -> None:
         """Write weights and optimiser into the folder."""
         self.save(folder)
-        torch.save(self._optimizer.state_dict(), folder / _OPTIMIZER)
+        torch.save({"optimizer": self._optimizer.state_dict()}, folder / _OPTIMIZER)
 
     def load_state(self, folder: Path) -> None:
         """Read what `save_state` wrote, bit for bit. Raises as `load`."""
         self.load(folder)
-        self._optimizer.load_state_dict(torch.load(folder / _OPTIMIZER, weights_only=True))
+        stored = torch.load(folder / _OPTIMIZER, weights_only=True)
+        self._optimizer.load_state_dict(stored["optimizer"])
+
+    def _weights(self) -> dict[str, Tensor]:
+        """By their names in files; they share memory with the parameters."""
+        return {"weight": self._weight_1D.detach(), "bias": self._bias_1.detach()}

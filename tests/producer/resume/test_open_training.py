@@ -212,7 +212,7 @@ def test_the_explicit_default_of_a_field_that_an_older_writer_did_not_have_is_no
     for name in created.config.keys() - FIRST_FIELDS:
         del created.config[name]
 
-    def plan(**given: object) -> Plan:
+    def plan(**given: object) -> "Plan[RunConfig]":
         asked = read_config({"training_name": "small", "num_steps": 3, **given})
         found = plan_training(recorded, asked, folder, overwrite=False)
         assert isinstance(found, Plan)
