@@ -21,6 +21,7 @@ from producer.training.groups import GroupRunner
 from producer.training.metrics import staleness_metrics, step_metrics
 from producer.training.progress import Unit
 from producer.training.samples import (
+    NOT_IN_UPDATE,
     SelectedSample,
     emit_samples,
     select_samples,
