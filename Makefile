@@ -20,8 +20,8 @@ test: install ## every test, real PostgreSQL and Kafka included
 test-fast: install ## the tests that start no server
 	@cd "$(ROOT)" && "$(BIN)/python" -m pytest -m "not services and not slow"
 
-test-long: install ## a thousand examples of every property of the fold and the projection
-	@cd "$(ROOT)" && HYPOTHESIS_PROFILE=long "$(BIN)/python" -m pytest tests/reference_fold
+test-long: install ## a thousand examples of every property of the fold and the projection; LONG="-k part-7" for one part
+	@cd "$(ROOT)" && HYPOTHESIS_PROFILE=long "$(BIN)/python" -m pytest -v tests/reference_fold $(LONG)
 
 lint: install ## ruff, mypy, import contracts
 	@cd "$(ROOT)" && "$(BIN)/ruff" check && "$(BIN)/ruff" format --check && "$(BIN)/mypy" && "$(BIN)/lint-imports"

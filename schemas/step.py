@@ -146,7 +146,8 @@ class Sample(Value):
     group_id: Id
     """Its group."""
     advantage: float | None
-    """None: the sample is not used and has no defined advantage."""
+    """Where tokens differ (gae) their mean; None: the sample is not used, or has no token, and has
+    no defined advantage."""
     reward: float
     """Reward of the rollout."""
     policy_version: Count

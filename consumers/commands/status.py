@@ -47,7 +47,7 @@ def command(*, show_all: bool, as_json: bool, check: bool, max_lag: timedelta | 
     if max_lag is not None and not check:
         message = "--max-lag belongs to --check; give both"
         raise UsageError(message)
-    status = _read(with_disk=not check)
+    status = _read(is_brief=check)
     if check:
         _check(status, max_lag if max_lag is not None else MAX_LAG, as_json=as_json)
     elif as_json:
@@ -58,7 +58,7 @@ def command(*, show_all: bool, as_json: bool, check: bool, max_lag: timedelta | 
         print_status(status, show_all=show_all)
 
 
-def _read(*, with_disk: bool) -> "ProjectionStatus":
+def _read(*, is_brief: bool) -> "ProjectionStatus":
     from consumers.database.location import is_embedded, resolve_database
     from consumers.database.readiness import make_ready, naming_what_is_missing
     from consumers.home import open_installation
@@ -72,7 +72,7 @@ def _read(*, with_disk: bool) -> "ProjectionStatus":
         url = resolve_database(os.environ, installation)
         make_ready(url, embedded=is_embedded(os.environ))
         with naming_what_is_missing(url):
-            return read_status(reader, url, installation=installation, with_disk=with_disk)
+            return read_status(reader, url, installation=installation, is_brief=is_brief)
     finally:
         reader.close()
 
@@ -104,6 +104,7 @@ def _report(status: "ProjectionStatus") -> dict[str, object]:
         **status.held._asdict(),
         "projector": status.projector._asdict(),
         "disk": status.disk._asdict(),
+        "leaked_devices": status.leaked_devices,
         "trainings": [training._asdict() for training in status.trainings],
         "held_in_spool": [
             {**stream._asdict(), "since": stream.since.isoformat()}

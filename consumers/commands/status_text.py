@@ -37,6 +37,8 @@ def print_status(status: ProjectionStatus, *, show_all: bool) -> None:
         click.echo(f"parked     {sanitize(', '.join(unowned[:NUM_PARKED]))}{rest}")
     if status.held_in_spool:
         click.echo(f"not sent   {sanitize(_held_in_spool(status.held_in_spool))}")
+    if status.leaked_devices:
+        click.echo(f"leaked     {_leaked(status)}")
     click.echo()
     if not status.trainings and status.lag_events:
         click.echo("no training in the tables yet; `cua-project run --once` applies the events")
@@ -89,6 +91,16 @@ def _held_in_spool(held: Sequence[HeldStream]) -> str:
     ]
     rest = len(held) - len(texts)
     return ", ".join(texts) + (f" and {rest} more" if rest else "")
+
+
+def _leaked(status: ProjectionStatus) -> str:
+    """Trainings first; what is left are evaluations by hand."""
+    counts = {one.run_name: one.leaked_devices for one in status.trainings if one.leaked_devices}
+    counts["evaluations"] = (status.leaked_devices or 0) - sum(counts.values())
+    of = ", ".join(f"{sanitize(name)} {number:,}" for name, number in counts.items() if number)
+    total = status.leaked_devices
+    devices = "1 device was" if total == 1 else f"{total:,} devices were"
+    return f"{devices} not released and may still run: {of}"
 
 
 def _disk(disk: DiskUse) -> str:

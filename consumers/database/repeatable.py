@@ -14,7 +14,8 @@ from consumers.database.own_views import refuse_users_views, users_views
 from consumers.errors import CuaProjectError
 from consumers.tables import OPS_SCHEMA, OPS_TABLES, ROW_TABLES, SCHEMA, STATE_TABLES
 from consumers.tables.comments import commented_metadata
-from consumers.tables.views import VIEWS, Function, View, functions
+from consumers.tables.view import Function, View
+from consumers.tables.views import VIEWS, functions
 
 Comments = dict[tuple[str, str | None], str]
 """(table or view, column or None) -> comment."""

@@ -59,6 +59,8 @@ class Conversations:
         self.num_turns += len(exchanges)
 
 
-def _url(ref: str, image: Callable[[str], bytes | None]) -> str:
+def _url(ref: str | None, image: Callable[[str], bytes | None]) -> str | None:
+    if ref is None:
+        return None
     content = image(ref)
     return ref if content is None else f"data:image/png;base64,{b64encode(content).decode()}"

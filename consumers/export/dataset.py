@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from consumers.export.rows import FIELDS, ROLLOUTS, TURNS, Row
 
 ROW_GROUP_BYTES = 32 << 20
-"""Of images and tokens, so that a reader needs little memory."""
+"""Of images, texts and tokens, so that a reader needs little memory."""
 SHARD_BYTES = 512 << 20
 IMAGE_FEATURE = {"info": {"features": {"screenshot": {"_type": "Image"}}}}
 """Makes `datasets` show the column as images instead of a struct."""
@@ -71,6 +71,7 @@ class Shards:
         self.num_rows += 1
         image = row.get("screenshot")
         self._row_bytes += 500 + (len(image["bytes"]) if image else 0)
+        self._row_bytes += sum(len(value) for value in row.values() if isinstance(value, str))
         self._row_bytes += BYTES_PER_TOKEN * len(row.get("prompt_token_ids") or ())
         if self._row_bytes >= ROW_GROUP_BYTES:
             self._write()

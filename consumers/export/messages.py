@@ -22,7 +22,7 @@ class Exchange:
     """What the agent was shown, and what it answered."""
 
     text: str | None
-    """The instruction on the first turn; None: the screenshot alone."""
+    """The instruction on the first turn, and what the environment said; None: nothing."""
     image_url: str | None
     """Of the screenshot: a data URL, or `blob:sha256:...`; None: text alone."""
     response: str | None

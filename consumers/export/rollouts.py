@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
+from schemas.completion import CompletionExecuted, CompletionStepsScored
 from schemas.event import Event
 from schemas.rollout import RolloutCancelled, RolloutCreated, RolloutFailed, RolloutFinished
+from schemas.session import SessionEnded
 from schemas.turn import TurnTaken
 
 End = RolloutFinished | RolloutFailed | RolloutCancelled
@@ -24,6 +26,12 @@ class EndedRollout:
     end: End | None = None
     """None only while it is being read."""
     ended_at: datetime | None = None
+    session: SessionEnded | None = None
+    """What an SQL agent's session came to, said before the end; None: it is no session."""
+    completion: CompletionExecuted | None = None
+    """What a text-to-SQL completion came to, said before the end; None: it is none."""
+    scores: list[CompletionStepsScored] = field(default_factory=list)
+    """What scorers made of the completion's steps before the end."""
 
 
 class RolloutCollector:
@@ -52,10 +60,19 @@ class RolloutCollector:
             rollout = self._open.get(subject)
             if rollout is None:
                 continue
-            if isinstance(payload, TurnTaken):
-                rollout.turns.append(payload)
-            elif isinstance(payload, End):
-                del self._open[subject]
-                rollout.end, rollout.ended_at = payload, envelope.time
-                self._forget(subject)
-                yield rollout
+            match payload:
+                case TurnTaken():
+                    rollout.turns.append(payload)
+                case SessionEnded():
+                    rollout.session = payload
+                case CompletionExecuted():
+                    rollout.completion = payload
+                case CompletionStepsScored():
+                    rollout.scores.append(payload)
+                case RolloutFinished() | RolloutFailed() | RolloutCancelled():
+                    del self._open[subject]
+                    rollout.end, rollout.ended_at = payload, envelope.time
+                    self._forget(subject)
+                    yield rollout
+                case _:
+                    pass

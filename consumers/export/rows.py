@@ -45,6 +45,13 @@ ROLLOUTS = pa.schema(
         pa.field("used", pa.bool_()),
         pa.field("drop_reason", pa.string()),
         pa.field("error", pa.string()),
+        pa.field("entry", pa.string()),
+        pa.field("skills", pa.list_(pa.string())),
+        pa.field("gold_sql", pa.string()),
+        pa.field("session_status", pa.string()),
+        pa.field("outcome", pa.string()),
+        pa.field("answer", pa.string()),
+        pa.field("step_scores", pa.string()),
         pa.field("created_at", TIME),
         pa.field("ended_at", TIME),
     ]
@@ -84,8 +91,15 @@ FIELDS = {
     "advantage": "as the step used it; null when it was not used",
     "used": "whether the step was trained on it; null outside of steps",
     "drop_reason": "why it was not used",
-    "text": "text observed beside the screenshot; on turn 1 the instruction",
-    "screenshot": "before the action",
+    "entry": "name of the data set's entry that an SQL agent worked on; null for other agents",
+    "skills": "what the entry's gold needs",
+    "gold_sql": "the entry's gold",
+    "session_status": "how a session with a database ended; `outcome` is what it came to",
+    "outcome": "`correct`, `incorrect`, `unknown`; of a completion `error` and `no_sql` too",
+    "answer": "a session's final answer; a completion's SQL",
+    "step_scores": "JSON: a list of {scorer, steps, product, minimum, last, average}",
+    "text": "text observed; on turn 1 the instruction, then what the environment says in words",
+    "screenshot": "before the action; null where the environment has no screen",
     "actions": (
         "JSON: a list of {tool_name, tool_args, action, error_type, error_message}; coordinates of"
         " `action` in pixels"
@@ -103,7 +117,7 @@ def rollout_row(rollout: EndedRollout, trainings: Trainings) -> Row:
     place = trainings.places.get(created.source_id, Place(None, None))
     task = trainings.tasks.get(created.task_id)
     sample = trainings.samples.get(rollout.id)
-    row: Row = {
+    row: Row = _sql_columns(rollout, trainings) | {
         "rollout_id": created.rollout_id,
         "training": None
         if rollout.training_id is None
@@ -147,11 +161,38 @@ def rollout_row(rollout: EndedRollout, trainings: Trainings) -> Row:
     return row
 
 
+def _sql_columns(rollout: EndedRollout, trainings: Trainings) -> Row:
+    """What an SQL agent's rollout says besides; of another one nothing."""
+    session, completion = rollout.session, rollout.completion
+    fact = session or completion
+    if fact is None:
+        return {}
+    row: Row = {"outcome": fact.outcome, "session_status": session and session.session_status}
+    if session is not None:
+        row["answer"] = session.answer
+    elif completion is not None:
+        row["answer"] = completion.sql
+    if (entry := trainings.entries.get(fact.entry_id)) is not None:
+        content = entry.content
+        row |= {
+            "entry": content.entry_id,
+            "skills": list(content.skills),
+            "gold_sql": content.sql,
+        }
+    if rollout.scores:
+        row["step_scores"] = to_json(
+            [one.model_dump(mode="json", exclude={"scored_at"}) for one in rollout.scores],
+            inf_nan_mode="strings",
+        ).decode()
+    return row
+
+
 def turn_rows(rollout: EndedRollout, image: Callable[[str], bytes | None]) -> Iterator[Row]:
     """One row of `turns` per turn. `image`: a reference's bytes; None leaves the image out."""
     prompts = _whole_prompts(rollout.turns)
     for turn in rollout.turns:
-        content = image(turn.screenshot_before)
+        shown = turn.screenshot_before
+        content = None if shown is None else image(shown)
         row: Row = {
             "rollout_id": rollout.created.rollout_id,
             "turn": turn.turn,

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
+from schemas.entry import EntryStated
 from schemas.evaluation import EvaluationCreated, EvaluationSuperseded
 from schemas.event import Event
 from schemas.step import Sample, SamplesChosen, StepCreated
@@ -27,6 +28,8 @@ class Trainings:
     names: dict[UUID, str] = field(default_factory=dict)
     """Training -> its name."""
     tasks: dict[UUID, TaskStated] = field(default_factory=dict)
+    entries: dict[UUID, EntryStated] = field(default_factory=dict)
+    """By row id; what tasks about databases are made of."""
     places: dict[UUID, Place] = field(default_factory=dict)
     """Step or evaluation -> where it belongs."""
     samples: dict[UUID, Sample] = field(default_factory=dict)
@@ -42,6 +45,8 @@ class Trainings:
                     self.names[owner] = created.run_name
                 case TaskStated() as task:
                     self.tasks[task.id] = task
+                case EntryStated() as entry:
+                    self.entries[entry.id] = entry
                 case StepCreated() as step:
                     self.places[step.step_id] = Place(step.generation, step.step)
                 case EvaluationCreated() as evaluation:

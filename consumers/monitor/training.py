@@ -10,6 +10,7 @@ from consumers.monitor import layout
 from consumers.monitor.chart import Series, chart
 from consumers.monitor.html import Node, tag
 from consumers.queries import (
+    count_leaked_devices,
     get_status_history,
     get_training,
     list_baselines_by_training,
@@ -31,6 +32,7 @@ def training_page(session: Session, training_id: UUID, now: datetime) -> str | N
     return layout.page(
         training.run_name,
         _facts(training, now),
+        _leaked(count_leaked_devices(session, training.id)),
         tag("p", training.error_message, class_="warning") if training.error_message else None,
         tag("div", *_charts(steps, [*baselines, *evals]), class_="charts"),
         tag("h2", "Evaluations"),
@@ -67,6 +69,13 @@ def _facts(training: Training, now: datetime) -> Node:
         ("message", training.status_message or layout.ABSENT),
         ("files", training.log_path or layout.ABSENT),
     )
+
+
+def _leaked(number: int) -> Node:
+    if not number:
+        return None
+    devices = "1 device was" if number == 1 else f"{number:,} devices were"
+    return tag("p", f"{devices} not released and may still run.", class_="warning")
 
 
 def _charts(steps: Sequence[Step], evaluations: Sequence[Baseline | Eval]) -> list[Node]:

@@ -109,6 +109,11 @@ class ProjectedSchema:
         self._forget()
 
     @property
+    def drops(self) -> Drops:
+        """What operators gave up, as of the last `load`."""
+        return self._drops
+
+    @property
     def folded(self) -> Positions:
         """Positions with everything that is folded, committed or not."""
         return self._folded
@@ -167,6 +172,9 @@ class ProjectedSchema:
             replay_filter=self._replay_filter,
         )
         fold.take_all(parsed_records)
+        for at in list(fold.batch.partitions):
+            # Records that a replay takes last move no position back.
+            fold.skip_to(at, self._folded.get(TopicPartition(*at), 0))
         for at, offset in (read_to or {}).items():
             if offset > self._folded.get(at, 0):
                 fold.skip_to(at, offset)

@@ -16,6 +16,7 @@ from consumers.queries.evaluations import (
 )
 from consumers.queries.history import get_status_history
 from consumers.queries.rollouts import (
+    count_leaked_devices,
     get_environment_by_rollout,
     get_rollout_by_rollout_id,
     get_validation_by_rollout,
@@ -33,6 +34,17 @@ from consumers.queries.rollouts import (
 )
 from consumers.queries.scorings import list_scores_by_rollout, list_scorings_by_training
 from consumers.queries.session import get_session, init_database
+from consumers.queries.skills import SkillMatrix, skill_matrix, success_by_skill
+from consumers.queries.sql_agents import (
+    ScoredCompletion,
+    get_completion_by_rollout,
+    get_entry,
+    get_session_by_rollout,
+    list_completions,
+    list_entries_by_task,
+    list_scores_by_completion,
+    list_sessions,
+)
 from consumers.queries.tasks import (
     get_task,
     get_task_by_task_id,
@@ -51,12 +63,18 @@ from consumers.queries.trainings import (
 )
 
 __all__ = [
+    "ScoredCompletion",
+    "SkillMatrix",
+    "count_leaked_devices",
     "get_annotation",
+    "get_completion_by_rollout",
+    "get_entry",
     "get_environment_by_rollout",
     "get_eval_by_training_and_step",
     "get_latest_completed_step",
     "get_rollout_by_rollout_id",
     "get_session",
+    "get_session_by_rollout",
     "get_status_history",
     "get_step_by_training_and_step",
     "get_task",
@@ -68,6 +86,8 @@ __all__ = [
     "list_actions_by_turn",
     "list_annotations",
     "list_baselines_by_training",
+    "list_completions",
+    "list_entries_by_task",
     "list_evals_by_training",
     "list_groups_by_baseline",
     "list_groups_by_eval",
@@ -78,11 +98,15 @@ __all__ = [
     "list_rollouts_by_group",
     "list_rollouts_by_step",
     "list_rollouts_by_task",
+    "list_scores_by_completion",
     "list_scores_by_rollout",
     "list_scorings_by_training",
+    "list_sessions",
     "list_steps_by_training",
     "list_tasks",
     "list_trainings",
     "list_turns_by_rollout",
     "list_validators_by_task",
+    "skill_matrix",
+    "success_by_skill",
 ]

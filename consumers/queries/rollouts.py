@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
 from consumers.tables import Action, Environment, Group, Obs, Rollout, Turn, Validation
@@ -95,3 +95,13 @@ def get_environment_by_rollout(session: Session, rollout: UUID) -> Environment |
         .join(Rollout, Rollout.env_id == Environment.id)
         .where(Rollout.id == rollout)
     )
+
+
+def count_leaked_devices(session: Session, training: UUID) -> int:
+    """Devices of the training's rollouts that were not released and may still run."""
+    query = select(func.count()).where(
+        Environment.training_id == training,
+        Environment.status == "error",
+        Environment.termination_time.is_(None),
+    )
+    return session.scalar(query) or 0

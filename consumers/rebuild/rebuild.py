@@ -7,6 +7,7 @@ readers not at all. The live schema must be migrated.
 
 import logging
 import time
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from consumers.database.connection import connected
@@ -29,7 +30,8 @@ from consumers.rebuild.finished import (
     filled_schema,
     keep,
 )
-from consumers.rebuild.hashing import NAMES, count_rows, hash_tables
+from consumers.rebuild.hashing import NAMES, TableHash, count_rows, hash_tables
+from consumers.rebuild.live_order import read_live_order
 from consumers.rebuild.preparation import prepare_database, schema_lock
 from consumers.rebuild.replay import Replay, check_beginning
 from consumers.rebuild.side_schema import finish, finish_tables, side_schema, write_views
@@ -266,18 +268,26 @@ def _compare(reader: LogReader, url: str, replay: Replay, schema: str) -> _Compa
             positions = load_positions(cursor, SCHEMA)
             whole = [name for name in NAMES if name not in broken]
             live = hash_tables(cursor, SCHEMA, whole)
+            order = read_live_order(cursor, SCHEMA)
     if log_id not in {None, reader.log_id}:
         logger.warning("the tables were made from another log (%s): not compared", log_id)
         return _Comparison(is_same_log=False, different=[])
     _check_ends(positions, reader)
     replay.advance(positions)
-    with connected(url, "rebuild hash") as connection, connection.cursor() as cursor:
-        replayed = hash_tables(cursor, schema, whole)
+    replayed = _hashes(url, schema, whole)
+    if replayed != live and replay.is_split and order:
+        replay.advance_in_live_order(positions, order)
+        replayed = _hashes(url, schema, whole)
     changed = {name for name in whole if live[name] != replayed[name]} | broken
     different = [name for name in NAMES if name in changed]
     if different:
         logger.warning("tables that differ from the log: %s", ", ".join(different))
     return _Comparison(is_same_log=True, different=different)
+
+
+def _hashes(url: str, schema: str, names: Iterable[str]) -> dict[str, TableHash]:
+    with connected(url, "rebuild hash") as connection, connection.cursor() as cursor:
+        return hash_tables(cursor, schema, names)
 
 
 def _named(problems: list[Problem]) -> list[str]:

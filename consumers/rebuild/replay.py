@@ -1,6 +1,7 @@
 """Fills a side schema from the log, to exact positions, with the live projection's own code."""
 
 import logging
+import time
 from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Self
@@ -8,13 +9,15 @@ from typing import Self
 from consumers.database.connection import WRITER_SETTINGS, connect, join_group
 from consumers.errors import CuaProjectError, UnreachableError
 from consumers.fold.fold import EVERYTHING, ReplayFilter
-from consumers.fold.parse import parse_record
+from consumers.fold.parse import ParsedRecord, parse_record
 from consumers.log.reader import LogReader, LogRecord, TopicPartition
 from consumers.progress import ReplayProgress
 from consumers.projection.loop import ParallelFill, UnfinishedError
 from consumers.projection.pipeline import Pipeline
 from consumers.projection.positions import Positions, load_positions, start_positions
 from consumers.projection.schema import ProjectedSchema
+from consumers.rebuild.live_order import LiveOrder
+from consumers.tables import ROW_TABLES, STATE_TABLES
 from schemas.catalogue import NUM_PARTITIONS
 from schemas.local_log import partition_of
 
@@ -49,6 +52,8 @@ class Replay:
         `is_shard`: other processes fill the other partitions, so a stream must be in one.
         """
         self._is_shard = is_shard
+        self.is_split = False
+        """A record was read that is not in its key's partition: its stream may be in two."""
         self._reader = reader
         self._progress = progress
         self._url = url
@@ -60,6 +65,7 @@ class Replay:
             join_group(self._connection, group)
             join_group(self._lookups, group)
         self._lookups.autocommit = True
+        self._filter = replay_filter
         self._target = ProjectedSchema(
             self._connection, schema, reader.log_id, replay_filter=replay_filter
         )
@@ -141,12 +147,58 @@ class Replay:
                     for record in records
                     if record.offset < until[TopicPartition(record.topic, record.partition)]
                 ]
-                if self._is_shard:
-                    check_partitions(wanted, self._reader)
+                if not self.is_split and (problem := misplaced(wanted, self._reader)):
+                    self.is_split = True
+                    if self._is_shard:
+                        raise CuaProjectError(problem)
                 if read_to:
                     pipeline.send([parse_record(record) for record in wanted], read_to)
                     self._show(self._target.folded, until)
             pipeline.settle()
+
+    def advance_in_live_order(self, until: Positions, order: LiveOrder) -> None:
+        """Begin again, in one process: up to these positions, with what comes late taken last."""
+        self._parallel = None
+        schema = self._target.schema
+        tables = ", ".join(
+            f'"{schema}"."{table.__tablename__}"' for table in (*ROW_TABLES, *STATE_TABLES)
+        )
+        with self._connection, self._connection.cursor() as cursor:
+            cursor.execute(f"TRUNCATE {tables}")
+        in_order = self._filter._replace(wanted=order.is_in_time)
+        self._target = ProjectedSchema(
+            self._connection, schema, self._reader.log_id, replay_filter=in_order
+        )
+        self._target.load()
+        self.advance(until)
+        order.is_over = True
+        # The end of a stream comes before what follows it in another partition.
+        for is_end in (True, False):
+            self._take_late(order, is_end=is_end)
+
+    def _take_late(self, order: LiveOrder, *, is_end: bool) -> None:
+        def is_wanted(parsed: ParsedRecord) -> bool:
+            at = TopicPartition(parsed.record.topic, parsed.record.partition)
+            scope = self._target.drops.scope(parsed.stream, parsed.record.value)
+            return parsed.record.offset in order.late[at] and (scope == "rest") == is_end
+
+        until = {at: max(offsets) + 1 for at, offsets in order.late.items()}
+        if not until:
+            return
+        self._reader.seek({at: min(offsets) for at, offsets in order.late.items()})
+        deadline = time.monotonic() + SILENCE_LIMIT_S
+        while _lag(self._reader.positions(), until):
+            records = self._reader.poll(BATCH_RECORDS, POLL_S)
+            if late := [one for one in map(parse_record, records) if is_wanted(one)]:
+                self._target.apply(late)
+            if records:
+                deadline = time.monotonic() + SILENCE_LIMIT_S
+            elif time.monotonic() > deadline:
+                message = (
+                    f"the log returned nothing for {SILENCE_LIMIT_S:.0f} s although there is more;"
+                    " is it reachable?"
+                )
+                raise UnreachableError(message)
 
     def _show(self, positions: Mapping[TopicPartition, int], until: Positions) -> None:
         if self._progress is not None:
@@ -180,8 +232,8 @@ def check_beginning(reader: LogReader) -> None:
             raise CuaProjectError(message)
 
 
-def check_partitions(records: Iterable[LogRecord], reader: LogReader) -> None:
-    """CuaProjectError for a record that is not in its key's partition, as many as there are now.
+def misplaced(records: Iterable[LogRecord], reader: LogReader) -> str | None:
+    """Names a record that is not in its key's partition, as many as there are now; None: none is.
 
     Its stream may then be in two: the topic has grown, or another program chose the partition.
     """
@@ -199,8 +251,8 @@ def check_partitions(records: Iterable[LogRecord], reader: LogReader) -> None:
             home = -1 if record.key is None else partition_of(record.key, counts[record.topic])
             homes[name] = home
         if home != record.partition:
-            message = (
+            return (
                 f"{record.topic}/{record.partition} offset {record.offset} belongs in partition"
                 f" {home}: the topic has grown, or another program chose the partition"
             )
-            raise CuaProjectError(message)
+    return None

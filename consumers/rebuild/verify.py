@@ -23,6 +23,7 @@ from consumers.projection.positions import (
     read_state,
 )
 from consumers.rebuild.hashing import NAMES, TableHash, hash_tables, row_hashes
+from consumers.rebuild.live_order import LiveOrder, read_live_order
 from consumers.rebuild.replay import Replay, check_beginning
 from consumers.rebuild.side_schema import side_schema
 from consumers.tables import OPS_SCHEMA, PROJECTION_VERSION, SCHEMA, STATE_TABLES, OperatorDrop
@@ -61,6 +62,8 @@ class Snapshot(NamedTuple):
     code may be able to apply them."""
     problems: list[Problem]
     """What the live schema lacks."""
+    order: LiveOrder
+    """What the live tables met last."""
 
     @property
     def broken(self) -> set[str | None]:
@@ -92,7 +95,7 @@ def take_snapshot(connection: Connection, schema: str = SCHEMA) -> Snapshot:
         broken = {problem.table for problem in problems if problem.is_fatal}
         if None in broken or broken & NEEDED:
             state = ProjectionState("", PROJECTION_VERSION, catalogue_hash(), None)
-            return Snapshot(state, {}, {}, ReplayFilter(), [], problems)
+            return Snapshot(state, {}, {}, ReplayFilter(), [], problems, LiveOrder({}, {}))
         state = read_state(cursor, schema)
         if state.version != PROJECTION_VERSION:
             is_older = state.version < PROJECTION_VERSION
@@ -112,7 +115,8 @@ def take_snapshot(connection: Connection, schema: str = SCHEMA) -> Snapshot:
             redrivable = sorted({*redrivable, *(half[3] for half in halves)})
         whole = [name for name in NAMES if name not in broken]
         tables = hash_tables(cursor, schema, whole)
-        return Snapshot(state, positions, tables, replay_filter, redrivable, problems)
+        order = read_live_order(cursor, schema)
+        return Snapshot(state, positions, tables, replay_filter, redrivable, problems, order)
 
 
 def _parked_as_unknown(cursor: Cursor, schema: str) -> tuple[ReplayFilter, list[str]]:
@@ -156,8 +160,10 @@ def verify(reader: LogReader, url: str, *, progress: ReplayProgress | None = Non
                 reader, url, schema, replay_filter=snapshot.replay_filter, progress=progress
             ) as replay:
                 replay.advance(snapshot.positions)
-            with connection, connection.cursor() as cursor:
-                replayed = hash_tables(cursor, schema, snapshot.tables)
+                replayed = _hashes(connection, schema, snapshot)
+                if replayed != snapshot.tables and replay.is_split and snapshot.order:
+                    replay.advance_in_live_order(snapshot.positions, snapshot.order)
+                    replayed = _hashes(connection, schema, snapshot)
             found = _missing(snapshot) + [
                 difference
                 for table in snapshot.tables
@@ -176,6 +182,11 @@ def verify(reader: LogReader, url: str, *, progress: ReplayProgress | None = Non
         redrivable=snapshot.redrivable,
         missing=missing,
     )
+
+
+def _hashes(connection: Connection, schema: str, snapshot: Snapshot) -> dict[str, TableHash]:
+    with connection, connection.cursor() as cursor:
+        return hash_tables(cursor, schema, snapshot.tables)
 
 
 def _missing(snapshot: Snapshot) -> list[Difference]:

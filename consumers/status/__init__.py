@@ -1,7 +1,8 @@
 """How the installation is doing: lag, who projects, held records, trainings and disk use.
 
 Every query is cheap whatever the tables' size: positions, partial indexes and relation sizes, never
-a count over rollouts or turns.
+a count over rollouts or turns. Leaked devices take one pass over `environment`, which alerts and
+metrics do without.
 """
 
 from consumers.status.alerts import alerts

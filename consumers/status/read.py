@@ -12,7 +12,7 @@ from consumers.status.held import HeldCounts, count_held
 from consumers.status.lag import PartitionStatus, measure_lag
 from consumers.status.parked import ParkedStream, load_parked
 from consumers.status.projector import ProjectorStatus, load_projector
-from consumers.status.trainings import TrainingStatus, load_trainings
+from consumers.status.trainings import TrainingStatus, count_leaked, load_trainings
 from consumers.tables import PROJECTION_VERSION, SCHEMA
 from schemas.installation import Installation
 
@@ -34,6 +34,8 @@ class ProjectionStatus(NamedTuple):
     """Streams of this home that Kafka does not take further."""
     disk: DiskUse | None
     """None: not asked for."""
+    leaked_devices: int | None
+    """Of all rollouts, evaluations by hand included; None: not asked for."""
 
     @property
     def lag_events(self) -> int:
@@ -52,10 +54,11 @@ def read_status(
     now: datetime | None = None,
     *,
     installation: Installation | None = None,
-    with_disk: bool = True,
+    is_brief: bool = False,
 ) -> ProjectionStatus:
     """The current status; with `installation` what is held in its spool, and its disk use, too.
 
+    `is_brief`: without what takes longer with the size: disk use and leaked devices.
     MismatchError when the tables were made from another log; UnreachableError.
     """
     now = now or datetime.now(UTC)
@@ -66,7 +69,10 @@ def read_status(
         partitions = measure_lag(reader, load_positions(cursor, SCHEMA), now)
         lag_seconds = max((partition.lag_seconds for partition in partitions), default=0.0)
         parked = load_parked(cursor)
-        trainings = load_trainings(cursor, now, lag_seconds=lag_seconds, parked=parked)
+        leaked = None if is_brief else count_leaked(cursor)
+        trainings = load_trainings(
+            cursor, now, lag_seconds=lag_seconds, parked=parked, leaked=leaked
+        )
         cursor.execute(f"SELECT coalesce(sum(num_events), 0)::bigint FROM {SCHEMA}.reader_position")
         num_events = cursor.fetchone()[0]
         return ProjectionStatus(
@@ -79,7 +85,8 @@ def read_status(
             parked,
             num_events,
             _held_in_spool(installation, reader),
-            measure_disk(installation, cursor) if installation and with_disk else None,
+            measure_disk(installation, cursor) if installation and not is_brief else None,
+            None if leaked is None else sum(leaked.values()),
         )
 
 

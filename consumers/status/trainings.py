@@ -1,5 +1,6 @@
 """Every training with its heartbeat, and whether it is stale or parked."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -36,6 +37,8 @@ class TrainingStatus(NamedTuple):
     tags: tuple[str, ...] = ()
     hidden: bool = False
     """It is listed only on request."""
+    leaked_devices: int | None = 0
+    """Devices of its rollouts that were not released and may still run; None: not counted."""
 
 
 class _Row(NamedTuple):
@@ -53,12 +56,27 @@ class _Row(NamedTuple):
     hidden: bool
 
 
+def count_leaked(cursor: Cursor) -> dict[str | None, int]:
+    """Training (None: of an evaluation by hand) -> devices that were not released."""
+    cursor.execute(
+        f"SELECT training_id::text, count(*) FROM {SCHEMA}.environment"
+        " WHERE status = 'error' AND termination_time IS NULL GROUP BY training_id"
+    )
+    return dict(cursor.fetchall())
+
+
 def load_trainings(
-    cursor: Cursor, now: datetime, *, lag_seconds: float, parked: list[ParkedStream]
+    cursor: Cursor,
+    now: datetime,
+    *,
+    lag_seconds: float,
+    parked: list[ParkedStream],
+    leaked: Mapping[str | None, int] | None = None,
 ) -> list[TrainingStatus]:
     """Every training, newest first; parked when any of its streams is.
 
     `lag_seconds`: the tables know nothing younger, so that silence is counted from there.
+    `leaked`: as `count_leaked`.
     """
     cursor.execute(
         "SELECT training.id::text, run_name, status, progress_percent, last_heartbeat,"
@@ -99,6 +117,7 @@ def load_trainings(
             display_name=row.display_name,
             tags=tuple(row.tags),
             hidden=row.hidden,
+            leaked_devices=None if leaked is None else leaked.get(row.id, 0),
         )
         for row in rows
     ]

@@ -198,7 +198,8 @@ class Sample(Base):
     rollout_id: Mapped[UUID]
     """Row id of the rollout."""
     advantage: Mapped[OptReal]
-    """NULL: not used, so none is defined."""
+    """Where it differs between tokens (gae) their mean. NULL: not used, or without tokens, so none
+    is defined."""
     reward: Mapped[Real]
     """Of the rollout."""
     policy_version: Mapped[Number]

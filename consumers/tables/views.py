@@ -6,42 +6,8 @@ the text in place of the call, so that conditions and limits reach the tables' i
 the tables may read the views. They hold nothing: verify and rebuild compare tables only.
 """
 
-from typing import NamedTuple
-
-
-class Column(NamedTuple):
-    """One column of a view."""
-
-    name: str
-    type: str
-    comment: str
-
-
-class View(NamedTuple):
-    """One view."""
-
-    name: str
-    comment: str
-    columns: tuple[Column, ...]
-    query: str
-    """With `{schema}` for the schema of its tables and functions."""
-
-
-class Function(NamedTuple):
-    """One function of SQL."""
-
-    name: str
-    arguments: str
-    returns: str
-    attributes: str
-    comment: str
-    body: str
-
-    @property
-    def signature(self) -> str:
-        """Its name for DROP and COMMENT."""
-        return f"{self.name}({self.arguments})"
-
+from consumers.tables.sql_agent_views import SQL_AGENT_VIEWS
+from consumers.tables.view import Column, Function, View
 
 _LITTLE_ENDIAN = " | ".join(
     f"(get_byte(bytes, 4 * i + {place}) << {8 * place})" for place in range(4)
@@ -186,6 +152,7 @@ VIEWS: tuple[View, ...] = (
         ),
         _TURN_TOKENS,
     ),
+    *SQL_AGENT_VIEWS,
 )
 VIEW_NAMES: tuple[str, ...] = tuple(view.name for view in VIEWS)
 """Made by us in every schema of ours; whoever carries users' views leaves these out."""

@@ -25,6 +25,10 @@ AggregationName = Literal["sum", "token_mean", "sequence_mean", "sequence_sum"]
 KlName = Literal["k1", "abs", "k2", "k3"]
 KlPlace = Literal["advantage", "loss"]
 
+OWN_BASELINE: frozenset[AdvantageName] = frozenset({"gae", "remax"})
+"""Advantages whose baseline is not made of the group's rewards: a group of one rollout, or of one
+reward, teaches too."""
+
 PER_SEQUENCE = frozenset({"gspo", "sequence_mean", "sequence_sum"})
 """Losses and aggregations that need a row per sequence; the others take all tokens as one row."""
 

@@ -60,10 +60,14 @@ def discounted_returns(rewards_BT: Tensor, mask_BT: Tensor, *, gamma: float) -> 
 
 
 def whitened(values_BT: Tensor, mask_BT: Tensor) -> Tensor:
-    """Mean 0 and sample variance 1 over the mask; what is off the mask moves along."""
+    """Mean 0 and sample variance 1 over the mask; what is off the mask moves along.
+
+    The mask has at least one token.
+    """
     mask_BT = mask_BT.to(values_BT.dtype)
     num_tokens = mask_BT.sum()
     mean = (values_BT * mask_BT).sum() / num_tokens
     squares = ((values_BT - mean).square() * mask_BT).sum()
-    variance = squares / (num_tokens - 1)
+    # One token has no variance, and becomes 0.
+    variance = squares / (num_tokens - 1).clamp(min=1)
     return (values_BT - mean) * torch.rsqrt(variance + WHITENING_EPSILON)

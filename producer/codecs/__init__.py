@@ -3,6 +3,7 @@
 from producer.codecs.anthropic import AnthropicCodec
 from producer.codecs.codec import CannotEncodeError, Codec
 from producer.codecs.compact import CompactCodec
+from producer.codecs.dbbench import DbBenchCodec
 from producer.codecs.openai import OpenAICodec
 from producer.codecs.qwen import QwenCodec
 from producer.codecs.qwen_tools import QwenToolCodec
@@ -22,6 +23,7 @@ __all__ = [
     "CannotEncodeError",
     "Codec",
     "CompactCodec",
+    "DbBenchCodec",
     "OpenAICodec",
     "QwenCodec",
     "QwenToolCodec",

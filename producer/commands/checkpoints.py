@@ -8,12 +8,13 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import rich_click as click
 
+from producer.commands.options import check_new_folder, examples, with_json
 from producer.console import print_table
 from producer.errors import (
     CuaTrainError,
@@ -22,7 +23,13 @@ from producer.errors import (
     UsageError,
     did_you_mean,
 )
-from producer.policy.adapter_settings import BASE, CONFIG, WEIGHTS, read_adapter_settings
+from producer.policy.adapter_settings import (
+    BASE,
+    CONFIG,
+    VALUE_HEAD,
+    WEIGHTS,
+    read_adapter_settings,
+)
 from producer.training_name import check_training_name
 from schemas.installation import Installation, read_installation
 
@@ -30,10 +37,6 @@ if TYPE_CHECKING:
     from producer.training.checkpoints import Checkpoint
 
 logger = logging.getLogger(__name__)
-
-
-def _examples(*lines: str) -> str:
-    return "\n\n".join(["Examples:", *lines])
 
 
 _name = click.argument("source", metavar="NAME|FOLDER")
@@ -47,7 +50,6 @@ _output = click.option(
 _step = click.option(
     "--step", type=click.INT, metavar="INTEGER", help="Checkpoint to take. [default: the newest]"
 )
-_json = click.option("--json", "as_json", is_flag=True, panel="Output", help="Print JSON.")
 
 
 @click.group()
@@ -57,10 +59,10 @@ def command() -> None:
 
 @command.command(
     "list",
-    epilog=_examples("$ cua-train checkpoints list first", "$ cua-train checkpoints list --json"),
+    epilog=examples("$ cua-train checkpoints list first", "$ cua-train checkpoints list --json"),
 )
 @click.argument("name", metavar="[NAME]", required=False)
-@_json
+@with_json
 def list_(name: str | None, *, as_json: bool) -> None:
     """List the checkpoints of a training, or of all trainings on this host.
 
@@ -87,13 +89,11 @@ def list_(name: str | None, *, as_json: bool) -> None:
     )
 
 
-@command.command(
-    "export", epilog=_examples("$ cua-train checkpoints export first --output adapter")
-)
+@command.command("export", epilog=examples("$ cua-train checkpoints export first --output adapter"))
 @_name
 @_output
 @_step
-@_json
+@with_json
 def export(source: str, output: Path, *, step: int | None, as_json: bool) -> None:
     """Copy an adapter in PEFT's layout, with a model card; the copy is verified."""
     from producer.training.checkpoints import file_sha256
@@ -101,7 +101,7 @@ def export(source: str, output: Path, *, step: int | None, as_json: bool) -> Non
     taken = _taken(source, step)
     settings = read_adapter_settings(taken.folder)
     with _written_whole(output) as making:
-        for path in (taken.folder / name for name in (CONFIG, WEIGHTS, BASE)):
+        for path in (taken.folder / name for name in (CONFIG, WEIGHTS, BASE, VALUE_HEAD)):
             if path.is_file():
                 shutil.copyfile(path, making / path.name)
         digest = file_sha256(making / WEIGHTS)
@@ -113,7 +113,7 @@ def export(source: str, output: Path, *, step: int | None, as_json: bool) -> Non
     _report({"output": str(output.absolute()), "adapter_sha256": digest}, as_json=as_json)
 
 
-@command.command("merge", epilog=_examples("$ cua-train checkpoints merge first --output policy"))
+@command.command("merge", epilog=examples("$ cua-train checkpoints merge first --output policy"))
 @_name
 @_output
 @_step
@@ -122,7 +122,7 @@ def export(source: str, output: Path, *, step: int | None, as_json: bool) -> Non
     metavar="NAME|FOLDER",
     help="Base to merge into. [default: the one that the adapter was trained on]",
 )
-@_json
+@with_json
 def merge(
     source: str, output: Path, *, step: int | None, model_name: str | None, as_json: bool
 ) -> None:
@@ -218,16 +218,14 @@ def _listed(installation: Installation, name: str) -> list["Checkpoint"]:
     from producer.emit import Emitter
     from producer.training.checkpoints import list_checkpoints
 
-    with Emitter.open(installation, clock=lambda: datetime.now(UTC)) as emitter:
+    with Emitter.open(installation) as emitter:
         return list_checkpoints(installation, emitter, name)
 
 
 @contextmanager
 def _written_whole(output: Path) -> Iterator[Path]:
     """A folder that takes the name `output` when everything is in it, or is removed."""
-    if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        message = f"--output: {output} exists and is not empty; choose another folder"
-        raise UsageError(message)
+    check_new_folder(output)
     try:
         output.absolute().parent.mkdir(parents=True, exist_ok=True)
         making = Path(tempfile.mkdtemp(dir=output.absolute().parent, prefix=f".{output.name}-"))

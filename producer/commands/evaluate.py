@@ -10,20 +10,17 @@ import rich_click as click
 
 from producer.commands.flags import field_flag
 from producer.commands.given_fields import given_fields
+from producer.commands.options import examples, given_training_name
 from producer.commands.stopping import stop_on_signals
 from producer.console import print_table
 from producer.errors import NotFoundError, StopRequestedError, UsageError, did_you_mean
-from producer.training_name import check_training_name
 from schemas.installation import Installation, read_installation
 
 logger = logging.getLogger(__name__)
 
-EPILOG = "\n\n".join(
-    [
-        "Examples:",
-        "$ cua-train evaluate --training-name first --episodes 200",
-        "$ cua-train evaluate --model-name demo --ablate blank-screenshots",
-    ]
+EPILOG = examples(
+    "$ cua-train evaluate --training-name first --episodes 200",
+    "$ cua-train evaluate --model-name demo --ablate blank-screenshots",
 )
 OF_TRAINING = "the training's, or demo's"
 
@@ -93,11 +90,7 @@ def command(
 
 def _existing(training_name: str, installation: Installation) -> str:
     """The name in its normal form. UsageError when it is no name, NotFoundError when unknown."""
-    try:
-        name = check_training_name(training_name)
-    except ValueError as error:
-        message = f"--training-name: {error}"
-        raise UsageError(message) from None
+    name = given_training_name(training_name)
     runs = installation.runs_dir
     # A link to a --log-path that is missing now is reported as such later.
     if not (runs / name).is_dir() and not (runs / name).is_symlink():

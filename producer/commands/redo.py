@@ -7,20 +7,17 @@ from pathlib import Path
 
 import rich_click as click
 
+from producer.commands.options import check_new_folder, examples, given_training_name
 from producer.commands.stopping import stop_on_signals
 from producer.console import print_table
-from producer.errors import MismatchError, StopRequestedError, UsageError
-from producer.training_name import check_training_name
+from producer.errors import MismatchError, StopRequestedError
 from schemas.installation import read_installation
 
 logger = logging.getLogger(__name__)
 
-EPILOG = "\n\n".join(
-    [
-        "Examples:",
-        "$ cua-train redo --training-name first --step 12",
-        "$ cua-train redo --training-name first --step 12 --output adapter-12",
-    ]
+EPILOG = examples(
+    "$ cua-train redo --training-name first --step 12",
+    "$ cua-train redo --training-name first --step 12 --output adapter-12",
 )
 
 
@@ -51,14 +48,9 @@ def command(*, training_name: str, step: int, output: Path | None, as_json: bool
     a processor loss, gradient and adapter are those of the first time, bit for bit: exit 0; else 4.
     The training and the log stay as they are.
     """
-    try:
-        name = check_training_name(training_name)
-    except ValueError as error:
-        message = f"--training-name: {error}"
-        raise UsageError(message) from None
-    if output is not None and output.exists() and (not output.is_dir() or any(output.iterdir())):
-        message = f"--output: {output} exists and is not an empty folder; name a new one"
-        raise UsageError(message)
+    name = given_training_name(training_name)
+    if output is not None:
+        check_new_folder(output)
     from producer.training.redo import describe
     from producer.training.redo_command import redo
 
@@ -67,7 +59,6 @@ def command(*, training_name: str, step: int, output: Path | None, as_json: bool
     except StopRequestedError:
         logger.info("stopped")
         return 130
-    is_equal = result.is_equal
     if as_json:
         click.echo(json.dumps(result.as_json()))
     else:
@@ -87,4 +78,4 @@ def command(*, training_name: str, step: int, output: Path | None, as_json: bool
         if result.is_checkpoint_equal is not None:
             word = "equal" if result.is_checkpoint_equal else "other weights"
             click.echo(f"the step's checkpoint: {word}")
-    return 0 if is_equal else MismatchError.exit_code
+    return 0 if result.is_equal else MismatchError.exit_code

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import rich_click as click
 from pydantic import JsonValue
 
+from producer.commands.options import examples, given_training_name
 from producer.commands.stopping import stop_on_signals
 from producer.config.reward import check_reward_name, checked_sha256
 from producer.console import print_table
 from producer.errors import StopRequestedError, UsageError
-from producer.training_name import check_training_name
 from schemas.installation import read_installation
 
 if TYPE_CHECKING:
@@ -22,13 +22,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-EPILOG = "\n\n".join(
-    [
-        "Examples:",
-        "$ cua-train rescore --training-name first --reward efficiency",
-        "$ cua-train rescore --training-name first --reward my_rewards:tidy",
-        "$ cua-train rescore --training-name first --judge http://localhost:8000/v1",
-    ]
+EPILOG = examples(
+    "$ cua-train rescore --training-name first --reward efficiency",
+    "$ cua-train rescore --training-name first --reward my_rewards:tidy",
+    "$ cua-train rescore --training-name first --judge http://localhost:8000/v1",
 )
 
 
@@ -88,25 +85,13 @@ def command(
     The new scores are events beside the old ones, and rows of the tables `scoring` and `score`.
     Nothing that the training recorded changes.
     """
-    try:
-        name = check_training_name(training_name)
-    except ValueError as error:
-        message = f"--training-name: {error}"
-        raise UsageError(message) from None
+    name = given_training_name(training_name)
     scorer = _scorer(reward_name, judge, judge_model, turn_cost, parse_error_cost)
-    from datetime import UTC, datetime
-
     from producer.training.rescore import rescore
 
     installation = read_installation(os.environ)
     try:
-        result = rescore(
-            installation,
-            name,
-            scorer,
-            clock=lambda: datetime.now(UTC),
-            stop=stop_on_signals(),
-        )
+        result = rescore(installation, name, scorer, stop=stop_on_signals())
     except StopRequestedError:
         logger.info("stopped; the scores so far are in the log")
         return 130
@@ -165,9 +150,8 @@ def _scorer(
 
 
 def _open_judge(judge: str, judge_model: str | None) -> tuple[str, str | None, "AskModel | None"]:
-    from producer.training.load_tasks import KEY_VARIABLES, MAX_JUDGE_S
+    from producer.training.load_tasks import open_judge
     from producer.validators.judges import AGENT, NOBODY, check_judge
-    from producer.validators.model_judge import ModelJudge
 
     try:
         judge = check_judge(judge)
@@ -182,8 +166,7 @@ def _open_judge(judge: str, judge_model: str | None) -> tuple[str, str | None, "
             message = "--judge-model: the agent's own report asks no model"
             raise UsageError(message)
         return judge, None, None
-    key = next((os.environ[name] for name in KEY_VARIABLES if os.environ.get(name)), None)
-    asked = ModelJudge(key, MAX_JUDGE_S)
+    asked = open_judge(os.environ)
     return judge, asked.find_model(judge, judge_model), asked
 
 

@@ -12,6 +12,7 @@ import rich_click as click
 
 from producer.commands.flags import config_flags
 from producer.commands.given_fields import given_fields
+from producer.commands.options import examples
 from producer.commands.shell import continue_command, cua_project_command, withheld
 from producer.commands.stopping import stop_on_signals
 from producer.config import read_config
@@ -23,15 +24,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-EPILOG = "\n\n".join(
-    [
-        "Examples:",
-        "$ cua-train run                                        # train the demo policy",
-        "$ cua-train run --training-name first                  # train, or continue",
-        "$ cua-train run --training-name first --num-steps 40   # more steps",
-        "$ cua-train run --config run.toml --seed 1             # flags win",
-        '$ cua-train run --tasks \'{"source_type": "demo_training", "limit": 8}\'',
-    ]
+EPILOG = examples(
+    "$ cua-train run                                        # train the demo policy",
+    "$ cua-train run --training-name first                  # train, or continue",
+    "$ cua-train run --training-name first --num-steps 40   # more steps",
+    "$ cua-train run --config run.toml --seed 1             # flags win",
+    '$ cua-train run --tasks \'{"source_type": "demo_training", "limit": 8}\'',
 )
 
 

@@ -2,12 +2,12 @@
 
 import json
 import logging
-from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import rich_click as click
 
+from producer.commands.options import examples, with_json
 from producer.console import print_table, progress_bar
 from producer.errors import MismatchError, NotFoundError, did_you_mean
 from producer.task import Task
@@ -19,18 +19,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-Command = Callable[..., None]
-
-
-def _with_json(command: Command) -> Command:
-    return click.option("--json", "as_json", is_flag=True, panel="Output", help="Print JSON.")(
-        command
-    )
-
-
-def _examples(*lines: str) -> str:
-    return "\n\n".join(["Examples:", *lines])
-
 
 @click.group()
 def command() -> None:
@@ -39,11 +27,11 @@ def command() -> None:
 
 @command.command(
     "list",
-    epilog=_examples(
+    epilog=examples(
         "$ cua-train tasks list", "$ cua-train tasks list --json | jq -r '.[].task_id'"
     ),
 )
-@_with_json
+@with_json
 def list_tasks(*, as_json: bool) -> None:
     """List the demo tasks.
 
@@ -100,9 +88,9 @@ def _row(task: Task, leaks: dict[str, tuple[str, ...]]) -> dict[str, object]:
     }
 
 
-@command.command("show", epilog=_examples("$ cua-train tasks show train_02_enable_wifi"))
+@command.command("show", epilog=examples("$ cua-train tasks show train_02_enable_wifi"))
 @click.argument("task_id", metavar="TASK_ID")
-@_with_json
+@with_json
 def show_task(task_id: str, *, as_json: bool) -> None:
     """Show every field of one task."""
     task = _find(task_id)
@@ -128,7 +116,7 @@ def _find(task_id: str) -> Task:
 
 @command.command(
     "check",
-    epilog=_examples(
+    epilog=examples(
         "$ cua-train tasks check", "$ cua-train tasks check --seeds 20 --task train_02_enable_wifi"
     ),
 )
@@ -149,7 +137,7 @@ def _find(task_id: str) -> Task:
     panel="Tasks",
     help="Check only this task; repeat the option for several. [default: all]",
 )
-@_with_json
+@with_json
 def check(num_seeds: int, task_ids: tuple[str, ...], *, as_json: bool) -> None:
     """Check that tasks are sound.
 

@@ -3,39 +3,26 @@
 import json
 import os
 import unicodedata
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
+from producer.commands.options import Command, examples, given_training_name, with_json
 from producer.console import print_table
 from producer.errors import UsageError
-from producer.training_name import check_training_name
 from schemas.installation import read_installation
 
 if TYPE_CHECKING:
     from producer.training.annotations import Change
     from schemas.annotation import TrainingAnnotated
 
-Command = Callable[..., None]
-
 MAX_NAME = 200
 """Characters of a display name, and of a tag."""
 MAX_NOTE = 10_000
 
 
-def _examples(*lines: str) -> str:
-    return "\n\n".join(["Examples:", *lines])
-
-
-def _with_json(command: Command) -> Command:
-    return click.option("--json", "as_json", is_flag=True, panel="Output", help="Print JSON.")(
-        command
-    )
-
-
 def _of_training(command: Command) -> Command:
-    return click.argument("training_name", metavar="NAME")(_with_json(command))
+    return click.argument("training_name", metavar="NAME")(with_json(command))
 
 
 @click.group()
@@ -49,10 +36,10 @@ def command() -> None:
 
 @command.command(
     "list",
-    epilog=_examples("$ cua-train trainings list", "$ cua-train trainings list --all --json"),
+    epilog=examples("$ cua-train trainings list", "$ cua-train trainings list --all --json"),
 )
 @click.option("--all", "show_all", is_flag=True, panel="Output", help="List hidden ones too.")
-@_with_json
+@with_json
 def list_trainings(*, show_all: bool, as_json: bool) -> None:
     """List the trainings whose states this home keeps, newest first."""
     from producer.training.kept_trainings import list_kept
@@ -78,7 +65,7 @@ def list_trainings(*, show_all: bool, as_json: bool) -> None:
 
 @command.command(
     "rename",
-    epilog=_examples(
+    epilog=examples(
         '$ cua-train trainings rename first "First try, small batch"',
         '$ cua-train trainings rename first ""   # shows its name again',
     ),
@@ -93,7 +80,7 @@ def rename(training_name: str, display_name: str, *, as_json: bool) -> None:
 
 @command.command(
     "tag",
-    epilog=_examples(
+    epilog=examples(
         "$ cua-train trainings tag first baseline small",
         "$ cua-train trainings tag first good --remove small",
     ),
@@ -123,7 +110,7 @@ def tag(
 
 @command.command(
     "note",
-    epilog=_examples(
+    epilog=examples(
         '$ cua-train trainings note first "Diverged after step 12: learning rate too high."',
         '$ cua-train trainings note first ""   # removes it',
     ),
@@ -142,14 +129,14 @@ def note(training_name: str, text: str, *, as_json: bool) -> None:
     _annotate(training_name, lambda old: old.model_copy(update={"note": written}), as_json)
 
 
-@command.command("hide", epilog=_examples("$ cua-train trainings hide first"))
+@command.command("hide", epilog=examples("$ cua-train trainings hide first"))
 @_of_training
 def hide(training_name: str, *, as_json: bool) -> None:
     """Omit a training from lists. Nothing is deleted."""
     _annotate(training_name, lambda old: old.model_copy(update={"hidden": True}), as_json)
 
 
-@command.command("unhide", epilog=_examples("$ cua-train trainings unhide first"))
+@command.command("unhide", epilog=examples("$ cua-train trainings unhide first"))
 @_of_training
 def unhide(training_name: str, *, as_json: bool) -> None:
     """List a hidden training again."""
@@ -159,11 +146,7 @@ def unhide(training_name: str, *, as_json: bool) -> None:
 def _annotate(training_name: str, change: "Change", as_json: bool) -> None:  # noqa: FBT001  # a flag of the command line
     from producer.training.annotations import annotate
 
-    try:
-        name = check_training_name(training_name)
-    except ValueError as error:
-        message = f"NAME: {error}"
-        raise UsageError(message) from None
+    name = given_training_name(training_name, "NAME")
     done = annotate(read_installation(os.environ), name, change)
     said: dict[str, Any] = done.annotation.model_dump(mode="json")
     if as_json:

@@ -5,7 +5,6 @@ from producer.config.continuing import (
     OF_ONE_PROCESS,
     differences,
     recipe,
-    with_later_fields,
 )
 from producer.config.preset import DEMO_POLICY, DEMO_PRESET, ORACLE_POLICY
 from producer.config.run_config import (
@@ -13,8 +12,10 @@ from producer.config.run_config import (
     TOPICS,
     RunConfig,
     read_config,
+    with_later_fields,
     without_unset,
 )
+from producer.config.without_effect import check_effects, fields_without_network
 
 __all__ = [
     "CHANGEABLE",
@@ -25,7 +26,9 @@ __all__ = [
     "ORACLE_POLICY",
     "TOPICS",
     "RunConfig",
+    "check_effects",
     "differences",
+    "fields_without_network",
     "read_config",
     "recipe",
     "with_later_fields",

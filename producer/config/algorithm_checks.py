@@ -5,6 +5,9 @@ from collections.abc import Iterator
 from producer.algorithms.names import CLIPPED
 from producer.config.optimisation import OptimisationFields
 
+OF_VALUES = ("gae_gamma", "gae_lambda", "value_learning_rate", "value_clip", "value_coef")
+"""Settings of the advantage gae and its value head."""
+
 
 def algorithm_problems(fields: OptimisationFields, *, min_group_size: int) -> Iterator[str]:
     """One sentence per problem: `field: what is wrong; what to do`."""
@@ -15,11 +18,10 @@ def algorithm_problems(fields: OptimisationFields, *, min_group_size: int) -> It
 
 def _advantage_problems(fields: OptimisationFields, min_group_size: int) -> Iterator[str]:
     name = fields.advantage
-    if name == "gae":
-        yield (
-            "advantage: gae needs a value head, which no policy has yet; mean_centered, rloo and"
-            " the others need none"
-        )
+    for setting in OF_VALUES:
+        default = OptimisationFields.model_fields[setting].default
+        if name != "gae" and getattr(fields, setting) != default:
+            yield f"{setting}: has no effect on the advantage {name}; omit it, or use gae"
     if name == "remax":
         yield (
             "advantage: remax needs a greedy rollout per group, which is not sampled yet; rloo"

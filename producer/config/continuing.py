@@ -41,14 +41,6 @@ OF_ONE_PROCESS = frozenset({"log_path", "log_dir", "baseline_only"})
 otherwise, and a training of which only the baseline was asked for may be trained later."""
 
 
-def with_later_fields(recorded: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """The recorded configuration, with what fields that its writer did not have stood for.
-
-    Before there was `max_recent_turns` a policy saw every turn.
-    """
-    return {"max_recent_turns": recorded.get("max_turns"), **recorded}
-
-
 def check_same(
     recorded: Mapping[str, JsonValue],
     explicit: Mapping[str, JsonValue],

@@ -58,10 +58,38 @@ class OptimisationFields(BaseModel):
             " (+ 0.05)."
         ),
     )
+    gae_gamma: Annotated[float, Field(ge=0, le=1)] = Field(
+        1.0, description="With the advantage gae: discount of a reward per token."
+    )
+    gae_lambda: Annotated[float, Field(ge=0, le=1)] = Field(
+        1.0,
+        description=(
+            "With the advantage gae: 1 compares all later rewards with a token's value, 0 the next"
+            " token's value alone."
+        ),
+    )
+    value_learning_rate: NonNegativeFloat = Field(
+        1e-3, description="With the advantage gae: learning rate of the value head."
+    )
+    value_clip: PositiveFloat = Field(
+        0.5,
+        description=(
+            "With the advantage gae: a value counts in the value loss at most this far from the one"
+            " before the update."
+        ),
+    )
+    value_coef: NonNegativeFloat = Field(
+        0.0,
+        description=(
+            "With the advantage gae: weight of the value loss in the adapter's gradient; with 0"
+            " only the value head is trained on it."
+        ),
+    )
     remove_constant_reward_groups: bool = Field(
         True,
         description=(
-            "Do not train on groups whose rewards are all equal; they are recorded as dropped."
+            "Do not train on groups whose rewards are all equal; they are recorded as dropped. Off"
+            " by default with the advantage gae, which does not compare within a group."
         ),
     )
     loss_fn: LossName = Field(

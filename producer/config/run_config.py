@@ -17,14 +17,15 @@ from pydantic import (
     model_validator,
 )
 
+from producer.algorithms.names import OWN_BASELINE
 from producer.config.algorithm_checks import algorithm_problems
 from producer.config.checkpoints import CheckpointFields
 from producer.config.computation import ComputationFields
+from producer.config.continual import ContinualFields, continual_problems, num_steps_of
 from producer.config.continuing import (
     OF_ONE_PROCESS,
     check_same,
     recipe,
-    with_later_fields,
 )
 from producer.config.episodes import EpisodeFields
 from producer.config.evaluation import EvaluationFields
@@ -46,6 +47,7 @@ TOPICS: dict[str, type[BaseModel]] = {
     "Tasks and devices": TaskFields,
     "Episodes": EpisodeFields,
     "Optimisation": OptimisationFields,
+    "Continual learning": ContinualFields,
     "Computation": ComputationFields,
     "Evaluation": EvaluationFields,
     "Checkpoints and resume": CheckpointFields,
@@ -69,11 +71,19 @@ def without_unset(given: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _defaults_of(advantage: object) -> dict[str, JsonValue]:
+    """Other defaults that come with an advantage."""
+    if not isinstance(advantage, str) or advantage not in OWN_BASELINE:
+        return {}
+    return {"remove_constant_reward_groups": False, "min_group_size": 1}
+
+
 class RunConfig(
     ReportingFields,  # pydantic orders fields from the last base to the first
     FailureFields,
     EvaluationFields,
     ComputationFields,
+    ContinualFields,
     OptimisationFields,
     EpisodeFields,
     TaskFields,
@@ -93,8 +103,13 @@ class RunConfig(
             return handler(given)
         explicit = without_unset(given)
         is_demo = explicit.get("model_name", DEMO_POLICY) == DEMO_POLICY
-        preset = demo_preset(explicit.get("environment"))
-        config = handler({**preset, **explicit} if is_demo else explicit)
+        defaults = demo_preset(explicit.get("environment")) if is_demo else {}
+        given = {**defaults, **_defaults_of(explicit.get("advantage")), **explicit}
+        if explicit.get("skill_sequence") is not None and "num_steps" not in explicit:
+            given = {**given, "num_steps": 0}
+        config = handler(given)
+        if config.skill_sequence is not None and "num_steps" not in explicit:
+            object.__setattr__(config, "num_steps", num_steps_of(config))
         config._explicit = frozenset(explicit)
         return config
 
@@ -123,6 +138,8 @@ class RunConfig(
                 for name, field in ComputationFields.model_fields.items()
                 if getattr(self, name) != field.default
             ]
+            if self.advantage == "gae":
+                problems.append("advantage: the policy `oracle` has no value head; omit it")
             problems += [
                 f"{name}: the policy `oracle` has no adapter; omit it"
                 for name in ("load_checkpoint_path", "lora_alpha", "target_modules")
@@ -161,6 +178,12 @@ class RunConfig(
                 f" ({self.group_size}), so every group would fail"
             )
         problems += algorithm_problems(self, min_group_size=self.min_group_size)
+        problems += continual_problems(
+            self,
+            num_steps=self.num_steps,
+            has_skills=self.environment == "dbbench",
+            is_on_policy=self.max_steps_off_policy is None,
+        )
         return problems
 
     def _set_reward_sha256(self) -> list[str]:
@@ -237,13 +260,10 @@ class RunConfig(
     def continuing(self, recorded: dict[str, JsonValue], *, overwrite: bool) -> "RunConfig":
         """As `TrainingConfig.continuing`."""
         explicit = {name: value for name, value in self.recorded().items() if name in self.explicit}
+        whole = with_later_fields(recorded)
         if not overwrite:
-            check_same(recorded, explicit)
-        inherited = {
-            name: value
-            for name, value in with_later_fields(recorded).items()
-            if name not in OF_ONE_PROCESS
-        }
+            check_same(whole, explicit)
+        inherited = {name: value for name, value in whole.items() if name not in OF_ONE_PROCESS}
         return read_config({**inherited, **explicit})
 
 
@@ -256,3 +276,16 @@ def read_config(given: dict[str, Any]) -> RunConfig:
     if len(problems) == 1:
         raise UsageError(problems[0])
     raise UsageError("\n  ".join(["the configuration is not valid:", *problems]))
+
+
+DECISIVE = frozenset({"environment", "model_name", "tasks", "lora_rank"})
+"""Fields that defaults of others depend on."""
+
+
+def with_later_fields(recorded: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """The recorded configuration, with the values of fields that its writer did not have.
+
+    They are the defaults. But before there was `max_recent_turns` a policy saw every turn.
+    """
+    decisive = {name: recorded[name] for name in DECISIVE & recorded.keys()}
+    return {**read_config(decisive).recorded(), "max_recent_turns": None, **recorded}

@@ -18,13 +18,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from producer.demo_policy.examples import Example
-from producer.demo_policy.optimization import (
-    accumulate_gradients,
-    set_learning_rate,
-)
 from producer.demo_policy.patch_labels import NO_LABEL
 from producer.demo_policy.schedule import SCREENS_PER_BATCH, learning_rate_factor
 from producer.demo_policy.vocabulary import NUM_COORDINATES
+from producer.supervised.gradients import accumulate_gradients, set_learning_rate
 
 SCREENS_PER_MICRO_BATCH = 16
 
@@ -88,7 +85,7 @@ def train_alignment(
             batch[start : start + SCREENS_PER_MICRO_BATCH]
             for start in range(0, SCREENS_PER_BATCH, SCREENS_PER_MICRO_BATCH)
         ]
-        loss = accumulate_gradients(loss_of, micro_batches, parameters)
+        loss = accumulate_gradients(loss_of, micro_batches, parameters).loss
         optimizer.step()
         on_step(step + 1, loss)
 

@@ -17,17 +17,13 @@ from torch.nn import functional
 from producer.demo_policy.alignment import encode_patches
 from producer.demo_policy.examples import Example
 from producer.demo_policy.grounding import GroundingSampler, TrainingSequence
-from producer.demo_policy.optimization import (
-    accumulate_gradients,
-    set_learning_rate,
-)
 from producer.demo_policy.recipe import ImitationPhase
 from producer.demo_policy.schedule import learning_rate_factor
-from producer.policy.torch_policy.cpu_parallel import parallel_map, split_evenly
+from producer.policy.torch_policy.cpu_parallel import parallel_map
+from producer.supervised.gradients import accumulate_gradients
+from producer.supervised.optimizers import make_optimizers, step_optimizers
 
 ROWS_PER_MICRO_BATCH = 6
-NUM_MUON_SHARDS = 4
-MATRIX_NDIM = 2
 INITIAL_QK_NORM = 1.7
 """Initial weight of query and key norms. With 1, attention over a hundred tokens is too flat for
 the most similar one to matter."""
@@ -52,7 +48,13 @@ def train_imitation(
     features = _encode_screens(network, examples)
     network.requires_grad_(requires_grad=False)
     parameters = _initialize_attention(network)
-    optimizers = _make_optimizers(parameters, learning_rate, muon_learning_rate)
+    optimizers = make_optimizers(
+        parameters,
+        learning_rate=learning_rate,
+        muon_learning_rate=muon_learning_rate,
+        weight_decay=0.01,
+        betas=(0.9, 0.98),
+    )
     batches = _BatchSampler(
         examples, features, GroundingSampler(processor, int(network.config.image_token_id)), seed
     )
@@ -61,12 +63,8 @@ def train_imitation(
     for phase in phases:
         for step in range(phase.num_steps):
             factor = learning_rate_factor(step, phase.num_steps)
-            for optimizer, rate in optimizers:
-                set_learning_rate(optimizer, rate * factor)
             loss = _accumulate_gradients(network, parameters, batches.sample(phase))
-            list(parallel_map(_step, optimizers, parameters[0].device))
-            for optimizer, _ in optimizers:
-                optimizer.zero_grad()
+            step_optimizers(optimizers, factor, parameters[0].device)
             done += 1
             on_step(done, loss)
 
@@ -169,34 +167,6 @@ def _initialize_attention(network: Any) -> list[nn.Parameter]:
     return parameters
 
 
-def _make_optimizers(
-    parameters: Sequence[nn.Parameter], learning_rate: float, muon_learning_rate: float
-) -> list[tuple[torch.optim.Optimizer, float]]:
-    """(optimiser, peak learning rate): AdamW, then Muon in shards that step in parallel."""
-    adamw = torch.optim.AdamW(
-        [one for one in parameters if one.ndim != MATRIX_NDIM],
-        lr=learning_rate,
-        betas=(0.9, 0.98),
-        weight_decay=0.01,
-    )
-    matrices = [one for one in parameters if one.ndim == MATRIX_NDIM]
-    muon = [
-        torch.optim.Muon(
-            shard,
-            lr=muon_learning_rate,
-            momentum=0.95,
-            weight_decay=0.01,
-            adjust_lr_fn="match_rms_adamw",
-        )
-        for shard in split_evenly(matrices, NUM_MUON_SHARDS)
-    ]
-    return [(adamw, learning_rate), *((shard, muon_learning_rate) for shard in muon)]
-
-
-def _step(optimizer: tuple[torch.optim.Optimizer, float]) -> None:
-    optimizer[0].step()
-
-
 def _micro_batches(sequences: Sequence[TrainingSequence]) -> list[list[TrainingSequence]]:
     """Sequences of similar length together, to save padding; longest first, to balance cores."""
     ordered = sorted(sequences, key=lambda sequence: -len(sequence.tokens))
@@ -218,4 +188,4 @@ def _accumulate_gradients(
         logits_MV, targets_M = target_logits(network, sequences)
         return functional.cross_entropy(logits_MV, targets_M, reduction="sum") / num_targets
 
-    return accumulate_gradients(loss_of, micro_batches, parameters)
+    return accumulate_gradients(loss_of, micro_batches, parameters).loss

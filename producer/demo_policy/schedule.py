@@ -3,12 +3,12 @@
 Imports no torch: the process that records a warm-up reads it too.
 """
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from producer.demo_policy.recipe import WarmUpRecipe
+from producer.supervised import learning_rate
 
 WARMUP_STEPS: Final = 20
 FINAL_FACTOR: Final = 0.05
@@ -30,8 +30,9 @@ class WarmUpStep:
 
 def learning_rate_factor(step: int, num_steps: int) -> float:
     """Factor at optimiser step `step` (from 0): linear warm-up, then cosine to `FINAL_FACTOR`."""
-    cosine = 0.5 * (1 + math.cos(math.pi * step / num_steps))
-    return min(1.0, (step + 1) / WARMUP_STEPS) * (cosine * (1 - FINAL_FACTOR) + FINAL_FACTOR)
+    return learning_rate.learning_rate_factor(
+        step, num_steps, warmup_steps=WARMUP_STEPS, final_factor=FINAL_FACTOR
+    )
 
 
 def warm_up_steps(recipe: WarmUpRecipe) -> Iterator[WarmUpStep]:

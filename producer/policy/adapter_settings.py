@@ -10,6 +10,8 @@ from producer.errors import NotFoundError, UsageError
 CONFIG: Final = "adapter_config.json"
 WEIGHTS: Final = "adapter_model.safetensors"
 """PEFT's names for the files of an adapter."""
+VALUE_HEAD: Final = "value_head.safetensors"
+"""Ours, beside them where the advantage was gae; peft does not read it."""
 BASE: Final = "base_policy.json"
 """Ours, beside them: which weights the adapter belongs to."""
 

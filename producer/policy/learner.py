@@ -10,6 +10,9 @@ from producer.environments.environment import Screenshot
 from producer.policy.policy import Policy, SampledTokens
 from producer.task import Task
 
+TokenNumbers = tuple[tuple[float, ...], ...]
+"""Per turn, per completion token."""
+
 
 @dataclass(frozen=True, slots=True)
 class TrainedTurn:
@@ -27,9 +30,33 @@ class Trajectory:
     task: Task
     turns: tuple[TrainedTurn, ...]
     advantage: float
-    """Applied to every completion token of the rollout."""
+    """Applied to every completion token of the rollout, unless one of the two below is given."""
     is_trained: bool = True
     """False: its tokens are measured (KL, entropy) and change nothing."""
+    token_advantages: TokenNumbers | None = None
+    """Advantages that differ between tokens; None: `advantage` is every token's."""
+    token_rewards: TokenNumbers | None = None
+    """Rewards of tokens, for advantages that need the learner's values (gae); None: no such."""
+
+    def __post_init__(self) -> None:
+        """ValueError if both are given, or one that does not fit the turns' completions."""
+        if self.token_advantages is not None and self.token_rewards is not None:
+            message = "a trajectory has token_advantages and token_rewards; give one of them"
+            raise ValueError(message)
+        expected = [len(turn.tokens.completion_tokens) for turn in self.turns]
+        for name in ("token_advantages", "token_rewards"):
+            given: TokenNumbers | None = getattr(self, name)
+            if given is not None and [len(numbers) for numbers in given] != expected:
+                message = (
+                    f"{name} needs one number per completion token, {expected} in the turns; found"
+                    f" {[len(numbers) for numbers in given]}"
+                )
+                raise ValueError(message)
+
+    @property
+    def num_tokens(self) -> int:
+        """Completion tokens."""
+        return sum(len(turn.tokens.completion_tokens) for turn in self.turns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +88,19 @@ class UpdateSettings:
     compute_post_kl: bool = False
     """Whether to measure the same tokens again after the update."""
     max_gradient_norm: float | None = None
-    """Gradients are clipped to this global L2 norm; None: not clipped."""
+    """Gradients are clipped to this global L2 norm, the value head's apart; None: not clipped."""
+    gae_gamma: float = 1.0
+    gae_lambda: float = 1.0
+    """Of the advantages of trajectories with `token_rewards`; the others read no field from here on
+    (verl: algorithm.gamma, algorithm.lam)."""
+    value_clip: float | None = 0.5
+    """A predicted value counts at most this far from the one before the update; None: no bound
+    (verl: critic.cliprange_value)."""
+    value_coef: float = 0.0
+    """Weight of the value loss in the adapter's gradient. The head is trained on it in any case; 0:
+    the adapter is not, as verl's critic is a network of its own."""
+    value_learning_rate: float = 1e-3
+    """Of the value head."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +131,27 @@ class UpdateResult:
     kl_pre_post_v1: float | None = None
     kl_pre_post_v2: float | None = None
     """As kl_sample_train, but of the policy after the update; None: not asked for."""
+    value: "ValueResult | None" = None
+    """Of the value head; None: no trajectory that is trained on has `token_rewards`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValueResult:
+    """What an update with a value head came to."""
+
+    advantages: tuple[float | None, ...]
+    """Of each trajectory, in order, the mean over its tokens, whitened, before any KL penalty; None
+    where it is not trained on or has no token."""
+    loss_per_token: float
+    """Mean of the value loss over the trained tokens, whatever the aggregation."""
+    clip_fraction: float
+    """Share of the trained tokens whose value was clipped in the loss."""
+    mean: float
+    """Of the values before the update, over the trained tokens."""
+    explained_variance: float | None
+    """1 - var(return - value) / var(return) before the update; None: returns are all equal."""
+    gradient_norm: float
+    """Of the head, before clipping, mean over substeps."""
 
 
 class Learner(Policy, Protocol):

@@ -223,14 +223,11 @@ def plan_training(
         is_complete = any(one.label == "baseline" for one in manifest.evaluations)
     if is_complete and not overwrite:
         return AlreadyComplete(config, manifest)
+    has_failed = recorded.history.has_failed_parts(recorded.stream, generation)
     has_begun = bool(steps_done) or recorded.history.has_evaluations(generation)
     begins_generation = (
-        overwrite
-        or (folder is None and has_begun)
-        or manifest.step < newest_done
-        or recorded.history.has_failed_parts(recorded.stream, generation)
+        overwrite or (folder is None and has_begun) or manifest.step < newest_done or has_failed
     )
-    has_failed = recorded.history.has_failed_parts(recorded.stream, generation)
     lost_step = newest_done if manifest.step < newest_done and not has_failed else 0
     if begins_generation:
         kept_step = 0 if overwrite else manifest.step

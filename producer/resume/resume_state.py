@@ -41,6 +41,8 @@ class EvaluationSummary:
     by_task: dict[str, float] = field(default_factory=dict)
     metrics: dict[str, float] = field(default_factory=dict)
     """Its other numbers, under tinker-cookbook's names."""
+    by_skill: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Skill -> (scored sessions whose entry needs it, right ones); empty without skills."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,8 @@ class Manifest:
     evaluations: tuple[EvaluationSummary, ...] = ()
     pending: tuple[dict[str, JsonValue], ...] = ()
     """The step's events that follow the state: {"type", "version", "data"}."""
+    past_sessions: tuple[str, ...] = ()
+    """Right sessions, oldest first, that the next step's prompts begin with."""
     claim_epoch: int = 0
     """Epoch of the training's stream under which it was saved; 0: by an older release."""
     claim_source: str = ""

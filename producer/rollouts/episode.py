@@ -122,6 +122,7 @@ class Episode:
         """Records how the device ends."""
         self._begun_s = self._task_begun_s = 0.0
         self._turns: list[PastTurn] = []
+        self._words: list[str | None] = []
         self._first_turn_version: int | None = None
         self._actions: list[TakenAction] = []
         self._turn_seconds = 0.0
@@ -251,6 +252,8 @@ class Episode:
             )
         )
         completion = sampled.completion
+        if self._turns:
+            self._words.append(request.text)
         self._turns.append(PastTurn(request.screenshot, completion.text, completion.tokens))
         self._actions.extend(acted.actions)
         if acted.is_solved and self._turn_first_success is None:
@@ -295,6 +298,7 @@ class Episode:
             ),
             turn_seconds=self._turn_seconds,
             responses=tuple(turn.completion_text for turn in self._turns),
+            words=tuple(self._words),
         )
 
     def _fail(self, failure: EpisodeFailedError) -> RolloutResult:

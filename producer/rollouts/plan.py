@@ -89,6 +89,8 @@ class RolloutResult:
     """Sum of the turns' durations."""
     responses: tuple[str, ...] = ()
     """The policy's text of every turn."""
+    words: tuple[str | None, ...] = ()
+    """What the environment said before every turn but the first."""
     num_prompt_tokens: int | None = None
     """Sum over turns of the whole prompt's tokens, screenshots included; None: not recorded."""
     error_type: str | None = None
@@ -108,6 +110,7 @@ def completed_result(
     turns: tuple[TrainedTurn, ...],
     turn_seconds: float,
     responses: tuple[str, ...],
+    words: tuple[str | None, ...] = (),
 ) -> RolloutResult:
     """The result of an attempt that ended with this event."""
     num_prompt_tokens = finished.summary.get("num_prompt_tokens")
@@ -125,6 +128,7 @@ def completed_result(
         + finished.tool_arg_errors,
         turn_seconds=turn_seconds,
         responses=responses,
+        words=words,
         num_prompt_tokens=num_prompt_tokens if isinstance(num_prompt_tokens, int) else None,
     )
 

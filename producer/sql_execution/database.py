@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-Cell = None | int | float | str
+Cell = int | float | str | None
 """A value of a row. Bytes are shown as SQL writes them, X'0A'."""
 
 

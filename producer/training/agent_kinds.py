@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from producer.config import RunConfig
 from producer.environments.android_sim.device.sim import AndroidSim
 from producer.environments.android_sim.screens.widget import HEIGHT_PX, WIDTH_PX
+from producer.environments.dbbench import DbBenchEnvironment
 from producer.environments.environment import Environment
 from producer.task import Task
 from producer.validators import judge
@@ -43,11 +44,25 @@ def _check_on_a_phone(task: Task) -> None:
         phone.close()
 
 
+def _check_in_a_database(task: Task) -> None:
+    environment = DbBenchEnvironment()
+    try:
+        environment.open(task, 0)
+    finally:
+        environment.close()
+
+
 AGENT_KINDS: dict[str, AgentKind] = {
     "android": AgentKind(
         make_environment=lambda _config: AndroidSim(),
         check_task=_check_on_a_phone,
         screen_px=(WIDTH_PX, HEIGHT_PX),
+    ),
+    "dbbench": AgentKind(
+        make_environment=lambda _config: DbBenchEnvironment(),
+        check_task=_check_in_a_database,
+        screen_px=None,
+        renderer_name="dbbench",
     ),
 }
 """`environment` -> its kind."""

@@ -94,6 +94,14 @@ def check_known(installation: Installation, name: str) -> None:
         raise NotFoundError(message)
 
 
+def unknown_training(installation: Installation, name: str) -> NotFoundError:
+    """The error for a training that the log does not have."""
+    runs = installation.runs_dir
+    known = [one.name for one in runs.iterdir()] if runs.is_dir() else []
+    hint = did_you_mean(name, known) or " See `cua-train trainings list`"
+    return NotFoundError(f"the log has no training {name!r}.{hint}")
+
+
 def _check_recorded(
     emitter: Emitter, installation: Installation, name: str, training_id: UUID
 ) -> None:
@@ -101,7 +109,4 @@ def _check_recorded(
     emitter.log.wait_shipped(LOG_TIMEOUT_S)
     if any(True for _ in emitter.log.read_stream(stream("training", training_id), {})):
         return
-    runs = installation.runs_dir
-    known = [one.name for one in runs.iterdir()] if runs.is_dir() else []
-    message = f"the log has no training {name!r}.{did_you_mean(name, known)}"
-    raise NotFoundError(message)
+    raise unknown_training(installation, name)

@@ -7,6 +7,8 @@ from datetime import datetime
 from time import monotonic
 from uuid import UUID
 
+from pydantic import TypeAdapter
+
 from producer.emit import StreamWriter
 from producer.emit.ownership import claim
 from producer.errors import CuaTrainError, LogBrokenError, StopRequestedError
@@ -36,6 +38,8 @@ from schemas.evaluation import (
     EvaluationStarted,
     Kind,
 )
+
+_COUNTS = TypeAdapter(dict[str, tuple[int, int]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +240,7 @@ def evaluation_summary(plan: EvaluationPlan, finished: EvaluationFinished) -> Ev
     """The result as later steps and summaries need it."""
     by_task = finished.metrics.get("by_task")
     known = by_task if isinstance(by_task, dict) else {}
+    by_skill = finished.metrics.get("by_skill")
     return EvaluationSummary(
         label=plan.label,
         step=plan.step or 0,
@@ -248,4 +253,5 @@ def evaluation_summary(plan: EvaluationPlan, finished: EvaluationFinished) -> Ev
             for name, value in finished.metrics.items()
             if name.startswith("test/") and isinstance(value, int | float)
         },
+        by_skill=_COUNTS.validate_python(by_skill or {}),
     )

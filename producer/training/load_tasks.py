@@ -9,7 +9,7 @@ from producer.config import RunConfig
 from producer.errors import UsageError
 from producer.task import Task
 from producer.tasks.sources import DefaultJudge, load_tasks
-from producer.validators.judges import AGENT, AskModel
+from producer.validators.judges import AGENT, NOBODY, AskModel
 from producer.validators.model_judge import ModelJudge
 
 logger = logging.getLogger(__name__)
@@ -49,13 +49,7 @@ def load_run_tasks(
             is_check=is_check,
         )
         _require_judged(eval_tasks, "eval_tasks")
-    every = [*tasks, *eval_tasks]
-    if config.judge is not None and not any(_is_judges_task(task, config.judge) for task in every):
-        message = (
-            f"judge: {config.judge!r} has nothing to judge, because every task has a validator of"
-            " its own; leave --judge out"
-        )
-        raise UsageError(message)
+    _require_work(config, [*tasks, *eval_tasks])
     if any(task.judge == AGENT for task in tasks) and not is_check:
         logger.warning(
             "the agent's own report decides the reward of %d tasks: training may teach it to claim"
@@ -65,20 +59,46 @@ def load_run_tasks(
     return _with_judges(config, tasks, eval_tasks, environ)
 
 
-def load_evaluation_tasks(config: RunConfig, environ: Mapping[str, str]) -> LoadedTasks:
-    """Tasks of an evaluation by hand, as `eval_tasks`."""
+def load_evaluation_tasks(
+    config: RunConfig, environ: Mapping[str, str], *, is_judge_given: bool
+) -> LoadedTasks:
+    """Tasks of an evaluation by hand, as `eval_tasks`.
+
+    A judge that is not given for it but recorded by the training may have nothing to judge.
+    """
     source = config.tasks if config.eval_tasks is None else config.eval_tasks
     tasks = load_tasks(source, default=_default(config), allow_unjudged=True, field="eval_tasks")
     _require_judged(tasks, "eval_tasks")
+    if is_judge_given:
+        _require_work(config, tasks)
     return _with_judges(config, [], tasks, environ)
+
+
+def open_judge(environ: Mapping[str, str], *, max_s: float = MAX_JUDGE_S) -> ModelJudge:
+    """What asks judges' endpoints, with the key of the environment; gives up after `max_s`."""
+    key = next((environ[name] for name in KEY_VARIABLES if environ.get(name)), None)
+    return ModelJudge(key, max_s)
 
 
 def _default(config: RunConfig) -> DefaultJudge:
     return DefaultJudge(config.judge, config.judge_model)
 
 
-def _is_judges_task(task: Task, judge: str) -> bool:
-    return task.judge == judge or not task.is_judged
+def _require_work(config: RunConfig, tasks: Sequence[Task]) -> None:
+    """UsageError for a judge that no task is left to."""
+    if config.judge is None or any(_is_judges_task(task, config) for task in tasks):
+        return
+    message = (
+        f"judge: {config.judge!r} has nothing to judge, because every task has a validator or a"
+        " judge of its own; leave --judge out"
+    )
+    raise UsageError(message)
+
+
+def _is_judges_task(task: Task, config: RunConfig) -> bool:
+    if task.judge == config.judge:
+        return config.judge_model in {None, task.judge_model}
+    return config.judge == NOBODY and not task.is_judged
 
 
 def _require_judged(tasks: Sequence[Task], field: str) -> None:
@@ -104,8 +124,8 @@ def _with_judges(
     if config.ablate != "none":
         message = f"ablate: {config.ablate} blanks what the judge sees too; use device queries"
         raise UsageError(message)
-    key = next((environ[name] for name in KEY_VARIABLES if environ.get(name)), None)
-    judge = ModelJudge(key, min(MAX_JUDGE_S, JUDGE_SHARE * config.max_turn_time_seconds))
+    max_s = min(MAX_JUDGE_S, JUDGE_SHARE * config.max_turn_time_seconds)
+    judge = open_judge(environ, max_s=max_s)
     found = {
         (url, wanted): judge.find_model(url, wanted)
         for url, wanted in sorted(asked, key=lambda one: (one[0], one[1] or ""))

@@ -1,7 +1,7 @@
 """What a configuration names, loaded before anything is emitted: a mistake leaves nothing."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from producer.config import DEMO_POLICY, RunConfig
@@ -13,7 +13,8 @@ from producer.rollouts.engine import EnvironmentFactory
 from producer.task import Task
 from producer.training.agent_kinds import AGENT_KINDS
 from producer.training.load_tasks import LoadedTasks, load_evaluation_tasks, load_run_tasks
-from producer.training.open_policy import open_policy, require_torch
+from producer.training.open_policy import check_unmade_demo, open_policy, require_torch
+from producer.training.skills import check_skills
 from producer.training.tracking import require_tracker
 from schemas.installation import Installation
 
@@ -33,13 +34,17 @@ def load(config: RunConfig, installation: Installation) -> Loaded:
     _check_set_up(config, tasks.tasks, "tasks")
     if tasks.eval_tasks is not tasks.tasks:
         _check_set_up(config, tasks.eval_tasks, "eval_tasks")
+    check_skills(config, tasks.tasks)
     require_tracker(config)
     return Loaded(config, tasks, load_policy(config, installation, tasks))
 
 
-def evaluation_tasks(config: RunConfig) -> LoadedTasks:
-    """The tasks of an evaluation by hand. UsageError, NotFoundError, UnreachableError."""
-    tasks = load_evaluation_tasks(config, os.environ)
+def evaluation_tasks(config: RunConfig, given: Collection[str]) -> LoadedTasks:
+    """The tasks of an evaluation by hand, for which the fields `given` were given.
+
+    UsageError, NotFoundError, UnreachableError.
+    """
+    tasks = load_evaluation_tasks(config, os.environ, is_judge_given="judge" in given)
     _check_set_up(config, tasks.eval_tasks, "eval_tasks")
     return tasks
 
@@ -60,13 +65,13 @@ def load_policy(
         asked = [*tasks.tasks, *tasks.eval_tasks]
     require_torch(config.model_name)
     made = installation.policies_dir / WarmUpRecipe().policy_name
+    instructions = [task.description for task in asked]
     if config.model_name == DEMO_POLICY and not made.is_dir():
+        if tasks is not None:
+            check_unmade_demo(config, is_training=is_training, instructions=instructions)
         return None
     return open_policy(
-        config,
-        installation.policies_dir,
-        is_training=is_training,
-        instructions=[task.description for task in asked],
+        config, installation.policies_dir, is_training=is_training, instructions=instructions
     )
 
 

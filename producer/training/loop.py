@@ -15,12 +15,15 @@ from producer.policy.learner import Learner
 from producer.policy.serialised import SerialisedLearner
 from producer.resume import resume_state
 from producer.resume.resume_state import EvaluationSummary, Manifest
+from producer.rollouts.past_sessions import kept_sessions
 from producer.rollouts.plan import GroupOutcome, StatedTask
 from producer.training.ahead import CollectAhead, EitherStop
 from producer.training.evaluation import EvaluationPlan, run_evaluation
 from producer.training.progress import Unit
 from producer.training.run_files import RunFiles
 from producer.training.session import Session
+from producer.training.skills import evaluates_after
+from producer.training.skills_measured import skills_measured
 from producer.training.step import CollectedStep, collect_step, train_step
 from producer.training.transcripts import write_transcripts
 from schemas import ids
@@ -46,6 +49,8 @@ class TrainingLoop:
     files: RunFiles
     _begun_since: dict[int, dict[str, int]] = field(default_factory=dict)
     """Step that is collected ahead -> offsets before its first record."""
+    _past: tuple[str, ...] = ()
+    """Right sessions after the step that is trained."""
 
     def run(self) -> tuple[EvaluationSummary, ...]:
         """Bring the training to its end; this generation's evaluations, oldest first."""
@@ -60,12 +65,12 @@ class TrainingLoop:
             # Left to do by a process that died between a step and its evaluation.
             self._evaluate_step(self.manifest.step, evaluations[self.manifest.step])
         if config.max_steps_off_policy is None:
-            self._train(steps, evaluations, self._collecting(session, steps))
+            self._train(steps, evaluations, self._collecting(steps))
             return self.manifest.evaluations
         self.session = session = replace(session, learner=SerialisedLearner(session.learner))
         stop = EitherStop(session.stop)
         with CollectAhead(
-            self._collecting(replace(session, stop=stop), steps),
+            self._collecting(steps, replace(session, stop=stop)),
             range(self.manifest.step + 1, config.num_steps + 1),
             max_ahead=config.max_steps_off_policy,
             stop=stop,
@@ -87,8 +92,10 @@ class TrainingLoop:
             session.check_stop()
             begun_s = monotonic()
             finished = train_step(
-                session, collect(step), steps[step], self._save, self._write_transcripts
+                session, collect(step), steps[step], self._save, self._on_collected
             )
+            if self.session.config.replay_sessions:
+                self.session = session = replace(session, past_sessions=self.manifest.past_sessions)
             session.progress.current_step = step
             session.progress.emit()
             _log_step(step, num_steps, finished, seconds=monotonic() - begun_s)
@@ -101,12 +108,16 @@ class TrainingLoop:
                     self._evaluate_step(step, evaluations[step])
 
     def _collecting(
-        self, session: Session, steps: Mapping[int, Unit]
+        self, steps: Mapping[int, Unit], ahead: Session | None = None
     ) -> Callable[[int], CollectedStep]:
-        """Collects a step. Each step adds a version, so that of its update is known before."""
-        updates_before = session.learner.version - self.manifest.step
+        """Collects a step. Each step adds a version, so that of its update is known before.
+
+        `ahead`: the session of the thread that collects; None: the loop's own.
+        """
+        updates_before = self.session.learner.version - self.manifest.step
 
         def collect(step: int) -> CollectedStep:
+            session = ahead or self.session
             if session.config.max_steps_off_policy is not None:
                 bounds = session.emitter.log.lower_bounds()
                 self._begun_since[step] = resume_state.bounds_to_json(bounds)
@@ -141,7 +152,8 @@ class TrainingLoop:
         evaluations: dict[int, Unit] = {}
         for step in range(1, 1 if config.baseline_only else config.num_steps + 1):
             units = [steps.setdefault(step, Unit(config.batch_size, max_turns, is_step=True))]
-            if step == config.num_steps or (config.eval_every and step % config.eval_every == 0):
+            is_scheduled = config.eval_every and step % config.eval_every == 0
+            if step == config.num_steps or is_scheduled or evaluates_after(config, step):
                 units.append(evaluations.setdefault(step, evaluation_unit()))
             tracker.units.extend(units)
             if step <= self.manifest.step:
@@ -159,6 +171,9 @@ class TrainingLoop:
             unit.finish()
             return
         summary = run_evaluation(self.session, plan, self.eval_tasks, unit)
+        measured = skills_measured(self.session, plan, summary)
+        if measured is not None:
+            self.session.stream.emit(measured)
         evaluations = (*self.manifest.evaluations, summary)
         self.manifest = replace(
             self.manifest,
@@ -178,10 +193,12 @@ class TrainingLoop:
             summary.episodes,
         )
 
-    def _write_transcripts(
+    def _on_collected(
         self, step: int, outcomes: Sequence[GroupOutcome], advantages: dict[str, float]
     ) -> None:
         config = self.session.config
+        results = [result for outcome in outcomes for result in outcome.results]
+        self._past = kept_sessions(self.manifest.past_sessions, results, config.replay_sessions)
         shown = outcomes[: config.num_groups_to_log]
         if shown:
             write_transcripts(self.run_folder, self.session.generation, step, shown, advantages)
@@ -207,6 +224,7 @@ class TrainingLoop:
             policy_version=session.learner.version,
             log_id=log.log_id(),
             since=self._since(step + 1),
+            past_sessions=self._past,
             pending=tuple(resume_state.pending_to_json(payload) for payload in pending),
             claim_epoch=session.claim_epoch,
             claim_source=session.emitter.source,

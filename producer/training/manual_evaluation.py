@@ -16,13 +16,15 @@ from producer.config import (
     DEMO_POLICY,
     ORACLE_POLICY,
     RunConfig,
+    check_effects,
+    differences,
     read_config,
     with_later_fields,
     without_unset,
 )
 from producer.demo_policy.warm_up_training import WarmUpTraining
 from producer.emit import Emitter
-from producer.errors import NotFoundError
+from producer.errors import NotFoundError, UsageError
 from producer.policy.learner import Learner
 from producer.resume import resume_state
 from producer.resume.open_stream_markers import mark_open
@@ -45,6 +47,9 @@ from producer.training.stated_tasks import state_tasks
 from schemas import ids
 from schemas.catalogue import stream
 from schemas.installation import Installation, read_installation
+
+OF_THE_WEIGHTS = frozenset({"lora_rank", "lora_alpha", "target_modules", "load_checkpoint_path"})
+"""Fields that the state of a training decides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +82,8 @@ def evaluate(
         else _policy_of_training(training_name, given, installation)
     )
     check_home(installation, policy.config.model_name)
-    loaded = evaluation_tasks(policy.config)
+    check_effects(policy.config, given)
+    loaded = evaluation_tasks(policy.config, given)
     # Opening the log makes files: what can be refused is refused before.
     learner = load_policy(policy.config, installation, loaded, is_training=False)
     if is_unused(installation):
@@ -110,6 +116,15 @@ def _policy_of_training(
         raise NotFoundError(message)
     recorded = with_later_fields(resume_state.read_run_config(run_folder))
     config = read_config({**recorded, **without_unset(given)})
+    if others := differences(
+        {name: recorded.get(name) for name in OF_THE_WEIGHTS & given.keys()},
+        {name: config.recorded()[name] for name in OF_THE_WEIGHTS & given.keys()},
+    ):
+        message = (
+            f"training {training_name!r} is evaluated with the weights of its newest state; leave"
+            f" these out: {'; '.join(others)}"
+        )
+        raise UsageError(message)
     return EvaluatedPolicy(config, training_name, *states[0])
 
 
@@ -155,6 +170,7 @@ def _evaluate(
         stop=stop,
         read_blob=open_blobs(installation.blobs_url).get,
         progress=ProgressEvents(writer, ProgressTracker(config.max_concurrent_rollouts)),
+        past_sessions=manifest.past_sessions if manifest else (),
     )
     unit = Unit(config.eval_episodes, config.max_turns, is_step=False)
     session.progress.tracker.units.append(unit)

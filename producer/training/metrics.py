@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from producer.config import RunConfig
-from producer.policy.learner import UpdateResult
+from producer.policy.learner import UpdateResult, ValueResult
 from producer.rollouts.plan import GroupOutcome, RolloutResult
+from producer.training.skills import success_by_skill
 from producer.training.update_settings import learning_rate_of
 
 
@@ -38,11 +39,25 @@ def step_metrics(
         "optim/num_tokens": update.num_tokens,
         "optim/loss_per_token": update.loss_per_token if update.num_tokens else None,
         **{name: value for name, value in optional.items() if value is not None},
+        **_value_metrics(update.value),
         **environment_metrics(outcomes),
         **error_metrics(outcomes),
         "time/rollout": rollouts_s,
         "time/train": update.seconds,
         "time/total": rollouts_s + update.seconds,
+    }
+
+
+def _value_metrics(value: ValueResult | None) -> dict[str, JsonValue]:
+    """Of the value head; nothing without one."""
+    if value is None:
+        return {}
+    return {
+        "optim/value_loss": value.loss_per_token,
+        "optim/value_clip_fraction": value.clip_fraction,
+        "optim/value_mean": value.mean,
+        "optim/value_explained_variance": value.explained_variance,
+        "optim/value_gradient_norm": value.gradient_norm,
     }
 
 
@@ -73,9 +88,13 @@ def evaluation_metrics(outcomes: Sequence[GroupOutcome], *, seconds: float) -> d
         for outcome in outcomes
         if outcome.results
     }
+    by_skill: dict[str, JsonValue] = {
+        name: list(counts) for name, counts in success_by_skill(outcomes).items()
+    }
     return {
         "standard_error": standard_error(success, len(results)),
         "by_task": by_task,
+        **({"by_skill": by_skill} if by_skill else {}),
         **{f"test/{name}": value for name, value in environment_metrics(outcomes).items()},
         **error_metrics(outcomes),
         "time/eval": seconds,

@@ -6,6 +6,7 @@ The only place that decides which policy runs. It imports torch only if the poli
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from producer.config import DEMO_POLICY, ORACLE_POLICY, RunConfig
 from producer.demo_policy.recipe import OnProgress, OnWait
@@ -45,25 +46,63 @@ def open_policy(
     if config.model_name == ORACLE_POLICY:
         return _open_oracle(config)
     require_torch(config.model_name)
+    folder = config.model_name
+    if folder == DEMO_POLICY:
+        from producer.demo_policy.warm_up import ensure_demo_policy
+
+        _compute_as_demo()
+        folder = str(ensure_demo_policy(policies_dir, on_progress, on_wait=on_wait))
+    return _open_folder(config, folder, is_training=is_training, instructions=instructions)
+
+
+def check_unmade_demo(config: RunConfig, *, is_training: bool, instructions: Sequence[str]) -> None:
+    """What opening the demo policy would find wrong with `config`, before it is made: UsageError.
+
+    A policy of the same shape is opened instead. Which weights the real one will have is not known,
+    so that an adapter, which belongs to some, is refused.
+    """
+    if config.load_checkpoint_path is not None:
+        message = (
+            f"load_checkpoint_path: the adapter {config.load_checkpoint_path} belongs to a base,"
+            f" and the policy {DEMO_POLICY!r} is not made in this CUA_HOME yet; copy policies/ of"
+            " the CUA_HOME where the adapter was trained, or make the policy first: cua-train"
+            f" evaluate --model-name {DEMO_POLICY} --episodes 1"
+        )
+        raise UsageError(message)
+    from producer.demo_policy.build import build_policy
+    from producer.tasks.demo import demo_tasks
+
+    _compute_as_demo()
+    with TemporaryDirectory(prefix="cua-demo-shape-") as folder:
+        # The tokenizer has a token for every word, those unknown to it included.
+        build_policy(Path(folder), [task.description for task in demo_tasks()], seed=0)
+        try:
+            _open_folder(config, folder, is_training=is_training, instructions=instructions)
+        except UsageError as error:
+            raise UsageError(str(error).replace(folder, DEMO_POLICY)) from None
+
+
+def _compute_as_demo() -> None:
     import torch
 
+    from producer.policy.torch_policy.memory import keep_freed_memory
+
+    # The network is too small for parallel operations: with the other core busy, encoding a
+    # hundred screens took 20 CPU-seconds on two threads and 0.4 on one (tests.bench.threads).
+    # Whole passes run in parallel instead (producer.policy.torch_policy.cpu_parallel).
+    torch.set_num_threads(1)
+    keep_freed_memory()
+
+
+def _open_folder(
+    config: RunConfig, folder: str, *, is_training: bool, instructions: Sequence[str]
+) -> tuple[Learner, EnvironmentFactory]:
     from producer.policy.torch_policy.open import open_in_process
 
-    name = config.model_name
-    if name == DEMO_POLICY:
-        from producer.demo_policy.warm_up import ensure_demo_policy
-        from producer.policy.torch_policy.memory import keep_freed_memory
-
-        # The network is too small for parallel operations: with the other core busy, encoding a
-        # hundred screens took 20 CPU-seconds on two threads and 0.4 on one (tests.bench.threads).
-        # Whole passes run in parallel instead (producer.policy.torch_policy.cpu_parallel).
-        torch.set_num_threads(1)
-        keep_freed_memory()
-        name = str(ensure_demo_policy(policies_dir, on_progress, on_wait=on_wait))
     kind = AGENT_KINDS[config.environment]
     is_auto = config.renderer_name == "auto" and kind.renderer_name is not None
     learner = open_in_process(
-        name,
+        folder,
         lora_rank=config.lora_rank,
         renderer_name=str(kind.renderer_name) if is_auto else config.renderer_name,
         seed=config.seed,
@@ -81,6 +120,7 @@ def open_policy(
         max_recent_turns=config.max_recent_turns,
         instructions=instructions,
         needs_screens=kind.screen_px is not None,
+        has_values=config.advantage == "gae",
     )
     return learner, lambda _plan: _ablated(config, kind.make_environment(config))
 

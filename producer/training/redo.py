@@ -14,43 +14,24 @@ from producer.config import RunConfig
 from producer.errors import MismatchError, NotFoundError
 from producer.policy.learner import Learner, Trajectory, UpdateResult
 from producer.resume import resume_state
+from producer.resume.lineage import RecordedStep, recorded_lineage
 from producer.resume.open_training import RecordedTraining
 from producer.resume.resume_state import EvaluationSummary, Manifest, SavedState
 from producer.resume.training_history import TrainingHistory
-from producer.rollouts.plan import GroupPlan, RolloutResult, RolloutSource, StatedTask
+from producer.rollouts.plan import GroupPlan, RolloutSource, StatedTask
 from producer.task import Task
 from producer.training.evaluation import EvaluationPlan, evaluation_summary
+from producer.training.samples import NOT_IN_UPDATE
+from producer.training.trajectories import trajectory
 from producer.training.update_settings import update_settings
 from schemas import ids
-from schemas.base import Payload
 from schemas.catalogue import stream
-from schemas.checkpoint import CheckpointSaved
 from schemas.evaluation import EvaluationCreated
-from schemas.event import Event
-from schemas.step import Sample, SamplesChosen, StepCreated, StepFinished
-from schemas.training import TrainingResumed
+from schemas.step import Sample
 
 logger = logging.getLogger(__name__)
 
-COMPARED = ("loss", "policy_gradient_norm", "kl_divergence")
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedStep:
-    """A finished step that counts."""
-
-    number: int
-    generation: int
-    finished: Event
-    """Its StepFinished."""
-    samples: tuple[Sample, ...]
-    """In the order in which they were recorded."""
-
-    @property
-    def payload(self) -> StepFinished:
-        """What was recorded of its update."""
-        assert isinstance(self.finished.payload, StepFinished)  # noqa: S101  # made of nothing else
-        return self.finished.payload
+VALUE_LOSS = "optim/value_loss"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,45 +44,20 @@ class RedoneStep:
     @property
     def differences(self) -> dict[str, tuple[float | None, float]]:
         """Measurement -> (recorded, now) of those whose bits differ."""
-        update, payload = self.update, self.recorded.payload
+        update, finished = self.update, self.recorded.finished
         now = {
             "loss": update.loss,
             "policy_gradient_norm": update.gradient_norm,
             "kl_divergence": update.kl_sample_train_v1 if update.num_measured_tokens else 0.0,
         }
-        return {
-            name: (getattr(payload, name), now[name])
-            for name in COMPARED
-            if getattr(payload, name) != now[name]
-        }
-
-
-def recorded_steps(events: Sequence[Event]) -> dict[int, RecordedStep]:
-    """Finished steps by number: those of the newest generation and those that it kept.
-
-    `events`: the training's own stream.
-    """
-    created: dict[UUID, StepCreated] = {}
-    samples: dict[UUID, list[Sample]] = {}
-    steps: dict[int, RecordedStep] = {}
-    generation = 0
-    for event in events:
-        payload: Payload = event.payload
-        match payload:
-            case StepCreated():
-                created[payload.step_id] = payload
-            case SamplesChosen():
-                samples.setdefault(payload.step_id, []).extend(payload.samples)
-            case StepFinished():
-                step = created[payload.step_id]
-                chosen = tuple(samples.get(payload.step_id, ()))
-                steps[step.step] = RecordedStep(step.step, step.generation, event, chosen)
-            case TrainingResumed() if payload.generation > generation:
-                generation, kept = payload.generation, payload.current_step
-                steps = {number: one for number, one in steps.items() if number <= kept}
-            case _:
-                pass
-    return steps
+        compared = {name: (getattr(finished, name), value) for name, value in now.items()}
+        if update.value is not None:
+            was = finished.metrics.get(VALUE_LOSS)
+            compared["value_loss"] = (
+                was if isinstance(was, float) else None,
+                update.value.loss_per_token,
+            )
+        return {name: (was, own) for name, (was, own) in compared.items() if was != own}
 
 
 def redo_steps(
@@ -117,15 +73,16 @@ def redo_steps(
     """
     training_id = ids.training_id(recorded.run_name)
     for step in steps:
-        trajectories = recorded_trajectories(recorded.history, training_id, step, read_blob)
+        trajectories = _trajectories(recorded.history, training_id, step, config, read_blob)
         settings = update_settings(config, generation=step.generation, step=step.number)
         yield RedoneStep(step, learner.update(trajectories, settings))
 
 
-def recorded_trajectories(
+def _trajectories(
     history: TrainingHistory,
     training_id: UUID,
     step: RecordedStep,
+    config: RunConfig,
     read_blob: Callable[[str], bytes],
 ) -> list[Trajectory]:
     """What the step was trained on, in the same order. NotFoundError when some of it is missing."""
@@ -138,32 +95,39 @@ def recorded_trajectories(
         step.number - 1,
         stream("training", training_id),
     )
-    group_ids = {sample.group_id for sample in step.samples}
+    stale = history.stale_groups(training_id)
+    samples = [
+        sample
+        for sample in step.samples
+        if sample.drop_reason not in NOT_IN_UPDATE and sample.group_id not in stale
+    ]
+    group_ids = {sample.group_id for sample in samples}
     groups = [GroupPlan(0, group_id, _ANY_TASK, ()) for group_id in group_ids]
     recalled = history.finished_rollouts(source, groups, read_blob)
     results = {result.plan.id: result for result in recalled.results.values()}
-    missing = [one for one in step.samples if one.rollout_id not in results]
+    missing = [one for one in samples if one.rollout_id not in results]
     if missing:
         message = (
             f"step {step.number} cannot be trained again: {len(missing)} of its"
-            f" {len(step.samples)} rollouts, or their screenshots, are not here any more"
+            f" {len(samples)} rollouts, or their screenshots, are not here any more"
         )
         raise NotFoundError(message)
-    ordered = sorted(step.samples, key=lambda sample: _place(results[sample.rollout_id]))
+
+    def place(sample: Sample) -> tuple[int, int]:
+        """A group that was collected instead of a stale one stands where that one stood."""
+        plan = results[sample.rollout_id].plan
+        return plan.group_num % config.groups_per_batch, plan.env_index
+
     return [
-        Trajectory(
-            results[sample.rollout_id].plan.task,
-            results[sample.rollout_id].turns,
-            advantage=sample.advantage or 0.0,
+        trajectory(
+            config,
+            results[sample.rollout_id],
+            advantage=sample.advantage,
             is_trained=sample.used,
         )
-        for sample in ordered
-        if sample.drop_reason != "group_failed" and results[sample.rollout_id].turns
+        for sample in sorted(samples, key=place)
+        if results[sample.rollout_id].turns
     ]
-
-
-def _place(result: RolloutResult) -> tuple[int, int]:
-    return result.plan.group_num, result.plan.env_index
 
 
 _ANY_TASK = StatedTask(
@@ -183,10 +147,11 @@ _ANY_TASK = StatedTask(
 """An update reads recorded tokens; it does not know their task."""
 
 
-def state_before(recorded: RecordedTraining, step: int) -> SavedState | None:
-    """The newest state from which `step` follows; None: only the beginning does."""
-    steps = recorded_steps(recorded.stream.events)
-    for state in recorded.states:
+def state_before(
+    states: Sequence[SavedState], steps: Mapping[int, RecordedStep], step: int
+) -> SavedState | None:
+    """The newest of `states` from which `step` follows; None: only the beginning does."""
+    for state in states:
         number, generation = state.manifest.step, state.manifest.generation
         begun_by = steps[number].generation if number in steps else None
         if number < step and number and begun_by == generation:
@@ -206,9 +171,9 @@ def remake_state(
     False, and nothing is written, when the bits are not those that were recorded. NotFoundError as
     `redo_steps`. `learner` is fresh.
     """
-    steps = recorded_steps(recorded.stream.events)
+    steps = recorded_lineage(event.payload for event in recorded.stream.events).steps
     newest = steps[max(steps)]
-    before = state_before(recorded, newest.number)
+    before = state_before(recorded.states, steps, newest.number)
     if before is not None:
         learner.load_state(before.folder)
     begins_at = before.manifest.step if before is not None else 0
@@ -244,7 +209,8 @@ def _manifest(
         since={},
     )
     older = empty if before is None else before.manifest
-    envelope = newest.finished.envelope
+    events = recorded.stream.events
+    envelope = next(one.envelope for one in events if one.payload is newest.finished)
     return replace(
         older,
         generation=newest.generation,
@@ -275,17 +241,6 @@ def _evaluations(
         plan = EvaluationPlan(created.kind, owner, label, step)
         found[label] = evaluation_summary(plan, finished)
     return tuple(sorted(found.values(), key=lambda one: one.step))
-
-
-def check_checkpoint(events: Sequence[Event], step: RecordedStep, sha256: str) -> bool | None:
-    """Whether the recorded checkpoint of the step has these weights; None: there is none."""
-    saved = [
-        event.payload
-        for event in events
-        if isinstance(event.payload, CheckpointSaved)
-        and (event.payload.generation, event.payload.step) == (step.generation, step.number)
-    ]
-    return saved[-1].adapter_sha256 == sha256 if saved else None
 
 
 def describe(differences: Mapping[str, tuple[float | None, float]]) -> str:

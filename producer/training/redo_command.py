@@ -11,14 +11,13 @@ from producer.blobs import open_blobs
 from producer.config import read_config, with_later_fields
 from producer.emit import Emitter
 from producer.errors import NotFoundError, StopRequestedError
+from producer.resume.lineage import recorded_lineage
 from producer.resume.open_training import read_recorded_training
 from producer.resume.run_folder import find_run_folder
-from producer.training.annotations import check_known
+from producer.training.annotations import check_known, unknown_training
 from producer.training.loaded import load_policy
 from producer.training.redo import (
     RedoneStep,
-    check_checkpoint,
-    recorded_steps,
     redo_steps,
     require_step,
     state_before,
@@ -79,11 +78,11 @@ def redo(
     with Emitter.open(installation, stop=stop) as emitter:
         recorded = read_recorded_training(emitter, training_name, run_folder, stop)
         if not recorded.stream.exists:
-            message = f"the log has no training {training_name!r}; see cua-train trainings list"
-            raise NotFoundError(message)
-        steps = recorded_steps(recorded.stream.events)
+            raise unknown_training(installation, training_name)
+        lineage = recorded_lineage(event.payload for event in recorded.stream.events)
+        steps = lineage.steps
         wanted = require_step(steps, step, training_name)
-        before = state_before(recorded, step)
+        before = state_before(recorded.states, steps, step)
         begins_at = 0 if before is None else before.manifest.step
         whole = recorded.read_whole(emitter.log)
     last = recorded.history.last_configuration(recorded.stream)
@@ -106,5 +105,10 @@ def redo(
         folder = output or Path(temporary) / "adapter"
         folder.mkdir(parents=True, exist_ok=True)
         sha256 = learner.save_checkpoint(folder)
-    is_same = check_checkpoint(recorded.stream.events, wanted, sha256)
+    saved = [
+        one.adapter_sha256
+        for one in lineage.checkpoints
+        if (one.generation, one.step) == (wanted.generation, wanted.number)
+    ]
+    is_same = saved[-1] == sha256 if saved else None
     return Redone(begins_at, tuple(redone), sha256, is_same)

@@ -14,13 +14,16 @@ from uuid import UUID
 from pydantic import JsonValue
 
 from producer.blobs import open_blobs
+from producer.console import progress_bar
 from producer.emit import Emitter
+from producer.emit.emitter import now_utc
 from producer.errors import NotFoundError, StopRequestedError
 from producer.log.stream_history import StreamHistory
 from producer.resume.training_history import TrainingHistory, read_training_history
 from producer.rewards import Outcome, Reward, RewardError, score
+from producer.rollouts.episode import NUM_JUDGED_SCREENS
 from producer.task import Task
-from producer.training.annotations import check_known
+from producer.training.annotations import check_known, unknown_training
 from producer.validators.judges import (
     AGENT,
     AskModel,
@@ -37,9 +40,6 @@ from schemas.task import TaskStated
 from schemas.turn import TurnTaken
 
 logger = logging.getLogger(__name__)
-
-NUM_SCREENS = 3
-"""Last screenshots that a judge sees, as during a training."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,22 +87,20 @@ def rescore(
     training_name: str,
     scorer: Scorer,
     *,
-    clock: Callable[[], datetime],
+    clock: Callable[[], datetime] = now_utc,
     stop: threading.Event,
-    on_scored: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> Rescored:
     """Score every finished rollout of the training; returns when all is in the log.
 
-    `on_scored(done, total)` is called after each. NotFoundError for a training that the log does
-    not have or that has no finished rollout; UnreachableError; StopRequestedError.
+    NotFoundError for a training that the log does not have or that has no finished rollout;
+    UnreachableError; StopRequestedError.
     """
     check_known(installation, training_name)
     training_id = ids.training_id(training_name)
     with Emitter.open(installation, clock=clock, stop=stop) as emitter:
         history = read_training_history(emitter.log, training_id, start={}, since={})
         if not history.training_stream(training_id).exists:
-            message = f"the log has no training {training_name!r}; see cua-train trainings list"
-            raise NotFoundError(message)
+            raise unknown_training(installation, training_name)
         rollouts = sorted(_finished_rollouts(history), key=lambda one: one.created.rollout_id)
         if not rollouts:
             message = f"training {training_name!r} has no finished rollout in the log"
@@ -120,13 +118,14 @@ def rescore(
         )
         read_blob = open_blobs(installation.blobs_url).get
         scored: list[tuple[_Rollout, RolloutScored]] = []
-        for done, rollout in enumerate(rollouts, start=1):
-            if stop.is_set():
-                raise StopRequestedError
-            result = _score(rollout, scorer, read_blob)
-            writer.emit(result)
-            scored.append((rollout, result))
-            on_scored(done, len(rollouts))
+        with progress_bar("scoring again", len(rollouts)) as bar:
+            for rollout in rollouts:
+                if stop.is_set():
+                    raise StopRequestedError
+                result = _score(rollout, scorer, read_blob)
+                writer.emit(result)
+                scored.append((rollout, result))
+                bar.advance()
         finished = _finished(scored, clock())
         writer.emit(finished)
         emitter.flush()
@@ -187,7 +186,7 @@ def _judge(
     shown = [turn.screenshot_before for turn in turns if turn.screenshot_before is not None]
     if turns and turns[-1].screenshot_after is not None:
         shown.append(turns[-1].screenshot_after)
-    screens = tuple(read_blob(ref) for ref in shown[-NUM_SCREENS:])
+    screens = tuple(read_blob(ref) for ref in shown[-NUM_JUDGED_SCREENS:])
     verdict = scorer.ask_model(_judged_task(rollout.task, scorer), Evidence(screens, actions))
     return verdict.success, verdict.details
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from time import monotonic
 
 from producer.blobs import open_blobs
-from producer.config import RunConfig
+from producer.config import RunConfig, check_effects, fields_without_network
 from producer.demo_policy.warm_up_training import WarmUpTraining
 from producer.emit import Emitter
 from producer.emit.ownership import ClaimLostError
@@ -115,10 +115,19 @@ def run(
     loaded: list[Loaded] = []
     if is_unused(installation):
         # Opening the log makes files: what can be refused is refused before.
+        check_effects(config, config.explicit)
         loaded.append(load(config, installation))
         check_services(installation, stop)
 
+    asked = config
+
     def load_before_claim(config: RunConfig) -> list[TaskStated]:
+        check_effects(config, asked.explicit)
+        if unread := fields_without_network(config, asked.explicit):
+            logger.warning(
+                "the policy %s has no network: %s have no effect",
+                *(config.model_name, ", ".join(unread)),
+            )
         if not loaded or loaded[0].config != config:
             loaded[:] = [load(config, installation)]
         return statements(loaded[0].tasks)
@@ -167,6 +176,9 @@ def _remake_state(
     installation: Installation, folder: Path, recorded: RecordedTraining, config: RunConfig
 ) -> bool:
     """Make the newest step's lost state again; False: its steps have to be trained anew."""
+    if config.replay_sessions:
+        # The sessions that its prompts began with were in the state alone.
+        return False
     policy = load_policy(config, installation)
     if policy is None:
         return False
@@ -283,6 +295,7 @@ class _Process:
             stop=self.stop,
             read_blob=open_blobs(self.installation.blobs_url).get,
             progress=ProgressEvents(stream, self._progress_so_far(config), manifest.step),
+            past_sessions=manifest.past_sessions,
         )
         return TrainingLoop(
             *(session, self.folder, stated, stated_eval, manifest),

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from producer.durable import write_durably
+from producer.resume.lineage import recorded_lineage
 from producer.resume.resume_state import EvaluationSummary
 from schemas.base import Payload
 from schemas.checkpoint import CheckpointSaved
-from schemas.step import StepCreated, StepFinished
-from schemas.training import TrainingResumed
+from schemas.step import StepFinished
 
 logger = logging.getLogger(__name__)
 
@@ -37,14 +37,17 @@ class RunFiles:
         self, payloads: Iterable[Payload], evaluations: Sequence[EvaluationSummary]
     ) -> None:
         """Write what was recorded so far. `payloads`: the training's own stream."""
-        steps, checkpoints = recorded_lineage(payloads)
+        lineage = recorded_lineage(payloads)
         lines = [
-            *((number, 0, step_line(number, finished)) for number, finished in steps.items()),
+            *(
+                (one.number, 0, step_line(one.number, one.finished))
+                for one in lineage.steps.values()
+            ),
             *((one.step, 1, evaluation_line(one)) for one in evaluations),
         ]
         ordered = [line for *_, line in sorted(lines, key=lambda one: one[:2])]
         self._replace(METRICS, ordered)
-        self._replace(CHECKPOINTS, [checkpoint_line(one) for one in checkpoints])
+        self._replace(CHECKPOINTS, [checkpoint_line(one) for one in lineage.checkpoints])
 
     def step(self, number: int, finished: StepFinished) -> None:
         """A step has finished."""
@@ -79,37 +82,6 @@ class RunFiles:
                 " writes the file again",
                 *(self._folder / name, error.strerror),
             )
-
-
-def recorded_lineage(
-    payloads: Iterable[Payload],
-) -> tuple[dict[int, StepFinished], list[CheckpointSaved]]:
-    """Steps that count, by number, and checkpoints of them: a generation keeps those it began from.
-
-    `payloads`: the training's own stream, in order.
-    """
-    numbers: dict[Any, int] = {}
-    steps: dict[int, StepFinished] = {}
-    checkpoints: dict[tuple[int, int], CheckpointSaved] = {}
-    generation = 0
-    for payload in payloads:
-        match payload:
-            case StepCreated():
-                numbers[payload.step_id] = payload.step
-            case StepFinished():
-                steps[numbers[payload.step_id]] = payload
-            case CheckpointSaved():
-                checkpoints[payload.generation, payload.step] = payload
-            case TrainingResumed() if payload.generation > generation:
-                generation, kept = payload.generation, payload.current_step
-                steps = {number: one for number, one in steps.items() if number <= kept}
-                # A generation that keeps no step has a first state of its own.
-                checkpoints = {
-                    at: one for at, one in checkpoints.items() if kept and one.step <= kept
-                }
-            case _:
-                pass
-    return dict(sorted(steps.items())), list(checkpoints.values())
 
 
 def step_line(number: int, finished: StepFinished) -> dict[str, Any]:

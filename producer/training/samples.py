@@ -1,7 +1,7 @@
 """Which rollouts a step trains on, with which advantages: algorithm by name, then the events."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 from uuid import UUID
 
@@ -14,6 +14,7 @@ from producer.algorithms.advantages import (
     mean_centered_by_std,
 )
 from producer.config import RunConfig
+from producer.policy.learner import ValueResult
 from producer.rollouts.plan import GroupOutcome, RolloutResult
 from producer.training.session import Session
 from producer.training.stale import max_staleness
@@ -24,6 +25,8 @@ SAMPLES_PER_EVENT = 10_000
 """About 3 MiB; a group may be of any size."""
 
 DropReason = Literal["zero_variance", "group_failed", "stale"]
+NOT_IN_UPDATE = frozenset({"group_failed", "stale"})
+"""Of what was dropped; as in tinker-cookbook, KL is measured on groups of one reward too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,8 @@ class SelectedSample:
 
     result: RolloutResult
     advantage: float | None
-    """None: it is not trained on, and the advantage is defined over what is."""
+    """None: it is not trained on, and the advantage is defined over what is. With gae, whose
+    advantages are tokens', their mean, and None until the update has computed them."""
     drop_reason: DropReason | None
     """None: it is trained on."""
 
@@ -51,15 +55,13 @@ def select_samples(
         for result in outcome.results
         if reason is None
     ]
-    advantages = iter(
-        _advantages(config)(
-            Rewards(
-                rewards_B=[result.reward for _, result in kept],
-                groups_B=[num for num, _ in kept],
-                num_tokens_B=[result.num_tokens for _, result in kept],
-            )
-        )
+    rewards = Rewards(
+        rewards_B=[result.reward for _, result in kept],
+        groups_B=[num for num, _ in kept],
+        num_tokens_B=[result.num_tokens for _, result in kept],
     )
+    estimator = _advantages(config)
+    advantages = iter([None] * len(kept) if estimator is None else estimator(rewards))
     return [
         [SelectedSample(result, next(advantages), None) for result in outcome.results]
         if reason is None
@@ -68,20 +70,41 @@ def select_samples(
     ]
 
 
+def with_token_means(
+    groups: Sequence[Sequence[SelectedSample]],
+    measured: Sequence[SelectedSample],
+    values: ValueResult | None,
+) -> list[list[SelectedSample]]:
+    """The samples with the means of their tokens' advantages; `measured`: those of the update."""
+    if values is None:
+        return [list(group) for group in groups]
+    means = {
+        one.result.plan.id: mean for one, mean in zip(measured, values.advantages, strict=True)
+    }
+    return [
+        [replace(one, advantage=means.get(one.result.plan.id)) for one in group] for group in groups
+    ]
+
+
 def emit_samples(
     session: Session,
     step_id: UUID,
     outcomes: Sequence[GroupOutcome],
     groups: Sequence[Sequence[SelectedSample]],
+    *,
+    version: int,
 ) -> None:
-    """Record every group's samples, and which are dropped, unless an earlier process did."""
+    """Record every group's samples, and which are dropped, unless an earlier process did.
+
+    `version`: of the policy before the update.
+    """
     sampled = session.history.sampled_rollouts(session.own_training_id, step_id)
     dropped = session.history.dropped_groups(session.own_training_id)
     for outcome, group in zip(outcomes, groups, strict=True):
         missing = [one for one in group if one.result.plan.id not in sampled]
         for start in range(0, len(missing), SAMPLES_PER_EVENT):
             part = missing[start : start + SAMPLES_PER_EVENT]
-            session.stream.emit(_samples_chosen(session, step_id, part))
+            session.stream.emit(_samples_chosen(version, step_id, part))
         reason = group[0].drop_reason if group else None
         if reason in {"zero_variance", "stale"} and outcome.plan.id not in dropped:
             session.stream.emit(GroupDropped(group_id=outcome.plan.id, reason=reason))
@@ -96,7 +119,10 @@ def _drop_reason(config: RunConfig, outcome: GroupOutcome, version: int) -> Drop
     return "zero_variance" if is_constant and config.remove_constant_reward_groups else None
 
 
-def _advantages(config: RunConfig) -> RolloutAdvantages:
+def _advantages(config: RunConfig) -> RolloutAdvantages | None:
+    """None: they are not of whole rollouts."""
+    if config.advantage == "gae":
+        return None
     if config.advantage_by_std:
         return mean_centered_by_std
     return ADVANTAGES[config.advantage]
@@ -117,10 +143,7 @@ def _dropped(
     ]
 
 
-def _samples_chosen(
-    session: Session, step_id: UUID, group: Sequence[SelectedSample]
-) -> SamplesChosen:
-    version = session.learner.version
+def _samples_chosen(version: int, step_id: UUID, group: Sequence[SelectedSample]) -> SamplesChosen:
     return SamplesChosen(
         step_id=step_id,
         samples=tuple(

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from producer.config import RunConfig
 from producer.emit import Emitter, StreamWriter
+from producer.environments.environment import Environment, JudgingEnvironment
 from producer.errors import StopRequestedError
 from producer.policy.learner import Learner
 from producer.resume.training_history import TrainingHistory
@@ -15,6 +16,7 @@ from producer.rewards import find_reward
 from producer.rollouts.devices import LeftDevices
 from producer.rollouts.engine import EnvironmentFactory, RolloutEngine
 from producer.rollouts.episode import EpisodeSettings
+from producer.rollouts.past_sessions import WithPastSessions
 from producer.rollouts.plan import GroupPlan, Recalled, RolloutPlan, RolloutSource
 from producer.training.groups import GroupSettings
 from producer.training.progress_events import ProgressEvents
@@ -46,6 +48,8 @@ class Session:
     progress: ProgressEvents
     left_devices: LeftDevices = field(default_factory=LeftDevices)
     """Devices of this process that outlived their rollouts."""
+    past_sessions: tuple[str, ...] = ()
+    """Right sessions, oldest first, that every prompt begins with."""
 
     @property
     def own_training_id(self) -> UUID:
@@ -74,12 +78,18 @@ class Session:
             with_turns=getattr(self.learner, "repeats_batches", False),
         )
 
+    def _make_environment(self, plan: RolloutPlan) -> Environment:
+        environment = self.make_environment(plan)
+        if not self.past_sessions or not isinstance(environment, JudgingEnvironment):
+            return environment
+        return WithPastSessions(environment, self.past_sessions)
+
     def make_engine(self, on_begin: Callable[[RolloutPlan], None]) -> RolloutEngine:
         """A rollout engine with the session's policy and environments."""
         config = self.config
         return RolloutEngine(
             policy=self.learner,
-            make_environment=self.make_environment,
+            make_environment=self._make_environment,
             settings=EpisodeSettings(
                 training_id=self.training_id,
                 max_tokens=config.max_tokens,

@@ -9,7 +9,7 @@ from typing import Literal
 from uuid import UUID
 
 from producer.errors import CuaTrainError
-from producer.policy.learner import Trajectory, UpdateResult
+from producer.policy.learner import UpdateResult
 from producer.rollouts.plan import (
     GroupOutcome,
     GroupPlan,
@@ -17,13 +17,20 @@ from producer.rollouts.plan import (
     StatedTask,
 )
 from producer.seeds import derived_seed
-from producer.training.batches import batch_of_tasks
 from producer.training.groups import GroupRunner
 from producer.training.metrics import staleness_metrics, step_metrics
 from producer.training.progress import Unit
-from producer.training.samples import SelectedSample, emit_samples, select_samples
+from producer.training.samples import (
+    NOT_IN_UPDATE,
+    SelectedSample,
+    emit_samples,
+    select_samples,
+    with_token_means,
+)
 from producer.training.session import Session
+from producer.training.skills import tasks_of_step
 from producer.training.stale import replace_stale
+from producer.training.trajectories import trajectory
 from producer.training.update_settings import learning_rate_of, update_settings
 from schemas import ids
 from schemas.step import (
@@ -38,7 +45,7 @@ from schemas.step import (
 
 SaveState = Callable[[StepFinished], None]
 """Saves the resume state, then emits the events that follow it."""
-WriteTranscripts = Callable[[int, Sequence[GroupOutcome], dict[str, float]], None]
+OnCollected = Callable[[int, Sequence[GroupOutcome], dict[str, float]], None]
 """Step, its groups, advantages by rollout name."""
 
 
@@ -80,15 +87,29 @@ def train_step(
     collected: CollectedStep,
     unit: Unit,
     save_state: SaveState,
-    write_transcripts: WriteTranscripts,
+    on_collected: OnCollected,
 ) -> StepFinished:
     """Bring a step to its end: samples, update, state and events."""
     plan, outcomes = collected.plan, collected.outcomes
-    samples = _select_samples(session, plan, outcomes)
-    defined = {one.result.plan.name: one.advantage for one in samples if one.advantage is not None}
-    write_transcripts(plan.number, outcomes, defined)
     version = session.learner.version
+    groups = select_samples(session.config, outcomes, version=version)
+
+    def record(groups: Sequence[Sequence[SelectedSample]]) -> None:
+        emit_samples(session, plan.id, outcomes, groups, version=version)
+        samples = [one for group in groups for one in group]
+        defined = {
+            one.result.plan.name: one.advantage for one in samples if one.advantage is not None
+        }
+        on_collected(plan.number, outcomes, defined)
+
+    # The advantages of gae are known only with the values that the update computes.
+    is_known_after = session.config.advantage == "gae"
+    if not is_known_after:
+        record(groups)
+    samples = [one for group in groups for one in group]
     update = _update(session, collected, samples, unit)
+    if is_known_after:
+        record(with_token_means(groups, _measured(samples), update.value))
     finished = _finished(session, collected, samples, update, version)
     save_state(finished)
     return finished
@@ -103,12 +124,7 @@ def plan_step(session: Session, number: int, tasks: Sequence[StatedTask]) -> Ste
         "step", step_id, f"step-{number}", generation, batch, session.stream.subject
     )
     by_id = {one.task.task_id: one for one in tasks}
-    chosen = batch_of_tasks(
-        [one.task for one in tasks],
-        seed=config.seed,
-        batch=batch,
-        groups_per_batch=config.groups_per_batch,
-    )
+    chosen = tasks_of_step(config, [one.task for one in tasks], number)
     groups = tuple(
         GroupPlan(
             num=num,
@@ -178,12 +194,9 @@ def _continue_progress(session: Session, plan: StepPlan, unit: Unit) -> None:
             unit.highest_update_percent = payload.training_progress
 
 
-def _select_samples(
-    session: Session, plan: StepPlan, outcomes: Sequence[GroupOutcome]
-) -> list[SelectedSample]:
-    groups = select_samples(session.config, outcomes, version=session.learner.version)
-    emit_samples(session, plan.id, outcomes, groups)
-    return [one for group in groups for one in group]
+def _measured(samples: Sequence[SelectedSample]) -> list[SelectedSample]:
+    """Those that the update sees: as in tinker-cookbook, KL is of groups of one reward too."""
+    return [one for one in samples if one.drop_reason not in NOT_IN_UPDATE and one.result.turns]
 
 
 def _update(
@@ -201,15 +214,13 @@ def _update(
     session.progress.emit()
     result = session.learner.update(
         [
-            Trajectory(
-                one.result.plan.task,
-                one.result.turns,
-                advantage=one.advantage or 0.0,
+            trajectory(
+                session.config,
+                one.result,
+                advantage=one.advantage,
                 is_trained=one.drop_reason is None,
             )
-            for one in samples
-            # As in tinker-cookbook, KL is measured on groups of one reward too.
-            if one.drop_reason not in {"group_failed", "stale"} and one.result.turns
+            for one in _measured(samples)
         ],
         update_settings(session.config, generation=session.generation, step=plan.number),
     )

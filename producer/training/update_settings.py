@@ -23,6 +23,11 @@ def update_settings(config: RunConfig, *, generation: int, step: int) -> UpdateS
         aggregation=config.loss_aggregation,
         max_gradient_norm=config.max_gradient_norm,
         compute_post_kl=config.compute_post_kl,
+        gae_gamma=config.gae_gamma,
+        gae_lambda=config.gae_lambda,
+        value_clip=config.value_clip,
+        value_coef=config.value_coef,
+        value_learning_rate=config.value_learning_rate,
         seed=derived_seed(config.seed, "update", generation, step),
     )
 

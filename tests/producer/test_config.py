@@ -96,7 +96,11 @@ def test_what_is_unknown_or_impossible_is_a_usage_error_that_names_the_field(
         ),
         ({"training_name": ".."}, "training_name: '..' starts with '.'; use letters and digits"),
         ({"model_name": "x"}, "tasks: 'x' has no default tasks; give some, for example"),
-        ({"advantage": "gae"}, "advantage: gae needs a value head, which no policy has yet"),
+        (
+            {"advantage": "gae", "model_name": "oracle"},
+            "advantage: the policy `oracle` has no value head; omit it",
+        ),
+        ({"gae_lambda": 0.9}, "gae_lambda: has no effect on the advantage mean_centered"),
         ({"advantage": "remax"}, "advantage: remax needs a greedy rollout per group"),
         (
             {"advantage": "grpo", "advantage_by_std": True},

@@ -21,7 +21,8 @@ from tests.reference_fold.histories import Shape, history
 from tests.reference_fold.reference import fold
 from tests.support.memory_tables import apply, effects
 
-NUM_LOGS = 150
+NUM_LOGS = 240
+"""Four times the events of a training's stream, so that each is the last one of several logs."""
 SHAPE = Shape(steps=1, groups=1, group_size=2, turns=2, tells_everything=True)
 RowKey = tuple[str, str]
 

@@ -9,6 +9,7 @@ from uuid import UUID
 from schemas import ids
 from schemas.catalogue import stream
 from schemas.checkpoint import CheckpointSaved
+from schemas.entry import EntryContent, EntryStated
 from schemas.environment import (
     EnvironmentCreationStarted,
     EnvironmentFailed,
@@ -198,7 +199,7 @@ def _baseline_of_this_generation(history: RolloutHistory) -> None:
 
 
 def _tasks(history: RolloutHistory) -> None:
-    """Tasks of this training alone; what they say is drawn."""
+    """Tasks and entries of this training alone; what they say is drawn."""
     nobody = named("nobody")
     for number in range(2):
         history.trainer.emit(
@@ -225,6 +226,14 @@ def _tasks(history: RolloutHistory) -> None:
                 validation_query="",
                 validation_method="",
                 config={},
+            )
+        )
+        history.trainer.emit(
+            EntryStated(
+                id=nobody,
+                task_id=named("task", history.run_name, number),
+                content_hash="",
+                content=EntryContent(kind="dbbench", entry_id="", instruction=""),
             )
         )
 

@@ -14,7 +14,11 @@ from consumers.fold.projectors.registry import PROJECTORS
 from consumers.fold.rows import Operation
 from schemas.base import Payload
 from schemas.catalogue import PAYLOADS
+from schemas.completion import CompletionExecuted, CompletionStepsScored
+from schemas.entry import EntryStated
 from schemas.rollout import RolloutFinished
+from schemas.session import SessionEnded
+from schemas.skills import SkillsMeasured
 from schemas.task import TaskStated
 from schemas.turn import TurnTaken
 from schemas.validation import ValidationRecorded
@@ -42,7 +46,7 @@ def logs() -> list[Log]:
 @pytest.mark.slow
 def test_no_mutant_survives(logs: list[Log]) -> None:
     result = run(logs)
-    assert result.num_mutants > 6_000
+    assert result.num_mutants > 7_000
     assert list(map(str, result.survivors)) == []
 
 
@@ -95,6 +99,12 @@ class Mutated(NamedTuple):
         (TurnTaken, "rollout", ("current_turn",)),
         (TaskStated, "task", ("name", "description")),
         (ValidationRecorded, "validation", ("expected_result", "actual_result")),
+        (EntryStated, "entry", ("rows_json", "answer_direct_json")),
+        (SessionEnded, "session", ("session_status", "outcome")),
+        (CompletionExecuted, "completion", ("outcome_reward", "process_reward")),
+        (CompletionStepsScored, "completion_score", ("minimum", "last")),
+        (CompletionStepsScored, "step_score", ("score", "label")),
+        (SkillsMeasured, "skill_success", ("skill", "trained_skill")),
     ],
 )
 def test_a_wrong_projector_in_the_registry_gives_other_tables(

@@ -6,9 +6,11 @@ redrives and drops x parallel fills x replaced projectors. `make test-long` trie
 
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, note, settings
+from hypothesis import given, note, settings
+from hypothesis import seed as with_seed
 from hypothesis import strategies as st
 
 from consumers.database.connection import connected
@@ -22,7 +24,7 @@ from tests.reference_fold.histories import Shape, history, interleaved
 from tests.reference_fold.operations import OPERATIONS, Installation, project
 from tests.reference_fold.reference import fold
 from tests.support.memory_log import MemoryLog, MemoryReader
-from tests.support.profiles import examples
+from tests.support.profiles import examples_of_part, in_parts
 
 pytestmark = [pytest.mark.services, pytest.mark.slow]
 SHAPES = st.builds(
@@ -47,21 +49,35 @@ def empty(url: str) -> None:
         )
 
 
-@settings(
-    max_examples=examples(quick=10),
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-@given(
-    seeds=st.lists(st.integers(0, 2**32), min_size=1, max_size=2, unique=True),
-    shape=SHAPES,
-    disturbances=st.lists(st.sampled_from(DISTURBANCES), min_size=2, max_size=6),
-    operations=st.lists(st.sampled_from(OPERATIONS), min_size=4, max_size=8),
-    seed=st.integers(0, 2**32),
-    partitions=st.integers(1, 4),
-    is_cut=st.booleans(),
-)
+@in_parts()
 def test_every_way_to_the_end_of_a_log_ends_with_one_hash(
-    migrated_url: str,
+    migrated_url: str, part: int | None
+) -> None:
+    num_tried = 0
+
+    @settings(max_examples=examples_of_part(quick=10))
+    @given(
+        seeds=st.lists(st.integers(0, 2**32), min_size=1, max_size=2, unique=True),
+        shape=SHAPES,
+        disturbances=st.lists(st.sampled_from(DISTURBANCES), min_size=2, max_size=6),
+        operations=st.lists(st.sampled_from(OPERATIONS), min_size=4, max_size=8),
+        seed=st.integers(0, 2**32),
+        partitions=st.integers(1, 4),
+        is_cut=st.booleans(),
+    )
+    def ends_with_one_hash(**drawn: Any) -> None:
+        nonlocal num_tried
+        num_tried += 1
+        empty(migrated_url)
+        check(migrated_url, **drawn)
+
+    (ends_with_one_hash if part is None else with_seed(part)(ends_with_one_hash))()
+
+    assert num_tried >= examples_of_part(quick=10)
+
+
+def check(
+    url: str,
     seeds: list[int],
     shape: Shape,
     disturbances: list[Disturbance],
@@ -71,7 +87,6 @@ def test_every_way_to_the_end_of_a_log_ends_with_one_hash(
     *,
     is_cut: bool,
 ) -> None:
-    empty(migrated_url)
     random = Random(seed)
     events = list(
         interleaved([history(f"run-{number}", number, shape) for number in seeds], random)
@@ -81,7 +96,7 @@ def test_every_way_to_the_end_of_a_log_ends_with_one_hash(
     # What cannot be read cannot be disturbed further.
     for disturb in sorted(disturbances, key=lambda one: one is garble):
         disturb(events, random)
-    home = Installation(migrated_url, MemoryLog(num_partitions=partitions), events, random)
+    home = Installation(url, MemoryLog(num_partitions=partitions), events, random)
 
     for operation in operations:
         home.grow()
@@ -91,11 +106,11 @@ def test_every_way_to_the_end_of_a_log_ends_with_one_hash(
     home.grow(whole=True)
     project(home)
 
-    with connected(migrated_url, "test") as connection, connection.cursor() as cursor:
+    with connected(url, "test") as connection, connection.cursor() as cursor:
         live = hash_tables(cursor, "cua")
-    plain = compare(MemoryReader(home.log), migrated_url)
+    plain = compare(MemoryReader(home.log), url)
     assert plain.different == []
     assert {name: table.rows for name, table in live.items()} == plain.tables
     if not home.num_drops:
         reference = fold((record.key, record.value) for record in home.log.records)
-        assert differences(plain_tables(reference.tables), database_tables(migrated_url)) == []
+        assert differences(plain_tables(reference.tables), database_tables(url)) == []

@@ -81,7 +81,7 @@ def _files(folder: Path) -> Iterator[tuple[Place, object]]:
     for path in kept:
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         yield ("file", *path.relative_to(folder).parts), digest
-    for path in folder.glob("state/*/*/optimizer.pt"):
+    for path in folder.glob("state/*/*/*optimizer.pt"):
         yield ("file", *path.relative_to(folder).parts), _tensors(path)
 
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from producer.environments.environment import Environment, Screenshot
+from producer.environments.environment import Environment, Observation
 from producer.task import Task
 from schemas.actions import Action
 
@@ -23,11 +23,11 @@ class SlowDevice:
     def provider_id(self) -> str:
         return self._device.provider_id
 
-    def open(self, task: Task, seed: int) -> Screenshot:
+    def open(self, task: Task, seed: int) -> Observation:
         time.sleep(self._opening())
         return self._device.open(task, seed)
 
-    def act(self, action: Action) -> Screenshot:
+    def act(self, action: Action) -> Observation:
         time.sleep(self._acting())
         return self._device.act(action)
 

@@ -7,7 +7,8 @@ from sqlalchemy.dialects import postgresql
 
 from consumers.tables import ROW_TABLES, SCHEMA
 from consumers.tables.comments import commented_metadata
-from consumers.tables.views import DECODERS, VIEWS, View
+from consumers.tables.view import View
+from consumers.tables.views import DECODERS, VIEWS
 from tests.support.paths import ROOT
 
 DIALECT = postgresql.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy's

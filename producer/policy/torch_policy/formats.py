@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 from producer.codecs.codec import Codec
 from producer.codecs.compact import CompactCodec
+from producer.codecs.dbbench import SYSTEM_PROMPT, DbBenchCodec
 from producer.codecs.qwen import QwenCodec
 from producer.codecs.qwen_tools import QwenToolCodec, Scale, ToolName, resized, tools_prompt
 from producer.errors import UsageError
@@ -47,6 +48,8 @@ def open_format(
             return Format(CompactCodec(), None)
         case "qwen":
             return Format(QwenCodec(), OWN_PROMPT)
+        case "dbbench":
+            return Format(DbBenchCodec(), SYSTEM_PROMPT)
         case "qwen_mobile" | "qwen_computer":
             return _official(TOOLS[renderer_name], network, screen_px)
         case _:

@@ -11,7 +11,8 @@ from producer.errors import NotFoundError
 
 HUB_TIMEOUT_S: Final = 10.0
 """Of the one request that asks whether the hub can be reached and has the policy."""
-_FILES: Final = ("*.json", "*.safetensors", "*.jinja", "*.txt")
+_SETTINGS: Final = ("*.json", "*.jinja", "*.txt")
+_WEIGHTS: Final = ("*.safetensors",)
 
 
 def policy_folder(name: str, *, local_files_only: bool) -> Path:
@@ -26,7 +27,32 @@ def policy_folder(name: str, *, local_files_only: bool) -> Path:
         return Path(name)
     if local_files_only:
         return Path(cached_file(name, "config.json", local_files_only=True)).parent
-    return Path(snapshot_download(name, allow_patterns=list(_FILES)))
+    return Path(snapshot_download(name, allow_patterns=[*_SETTINGS, *_WEIGHTS]))
+
+
+def download_settings(name: str) -> Path:
+    """The folder with everything but the weights, from the hub; OSError if that fails."""
+    folder = Path(snapshot_download(name, allow_patterns=list(_SETTINGS)))
+    if not (folder / "config.json").is_file():
+        message = "it has no config.json"
+        raise FileNotFoundError(message)
+    return folder
+
+
+def hub_shapes(name: str) -> dict[str, tuple[int, ...]]:
+    """The shape of every tensor, from the headers that the hub serves; no weights are downloaded.
+
+    OSError if it serves none.
+    """
+    try:
+        metadata = HfApi().get_safetensors_metadata(name)
+    except Exception as error:  # the hub's HTTP client is not part of its interface
+        raise OSError(first_line(error)) from error
+    return {
+        tensor: tuple(info.shape)
+        for file in metadata.files_metadata.values()
+        for tensor, info in file.tensors.items()
+    }
 
 
 def is_path(name: str) -> bool:

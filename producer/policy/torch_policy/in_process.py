@@ -39,6 +39,8 @@ from producer.policy.torch_policy.screen_encoder import ScreenEncoder
 from producer.policy.torch_policy.state import load_state, save_checkpoint, save_state
 from producer.policy.torch_policy.trial import check_runs
 from producer.policy.torch_policy.update import make_optimizer, policy_gradient
+from producer.policy.torch_policy.value_head import ValueHead, has_value_head
+from producer.policy.torch_policy.value_targets import needs_values
 
 ROWS_PER_PART = 64
 """Rows that are decoded together, where a network is decoded in parts. The number of parts must not
@@ -84,6 +86,8 @@ class InProcessPolicy:
             max_context_tokens=network.max_context_tokens,
         )
         self._optimizer = make_optimizer(network)
+        self._value_head: ValueHead | None = None
+        """None until an advantage needs values."""
         self._version = 0
         self._num_weights = sum(weight.numel() for weight in network.base.parameters())
 
@@ -147,6 +151,9 @@ class InProcessPolicy:
         lend: Callable[[], None] | None,
     ) -> UpdateResult:
         """As `update`; calls `lend` while it may be sampled from, by the weights before."""
+        has_values = needs_values(trajectories)
+        if has_values and self._value_head is None:
+            self._value_head = self._fresh_value_head()
         result = policy_gradient(
             self._network,
             self._encoder,
@@ -154,6 +161,7 @@ class InProcessPolicy:
             trajectories,
             settings,
             self._compute.gradient_checkpointing,
+            value_head=self._value_head if has_values else None,
             lend=lend,
         )
         self._version += 1
@@ -162,16 +170,37 @@ class InProcessPolicy:
 
     def save_state(self, folder: Path) -> None:
         """Write adapter, optimiser and version into an existing folder, synced."""
+        if self._value_head is not None:
+            self._value_head.save_state(folder)
         save_state(folder, self._network, self._optimizer, self._version)
 
     def load_state(self, folder: Path) -> None:
         """Restore what `save_state` wrote, bit for bit."""
         self._version = load_state(folder, self._network, self._optimizer)
+        self._value_head = None
+        if has_value_head(folder):
+            self._value_head = self._fresh_value_head()
+            self._value_head.load_state(folder)
         self._episodes.forget_all()
 
     def save_checkpoint(self, folder: Path) -> str:
-        """Write the adapter in PEFT's layout; returns the sha256 of its weights file."""
+        """Write the adapter in PEFT's layout, the value head beside it, if there is one.
+
+        Returns the sha256 of the adapter's weights file.
+        """
+        if self._value_head is not None:
+            self._value_head.save(folder)
         return save_checkpoint(folder, self._network)
+
+    def load_value_head(self, folder: Path) -> None:
+        """Take the value head of a checkpoint; without one it begins at 0. Raises as `load`."""
+        if has_value_head(folder):
+            self._value_head = self._fresh_value_head()
+            self._value_head.load(folder)
+
+    def _fresh_value_head(self) -> ValueHead:
+        hidden_size = self._network.base.config.get_text_config().hidden_size
+        return ValueHead(hidden_size, self._network.device)
 
     def _decode_all(
         self, requests: list[SampleRequest], prompts: list[Prompt]

@@ -29,7 +29,13 @@ from producer.policy.torch_policy.architectures import (
     architecture_of,
     check_text_config,
 )
-from producer.policy.torch_policy.hub import check_hub_has, first_line, is_path, policy_folder
+from producer.policy.torch_policy.hub import (
+    check_hub_has,
+    download_settings,
+    first_line,
+    is_path,
+    policy_folder,
+)
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.placement import (
     Placement,
@@ -142,7 +148,12 @@ def load_network(
 
 def _load(name: str, placement: Placement, *, local_files_only: bool) -> Base:
     """OSError if files are missing; UsageError if the policy is not supported or not whole."""
-    folder = policy_folder(name, local_files_only=local_files_only)
+    if local_files_only:
+        folder = policy_folder(name, local_files_only=True)
+    else:
+        # An architecture that cannot be trained is refused before its weights are downloaded.
+        architecture_of(name, _read_config(download_settings(name) / "config.json"))
+        folder = policy_folder(name, local_files_only=False)
     architecture = architecture_of(name, _read_config(folder / "config.json"))
     try:
         stored = read_stored_weights(folder)

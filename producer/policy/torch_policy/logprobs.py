@@ -5,7 +5,8 @@ Sequences of similar length share a micro-batch; the output layer runs on comple
 Axes: B rows, T tokens, N completion tokens, D text dimension.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -24,30 +25,37 @@ from producer.policy.torch_policy.token_logprobs import token_logprobs
 
 def micro_batches(
     sequences: Sequence[TokenSequence], max_tokens: int = TOKENS_PER_MICRO_BATCH
-) -> Iterator[list[int]]:
+) -> list[list[int]]:
     """Indices of `sequences` in batches of similar length and at most `max_tokens` padded tokens.
 
     Longest first. A longer sequence is a batch of its own.
     """
-    order = sorted(range(len(sequences)), key=lambda index: -len(sequences[index].tokens))
-    batch: list[int] = []
-    for index in order:
-        if batch and (len(batch) + 1) * len(sequences[batch[0]].tokens) > max_tokens:
-            yield batch
-            batch = []
-        batch.append(index)
-    if batch:
-        yield batch
+    return length_batches([len(sequence.tokens) for sequence in sequences], max_tokens)
 
 
-def completion_logprobs(
-    network: Network, encoder: ScreenEncoder, sequences: Sequence[TokenSequence], temperature: float
-) -> Tensor:
-    """[N]: log-prob of every sampled token, sequence by sequence, nats.
+def length_batches(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
+    """As `micro_batches`, for sequences of these lengths."""
+    batches: list[list[int]] = []
+    for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
+        if batches and (len(batches[-1]) + 1) * lengths[batches[-1][0]] <= max_tokens:
+            batches[-1].append(index)
+        else:
+            batches.append([index])
+    return batches
 
-    Of the distribution at `temperature`; 0 means 1, since greedy sampling records untempered
-    log-probs.
-    """
+
+class CompletionStates(NamedTuple):
+    """What the network computes before each sampled token, sequence by sequence."""
+
+    hidden_ND: Tensor
+    """The state that the token is drawn from."""
+    tokens_N: Tensor
+
+
+def completion_states(
+    network: Network, encoder: ScreenEncoder, sequences: Sequence[TokenSequence]
+) -> CompletionStates:
+    """One forward pass over the sequences."""
     segments = [
         Segment(sequence.tokens, encoder.encode(sequence.screenshots)) for sequence in sequences
     ]
@@ -60,10 +68,26 @@ def completion_logprobs(
     at_N = torch.tensor(
         [at for sequence in sequences for at in sequence.sampled_at], device=network.device
     )
+    return CompletionStates(hidden_BTD[rows_N, at_N - 1], batch.tokens_BT[rows_N, at_N])
+
+
+def state_logprobs(network: Network, states: CompletionStates, temperature: float) -> Tensor:
+    """[N]: log-prob of every sampled token, nats.
+
+    Of the distribution at `temperature`; 0 means 1, since greedy sampling records untempered
+    log-probs.
+    """
     return token_logprobs(
         network.base.lm_head,
-        hidden_BTD[rows_N, at_N - 1],
-        batch.tokens_BT[rows_N, at_N],
+        states.hidden_ND,
+        states.tokens_N,
         vocabulary=network.vocabulary,
         temperature=temperature or 1.0,
     )
+
+
+def completion_logprobs(
+    network: Network, encoder: ScreenEncoder, sequences: Sequence[TokenSequence], temperature: float
+) -> Tensor:
+    """[N]: `state_logprobs` of the sequences."""
+    return state_logprobs(network, completion_states(network, encoder, sequences), temperature)

@@ -1,9 +1,11 @@
 """Refuses a policy that cannot fit, by arithmetic, before any of its weights is read.
 
-Reads `config.json` and the headers of the safetensors files alone. A policy that is not on this
-machine yet, or whose files cannot be read, is left to loading.
+Reads `config.json` and the headers of the safetensors files alone; of a policy that is not on this
+machine the hub serves both. One whose files cannot be read is left to loading.
 """
 
+import json
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from math import prod
@@ -25,12 +27,21 @@ from producer.policy.memory_demand import (
     total_bytes,
 )
 from producer.policy.memory_supply import MemorySupply, host_memory
+from producer.policy.torch_policy.architectures import architecture_of
 from producer.policy.torch_policy.cpu_parallel import num_workers
-from producer.policy.torch_policy.hub import policy_folder
+from producer.policy.torch_policy.hub import (
+    check_hub_has,
+    download_settings,
+    hub_shapes,
+    is_path,
+    policy_folder,
+)
 from producer.policy.torch_policy.lora_targets import CHOICES
 from producer.policy.torch_policy.placement import Placement
 from producer.policy.torch_policy.screen_encoder import num_screen_tokens
 from producer.policy.torch_policy.stored_weights import read_shapes
+
+logger = logging.getLogger(__name__)
 
 _ADAPTED = re.compile(r"\blayers\.\d+\..*(proj|gate_up_proj|down_proj)(\.weight)?$")
 _TOWER = re.compile(r"\bvisual\.")
@@ -45,15 +56,18 @@ def check_memory(
     placement: Placement,
     target_modules: Sequence[str] | None = None,
 ) -> None:
-    """UsageError with the terms of the sum if the run cannot fit into the device's memory."""
+    """UsageError with the terms of the sum if the run cannot fit into the device's memory.
+
+    NotFoundError if the policy is neither here nor on the hub, UsageError if its architecture
+    cannot be trained.
+    """
     try:
-        folder = policy_folder(name, local_files_only=True)
+        folder, shapes = _settings_and_shapes(name)
         config = AutoConfig.from_pretrained(folder, local_files_only=True)
-        shapes = read_shapes(folder)
         dtype = placement.dtype or config.dtype or torch.float32
         size = size_of_network(config, dtype, shapes, lora_rank, target_modules)
         screen_tokens = _screen_tokens(folder, config, extent)
-    except (UsageError, OSError, ValueError, TypeError, KeyError, AttributeError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, UsageError):
         return  # loading says what is wrong with it
     work = Workload(
         extent=extent,
@@ -73,6 +87,30 @@ def check_memory(
         _refuse_excess(name, "cpu", [weights], host_memory())
     demand = min(demands, key=total_bytes)
     _refuse_excess(name, str(placement.device), demand, _supply(placement.device))
+
+
+def _settings_and_shapes(name: str) -> tuple[Path, dict[str, tuple[int, ...]]]:
+    """The folder with `config.json`, and the shape of every tensor; OSError as loading would."""
+    try:
+        folder = policy_folder(name, local_files_only=True)
+        return folder, read_shapes(folder)
+    except OSError:
+        if Path(name).is_dir() or is_path(name):
+            raise
+    check_hub_has(name)
+    folder = download_settings(name)
+    # Not worth asking for the size of what cannot be trained: loading refuses it.
+    architecture_of(name, json.loads((folder / "config.json").read_text()))
+    try:
+        return folder, hub_shapes(name)
+    except OSError as error:
+        logger.warning(
+            "policy %r: how large it is is not known before its weights are downloaded, because the"
+            " hub does not say it (%s)",
+            *(name, error),
+        )
+    folder = policy_folder(name, local_files_only=False)
+    return folder, read_shapes(folder)
 
 
 def available_bytes(device: torch.device) -> int:

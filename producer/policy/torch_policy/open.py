@@ -31,8 +31,11 @@ def open_in_process(
     needs_screens: bool = True,
     max_recent_turns: int | None = None,
     instructions: Sequence[str] = (),
+    has_values: bool = False,
 ) -> InProcessPolicy:
     """The policy of a folder or hub id, with a fresh adapter or the saved `adapter`.
+
+    `has_values`: of a saved adapter its value head is taken too, if there is one.
 
     NotFoundError if there is no such policy or adapter; UsageError if it cannot be loaded whole,
     sees no screens although the environment `needs_screens`, the renderer is unknown, the device is
@@ -62,10 +65,13 @@ def open_in_process(
     if extent is not None:
         renderer = Renderer(network.processor, network.image_token, written.system_prompt)
         check_prompts(network, renderer, extent, instructions)
-    return InProcessPolicy(
+    policy = InProcessPolicy(
         network,
         written.codec,
         written.system_prompt,
         compute,
         max_recent_turns=max_recent_turns,
     )
+    if has_values and adapter is not None:
+        policy.load_value_head(adapter)
+    return policy

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from producer.policy.learner import Trajectory
+from producer.policy.learner import TokenNumbers, Trajectory
 from producer.policy.torch_policy.sequences import TokenSequence, join_turns
 
 
@@ -24,8 +24,15 @@ class TrainingSequence:
     sampled_logprobs_N: Tensor
     is_trained: bool
     """False: only its KL divergence and entropy are measured."""
+    trajectory: int
+    """Its place in the batch."""
     base_logprobs_N: Tensor | None = None
     """Under the base policy; None: there is no KL penalty."""
+    rewards_N: Tensor | None = None
+    """Of each completion token; None: the advantages are given."""
+    values_N: Tensor | None = None
+    returns_N: Tensor | None = None
+    """The value head's before the update and what it is trained towards; None: not computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +42,8 @@ class PaddedBatch:
     sampled_logprobs_BT: Tensor
     advantages_BT: Tensor
     base_logprobs_BT: Tensor | None
+    values_BT: Tensor | None
+    returns_BT: Tensor | None
     mask_BT: Tensor
     """True on completion tokens; row by row they are the N tokens in order."""
 
@@ -44,13 +53,26 @@ def training_sequences(
 ) -> list[TrainingSequence]:
     """Every sequence of the trajectories that has a completion token."""
     sequences = []
-    for trajectory in trajectories:
+    for number, trajectory in enumerate(trajectories):
+        advantages = _flat(trajectory.token_advantages, device)
+        rewards = _flat(trajectory.token_rewards, device)
+        start = 0
         for tokens in join_turns((turn.screenshot, turn.tokens) for turn in trajectory.turns):
+            part = slice(start, start + len(tokens.sampled_at))
+            start = part.stop
             if tokens.sampled_at:
                 sampled_N = torch.tensor(tokens.sampled_logprobs, device=device)
-                advantages_N = torch.full_like(sampled_N, trajectory.advantage)
                 sequences.append(
-                    TrainingSequence(tokens, advantages_N, sampled_N, trajectory.is_trained)
+                    TrainingSequence(
+                        tokens,
+                        torch.full_like(sampled_N, trajectory.advantage)
+                        if advantages is None
+                        else advantages[part],
+                        sampled_N,
+                        trajectory.is_trained,
+                        number,
+                        rewards_N=None if rewards is None else rewards[part],
+                    )
                 )
     return sequences
 
@@ -63,11 +85,17 @@ def pad(sequences: Sequence[TrainingSequence], *, is_per_sequence: bool) -> Padd
     device = sequences[0].sampled_logprobs_N.device
     at_T = torch.arange(max(lengths), device=device)
     mask_BT = at_T < torch.tensor(lengths, device=device)[:, None]
-    base = [one.base_logprobs_N for one in sequences if one.base_logprobs_N is not None]
+
+    def optional(values: Sequence[Tensor | None]) -> Tensor | None:
+        given = [value for value in values if value is not None]
+        return unflatten(given, mask_BT) if given else None
+
     return PaddedBatch(
         sampled_logprobs_BT=unflatten([one.sampled_logprobs_N for one in sequences], mask_BT),
         advantages_BT=unflatten([one.advantages_N for one in sequences], mask_BT),
-        base_logprobs_BT=unflatten(base, mask_BT) if base else None,
+        base_logprobs_BT=optional([one.base_logprobs_N for one in sequences]),
+        values_BT=optional([one.values_N for one in sequences]),
+        returns_BT=optional([one.returns_N for one in sequences]),
         mask_BT=mask_BT,
     )
 
@@ -76,3 +104,10 @@ def unflatten(values: Sequence[Tensor], mask_BT: Tensor) -> Tensor:
     """[B, T] with the values, in order, where the mask is; 0 elsewhere. Passes gradients."""
     values_N = torch.cat(tuple(values))
     return torch.zeros_like(mask_BT, dtype=values_N.dtype).masked_scatter(mask_BT, values_N)
+
+
+def _flat(numbers: TokenNumbers | None, device: torch.device) -> Tensor | None:
+    """One number per completion token of all turns, in order."""
+    if numbers is None:
+        return None
+    return torch.tensor([number for turn in numbers for number in turn], device=device)

@@ -1,133 +1,42 @@
-"""One policy-gradient update of the adapter: substeps, loss, optimiser.
+"""One policy-gradient update of the adapter, and of the value head: substeps and their steps.
 
-Axes: B sequences, T completion tokens of the longest, N completion tokens of all.
+Axes: N completion tokens of all sequences.
 """
 
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
 import torch
 from torch import Tensor
 
-from producer.algorithms.aggregation import AGGREGATIONS, BatchSize
+from producer.algorithms.aggregation import BatchSize
 from producer.algorithms.kl import KL_ESTIMATORS, kl_penalized, kl_sample_train
-from producer.algorithms.losses import LOSSES, Clip
-from producer.algorithms.names import PER_SEQUENCE
 from producer.policy.compute_settings import Switch
 from producer.policy.learner import Trajectory, UpdateResult, UpdateSettings
-from producer.policy.torch_policy.checkpointing import checkpointed_layers, is_checkpointed
-from producer.policy.torch_policy.cpu_parallel import (
-    add_gradients,
-    num_workers,
-    parallel_map,
-    split_evenly,
-)
-from producer.policy.torch_policy.logprobs import completion_logprobs, micro_batches
+from producer.policy.torch_policy.cpu_parallel import add_gradients, split_evenly
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder
-from producer.policy.torch_policy.training_sequences import (
-    TrainingSequence,
-    pad,
-    training_sequences,
-    unflatten,
-)
-
-Lend = Callable[[], None]
-"""Lets somebody else use the network, and returns when that is over."""
+from producer.policy.torch_policy.training_sequences import TrainingSequence, training_sequences
+from producer.policy.torch_policy.update_passes import Lend, UpdatePasses
+from producer.policy.torch_policy.value_head import ValueHead
+from producer.policy.torch_policy.value_targets import value_result, with_value_targets
 
 
-@dataclass(frozen=True, slots=True)
-class _BackwardPass:
-    """Result of one micro-batch."""
+@dataclass(slots=True)
+class _Measured:
+    """Sums over the substeps done."""
 
-    gradients: tuple[Tensor | None, ...]
-    """Per trainable parameter; None where the loss does not depend on one (an adapter on the frozen
-    tower)."""
-    loss: float
-    token_loss: float
-    """Sum over tokens, whatever the aggregation."""
-    logprobs_2N: Tensor
-    """Current and sampled log-prob of every completion token."""
-
-
-@dataclass(frozen=True, slots=True)
-class _UpdateContext:
-    """What every micro-batch of an update shares."""
-
-    network: Network
-    encoder: ScreenEncoder
-    settings: UpdateSettings
-
-    def logprobs(self, sequences: Sequence[TrainingSequence]) -> Tensor:
-        """[N] under the current network."""
-        return completion_logprobs(
-            self.network,
-            self.encoder,
-            [one.tokens for one in sequences],
-            self.settings.temperature,
-        )
-
-    def backward(self, sequences: Sequence[TrainingSequence], size: BatchSize) -> _BackwardPass:
-        """Loss of a micro-batch and its gradients."""
-        logprobs_N, settings = self.logprobs(sequences), self.settings
-        is_per_sequence = not PER_SEQUENCE.isdisjoint({settings.loss, settings.aggregation})
-        batch = pad(sequences, is_per_sequence=is_per_sequence)
-        logprobs_BT, mask_BT = unflatten([logprobs_N], batch.mask_BT), batch.mask_BT
-        aggregate = AGGREGATIONS[settings.aggregation]
-        loss_BT = LOSSES[settings.loss](
-            logprobs_BT,
-            batch.sampled_logprobs_BT,
-            batch.advantages_BT,
-            mask_BT,
-            Clip(settings.clip_low, settings.clip_high, settings.dual_clip),
-        )
-        loss = aggregate(loss_BT, mask_BT, size)
-        if settings.kl_in == "loss" and batch.base_logprobs_BT is not None:
-            kl_BT = KL_ESTIMATORS[settings.kl_estimator](logprobs_BT, batch.base_logprobs_BT)
-            loss = loss + settings.kl_penalty_coef * aggregate(kl_BT, mask_BT, size)
-        gradients = torch.autograd.grad(loss, self.network.trainable(), allow_unused=True)
-        sampled_N = torch.cat([one.sampled_logprobs_N for one in sequences])
-        return _BackwardPass(
-            gradients=gradients,
-            loss=float(loss.detach()),
-            token_loss=float(loss_BT.detach()[mask_BT].sum()),
-            logprobs_2N=torch.stack([logprobs_N.detach(), sampled_N]),
-        )
-
-    def measure(
-        self, sequences: Sequence[TrainingSequence], lend: Lend | None = None
-    ) -> list[Tensor]:
-        """Current and sampled log-probs [2, N] of each micro-batch; no gradients."""
-        batches = _micro_batches(sequences)
-        network, measured = self.network, list[Tensor]()
-        for part in _parts(network, batches, lend):
-            with torch.no_grad():
-                measured += parallel_map(self.logprobs, part, network.device, network.max_workers)
-        return [
-            torch.stack([logprobs_N, torch.cat([one.sampled_logprobs_N for one in own])])
-            for own, logprobs_N in zip(batches, measured, strict=True)
-        ]
-
-
-def _parts(
-    network: Network, batches: list[list[TrainingSequence]], lend: Lend | None
-) -> Iterator[list[list[TrainingSequence]]]:
-    """The batches, all at once or, with `lend`, as many at a time as run at a time.
-
-    Nothing is computed when `lend` is called, before each part.
-    """
-    if lend is None:
-        yield batches
-        return
-    num_lanes = num_workers(network.device)
-    size = min(num_lanes, network.max_workers or num_lanes)
-    for start in range(0, len(batches), size):
-        lend()
-        yield batches[start : start + size]
+    losses: list[float] = field(default_factory=list)
+    gradient_norms: list[float] = field(default_factory=list)
+    value_gradient_norms: list[float] = field(default_factory=list)
+    token_loss: float = 0.0
+    value_loss: float = 0.0
+    num_clipped: int = 0
+    logprobs: list[Tensor] = field(default_factory=list)
+    """[2, N] of each micro-batch: current and sampled."""
 
 
 def make_optimizer(network: Network) -> torch.optim.AdamW:
@@ -145,88 +54,99 @@ def policy_gradient(
     settings: UpdateSettings,
     gradient_checkpointing: Switch = "auto",
     *,
+    value_head: ValueHead | None = None,
     lend: Lend | None = None,
 ) -> UpdateResult:
     """Update the adapter on the trajectories that are trained on, and measure all of them.
+
+    `value_head`: of trajectories with token rewards, whose advantages it gives; it is trained with
+    the adapter. None: advantages are given.
 
     Without completion tokens nothing changes and the result's means are NaN. `lend` is called now
     and then until the first optimiser step: the network is whole and may be sampled from.
     """
     began = time.monotonic()
-    context = _UpdateContext(network, encoder, settings)
+    passes = UpdatePasses(network, encoder, settings, value_head)
     sequences = training_sequences(trajectories, network.device)
     if settings.kl_penalty_coef != 0 and sequences:
-        sequences = _with_base_logprobs(context, sequences)
-    trained = _with_kl_penalty(settings, [one for one in sequences if one.is_trained])
+        sequences = [
+            replace(one, base_logprobs_N=base_N)
+            for one, base_N in zip(sequences, passes.base_logprobs(sequences), strict=True)
+        ]
+    trained = [one for one in sequences if one.is_trained]
+    if value_head is not None:
+        values = passes.values(value_head, trained, lend)
+        trained = with_value_targets(trained, values, settings)
+    with_values, trained = trained, _with_kl_penalty(settings, trained)
     # The order is a seeded shuffle, so that a substep does not see one task's groups alone.
     shuffled = random.Random(settings.seed).sample(trained, len(trained))  # noqa: S311  # order, not secrets
     substeps = split_evenly(shuffled, settings.num_substeps)
     others = split_evenly([one for one in sequences if not one.is_trained], max(1, len(substeps)))
-    losses: list[float] = []
-    token_loss = 0.0
-    gradient_norms: list[float] = []
-    logprobs: list[Tensor] = []
+    done = _Measured()
     for substep, measured in zip_longest(substeps, others, fillvalue=()):
-        may_lend = None if losses else lend
-        logprobs += context.measure(measured, may_lend)
-        if not substep:
-            continue
-        size = BatchSize(sum(len(one.advantages_N) for one in substep), len(substep))
-        optimizer.zero_grad(set_to_none=True)
-        batches = _micro_batches(substep)
-        enabled = is_checkpointed(
-            gradient_checkpointing, network, [_num_padded(one) for one in batches]
-        )
-        loss = 0.0
-        backward = partial(context.backward, size=size)
-        for part in _parts(network, batches, may_lend):
-            with checkpointed_layers(network.language_model, enabled=enabled):
-                for done in parallel_map(backward, part, network.device, network.max_workers):
-                    add_gradients(network.trainable(), done.gradients)
-                    loss += done.loss
-                    token_loss += done.token_loss
-                    logprobs.append(done.logprobs_2N)
-        losses.append(loss)
-        gradient_norms.append(_optimizer_step(network, optimizer, settings))
-    trained_N, sampled_N = torch.cat(logprobs, dim=1) if logprobs else torch.zeros((2, 0))
+        may_lend = None if done.losses else lend
+        done.logprobs += passes.measure(measured, may_lend)
+        if substep:
+            _substep(passes, optimizer, substep, gradient_checkpointing, done, may_lend)
+    trained_N, sampled_N = torch.cat(done.logprobs, dim=1) if done.logprobs else torch.zeros((2, 0))
     kl = kl_sample_train(sampled_N, trained_N)
     num_tokens = sum(len(one.advantages_N) for one in trained)
-    post_N, before_N = _after_update(context, sequences)
+    post_N, before_N = _after_update(passes, sequences)
     post = kl_sample_train(before_N, post_N)
+    num_substeps = max(1, len(done.losses))
     return UpdateResult(
-        loss=sum(losses) / (1 if settings.aggregation == "sum" else max(1, len(losses))),
-        loss_per_token=token_loss / max(1, num_tokens),
+        loss=sum(done.losses) / (1 if settings.aggregation == "sum" else num_substeps),
+        loss_per_token=done.token_loss / max(1, num_tokens),
         kl_sample_train_v1=kl.v1,
         kl_sample_train_v2=kl.v2,
         kl_policy_base=_kl_policy_base(sequences),
         kl_pre_post_v1=post.v1 if settings.compute_post_kl and len(post_N) else None,
         kl_pre_post_v2=post.v2 if settings.compute_post_kl and len(post_N) else None,
         entropy=float(-sampled_N.mean()),
-        gradient_norm=sum(gradient_norms) / max(1, len(gradient_norms)),
+        gradient_norm=sum(done.gradient_norms) / num_substeps,
         num_tokens=num_tokens,
         num_measured_tokens=sampled_N.numel(),
         seconds=time.monotonic() - began,
+        value=value_result(
+            trajectories,
+            with_values,
+            loss_per_token=done.value_loss / num_tokens,
+            clip_fraction=done.num_clipped / num_tokens,
+            gradient_norm=sum(done.value_gradient_norms) / num_substeps,
+        )
+        if value_head is not None and num_tokens
+        else None,
     )
 
 
-def _with_base_logprobs(
-    context: _UpdateContext, sequences: list[TrainingSequence]
-) -> list[TrainingSequence]:
-    network = context.network
-    base: list[Tensor] = [torch.zeros(0)] * len(sequences)
-    with torch.no_grad(), network.adapted.disable_adapter():
-        batches = list(micro_batches([one.tokens for one in sequences]))
-        base_logprobs = parallel_map(
-            lambda rows: context.logprobs([sequences[row] for row in rows]),
-            batches,
-            network.device,
-            network.max_workers,
+def _substep(
+    passes: UpdatePasses,
+    optimizer: torch.optim.AdamW,
+    substep: Sequence[TrainingSequence],
+    gradient_checkpointing: Switch,
+    done: _Measured,
+    lend: Lend | None,
+) -> None:
+    """One optimiser step on the sequences; its measurements are added to `done`."""
+    settings, head = passes.settings, passes.value_head
+    size = BatchSize(sum(len(one.advantages_N) for one in substep), len(substep))
+    optimizer.zero_grad(set_to_none=True)
+    if head is not None:
+        head.begin_step()
+    loss = 0.0
+    for one in passes.backward(substep, size, gradient_checkpointing, lend):
+        add_gradients(passes.parameters(), one.gradients)
+        loss += one.loss
+        done.token_loss += one.token_loss
+        done.value_loss += one.value_loss
+        done.num_clipped += one.num_clipped
+        done.logprobs.append(one.logprobs_2N)
+    done.losses.append(loss)
+    done.gradient_norms.append(_optimizer_step(passes.network, optimizer, settings))
+    if head is not None:
+        done.value_gradient_norms.append(
+            head.step(settings.value_learning_rate, settings.max_gradient_norm)
         )
-        for rows, logprobs_N in zip(batches, base_logprobs, strict=True):
-            lengths = [len(sequences[row].sampled_logprobs_N) for row in rows]
-            for row, own_N in zip(rows, torch.split(logprobs_N, lengths), strict=True):
-                base[row] = own_N
-    return [replace(one, base_logprobs_N=own_N) for one, own_N in zip(sequences, base, strict=True)]
 
 
 def _with_kl_penalty(
@@ -259,22 +179,11 @@ def _kl_policy_base(sequences: Sequence[TrainingSequence]) -> float | None:
     return float(torch.cat(differences).mean()) if differences else None
 
 
-def _after_update(context: _UpdateContext, sequences: Sequence[TrainingSequence]) -> Tensor:
+def _after_update(passes: UpdatePasses, sequences: Sequence[TrainingSequence]) -> Tensor:
     """Log-probs [2, N] of every token under the updated network, and as sampled."""
-    if not context.settings.compute_post_kl or not sequences:
+    if not passes.settings.compute_post_kl or not sequences:
         return torch.zeros((2, 0))
-    return torch.cat(context.measure(sequences), dim=1)
-
-
-def _micro_batches(sequences: Sequence[TrainingSequence]) -> list[list[TrainingSequence]]:
-    return [
-        [sequences[row] for row in rows]
-        for rows in micro_batches([one.tokens for one in sequences])
-    ]
-
-
-def _num_padded(sequences: Sequence[TrainingSequence]) -> int:
-    return len(sequences) * max(len(one.tokens.tokens) for one in sequences)
+    return torch.cat(passes.measure(sequences), dim=1)
 
 
 def _optimizer_step(

@@ -177,6 +177,30 @@ def test_a_condition_on_a_view_reaches_the_tables_indexes(cursor: Cursor) -> Non
 
 
 @pytest.mark.services
+@pytest.mark.parametrize(
+    ("view", "condition", "index"),
+    [
+        ("session_summary", "entry_row_id", "ix_session_entry_id"),
+        ("completion_summary", "entry_row_id", "ix_completion_entry_id"),
+        ("sql_turn", "rollout_row_id", "uq_turn_rollout_id_turn"),
+        ("skill_progress", "training_id", "uq_skill_success_training_id_evaluation_id_skill"),
+        ("skill_progress", "evaluation_id", "ix_skill_success_evaluation_id"),
+    ],
+)
+def test_the_obvious_conditions_on_what_sql_agents_did_reach_an_index(
+    cursor: Cursor, view: str, condition: str, index: str
+) -> None:
+    cursor.execute("SET enable_seqscan = off")
+    cursor.execute(
+        f"EXPLAIN SELECT * FROM cua.{view} WHERE {condition} ="
+        " '00000000-0000-0000-0000-000000000000'"
+    )
+    plan = "\n".join(line for (line,) in cursor.fetchall())
+    assert index in plan, plan
+    assert "Function Scan" not in plan
+
+
+@pytest.mark.services
 def test_writing_twice_writes_nothing(migrated_url: str) -> None:
     engine = schema_engine(migrated_url)
     with engine.begin() as connection:

@@ -15,6 +15,7 @@ from consumers.errors import UnreachableError
 from consumers.monitor.blobs import ScreenshotStore
 from consumers.monitor.pages import Pages
 from consumers.monitor.server import MonitorServer
+from consumers.tables import Environment
 from schemas.blobs import blob_path, blob_ref
 from schemas.installation import read_installation
 from tests.consumers.monitor.conftest import HOSTILE, SCREENSHOT, Monitor, put_blob, serve
@@ -90,6 +91,38 @@ def test_a_training_shows_its_curve_evaluations_steps_and_history(monitor: Monit
     assert str(named("step-2")) not in text, "a newer generation trained it again"
     assert "± 5.0 %" in text
     assert text.index("2/1") < text.index("1/9") < text.index("1/1"), "history is newest first"
+
+
+def test_devices_that_were_not_released_are_counted_on_their_trainings_page(
+    monitor: Monitor,
+) -> None:
+    page = f"/training/{named('demo')}"
+    assert "not released" not in monitor.get(page).text
+
+    def device(name: str, status: str, second: float | None = None) -> Environment:
+        return Environment(
+            id=named(name),
+            training_id=named("demo"),
+            env_type="gbox",
+            status=status,
+            box_type="android",
+            termination_time=None if second is None else at(second),
+            config_json={},
+            created_at=at(1),
+            updated_at=at(2),
+        )
+
+    with Session(monitor.engine) as session:
+        session.add_all([device("leaked", "error"), device("failed", "error", 2)])
+        session.add(device("open", "running"))
+        session.commit()
+    try:
+        text = monitor.get(page).text
+        assert '<p class="warning">1 device was not released and may still run.</p>' in text
+    finally:
+        with Session(monitor.engine) as session:
+            session.query(Environment).where(Environment.training_id == named("demo")).delete()
+            session.commit()
 
 
 def test_a_steps_rollouts_are_coloured_by_reward(monitor: Monitor) -> None:

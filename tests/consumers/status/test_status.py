@@ -3,15 +3,26 @@
 import json
 import os
 from datetime import UTC, datetime, timedelta
-from uuid import uuid4
+from uuid import NAMESPACE_URL, uuid4, uuid5
 
 import pytest
 
 from consumers.commands.duration import parse
 from consumers.database.connection import connected
 from consumers.database.lease import ProjectorLease
+from producer.emit import Emitter
 from producer.log.local import LocalLog
 from producer.log.writer import Record
+from schemas.base import Payload
+from schemas.environment import (
+    EnvironmentCreationStarted,
+    EnvironmentFailed,
+    EnvironmentLeaked,
+    EnvironmentReleased,
+    EnvironmentRequested,
+    EnvironmentStarted,
+    EnvironmentTerminated,
+)
 from schemas.ids import training_id
 from schemas.installation import read_installation
 from tests.reference_fold.histories import LoggedEvent, Shape
@@ -21,6 +32,7 @@ from tests.support.logs import logged_events, write_local_log
 __all__ = ["call"]
 
 pytestmark = pytest.mark.services
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SMALL = Shape(steps=1, groups=1, group_size=2, turns=2, has_trouble=False)
 
 
@@ -292,3 +304,46 @@ def test_a_training_is_shown_as_it_was_renamed_and_a_hidden_one_on_request(call:
     assert "gone" in call("status", "--all").out
     both = call("status", "--json").json["trainings"]
     assert {one["run_name"]: one["hidden"] for one in both} == {"a": True, "b": False}
+
+
+def write_device(name: str, training: str | None, *ends: Payload) -> None:
+    """A device that was started, and `ends` of it."""
+    installation = read_installation(os.environ)
+    with Emitter.open(installation) as emitter:
+        stream = emitter.stream(
+            f"environment/{uuid5(NAMESPACE_URL, name)}",
+            training_id=None if training is None else training_id(training),
+        )
+        stream.emit(EnvironmentRequested(env_type="gbox", box_type="android", config={}))
+        stream.emit(EnvironmentCreationStarted())
+        stream.emit(EnvironmentStarted(gbox_id=name, started_at=NOW))
+        for end in ends:
+            stream.emit(end)
+
+
+def test_devices_that_were_not_released_are_counted_until_they_are(call: Call) -> None:
+    write([*started_only("a"), *started_only("b")])
+    leaked = EnvironmentLeaked(error_message="close() hangs", leaked_at=NOW)
+    write_device("running", "a")
+    write_device("released", "a", EnvironmentTerminated(terminated_at=NOW))
+    write_device("failed", "a", EnvironmentFailed(error_message="gone", terminated_at=NOW))
+    write_device("released late", "b", leaked, EnvironmentReleased(released_at=NOW))
+    write_device("leaked", "a", leaked)
+    write_device("leaked too", "a", leaked)
+    call("run", "--once")
+    report = call("status", "--json").json
+    counts = {one["run_name"]: one["leaked_devices"] for one in report["trainings"]}
+    assert (counts, report["leaked_devices"]) == ({"a": 2, "b": 0}, 2)
+    write_device("of an evaluation", None, leaked)
+    call("run", "--once")
+    assert call("status", "--json").json["leaked_devices"] == 3
+    line = "leaked     3 devices were not released and may still run: a 2, evaluations 1"
+    assert line in call("status").out.splitlines()
+
+
+def test_nothing_is_said_of_devices_when_all_were_released(call: Call) -> None:
+    write(started_only("a"))
+    write_device("released", "a", EnvironmentTerminated(terminated_at=NOW))
+    call("run", "--once")
+    assert call("status", "--json").json["leaked_devices"] == 0
+    assert "leaked" not in call("status").out

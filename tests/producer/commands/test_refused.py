@@ -88,6 +88,22 @@ VARIABLES: dict[str, tuple[dict[str, str], int, str]] = {
 }
 
 
+NOT_FOR_THE_DEMO: dict[str, tuple[tuple[str, ...], str]] = {
+    "an adapter": (("--load-checkpoint-path", "adapter"), "belongs to a base"),
+    "targets that match nothing": (("--target-modules", '["q_porj"]'), "q_porj"),
+    "a device": (("--device", "cuda:7"), "device: cuda:7 is not on this machine"),
+    "completions beyond its context": (
+        ("--max-tokens", "5000", "--max-concurrent-rollouts", "2"),
+        "max_tokens: policy 'demo' takes 4,096 tokens",
+    ),
+    "more than the memory": (
+        ("--max-turns", "1000000", "--max-concurrent-rollouts", "100"),
+        "policy 'demo' does not fit into memory",
+    ),
+}
+"""What a demo policy that is made already refuses by opening it."""
+
+
 def listing(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
@@ -134,6 +150,28 @@ def test_a_mistake_leaves_a_new_machine_as_it_was(work: Path, call: Call, mistak
     assert message in done.err
     assert (done.code, done.out) == (code, "")
     assert listing(work) == before
+
+
+@pytest.mark.parametrize("mistake", NOT_FOR_THE_DEMO)
+def test_what_does_not_fit_the_demo_policy_is_refused_before_it_is_made(
+    work: Path, call: Call, mistake: str
+) -> None:
+    pytest.importorskip("torch")
+    write_adapter(work / "adapter")
+    words, message = NOT_FOR_THE_DEMO[mistake]
+    before = listing(work)
+    done = call("run", *words)
+    assert message in done.err
+    assert (done.code, done.out) == (2, "")
+    assert listing(work) == before
+
+
+def write_adapter(folder: Path) -> None:
+    """With the files that are read before there is a policy to load it into."""
+    folder.mkdir()
+    config = {"peft_type": "LORA", "r": 4, "lora_alpha": 8, "target_modules": ["q_proj"]}
+    (folder / "adapter_config.json").write_text(json.dumps(config))
+    (folder / "adapter_model.safetensors").touch()
 
 
 @pytest.mark.parametrize("command", ["run", "evaluate"])

@@ -16,6 +16,7 @@ from producer.environments.environment import (
     ActionRefusedError,
     Environment,
     EnvironmentFailedError,
+    Observation,
     Screenshot,
 )
 from producer.task import Task
@@ -46,10 +47,12 @@ def environment(request: pytest.FixtureRequest) -> Iterator[Environment]:
     made.close()
 
 
-def assert_is_a_picture(shown: Screenshot) -> None:
+def assert_is_a_picture(shown: Observation) -> Screenshot:
+    assert isinstance(shown, Screenshot)
     image = Image.open(io.BytesIO(shown.png))
     assert (image.format, image.mode) == ("PNG", "RGB")
     assert image.size == (shown.width_px, shown.height_px)
+    return shown
 
 
 def test_it_names_its_kind_before_it_is_open(environment: Environment) -> None:
@@ -75,21 +78,20 @@ def test_open_again_is_a_fresh_device(environment: Environment) -> None:
 
 
 def test_an_action_shows_the_screen_of_the_same_size_after_it(environment: Environment) -> None:
-    shown = environment.open(WIFI_OFF, seed=1)
+    shown = assert_is_a_picture(environment.open(WIFI_OFF, seed=1))
     for action in (
         Wait(duration_s=0),
         Swipe(x=100, y=500, to_x=100, to_y=100),
         SystemButton(button="home"),
     ):
-        after = environment.act(action)
-        assert_is_a_picture(after)
+        after = assert_is_a_picture(environment.act(action))
         assert (after.width_px, after.height_px) == (shown.width_px, shown.height_px)
 
 
 def test_an_action_that_is_impossible_is_refused_and_the_device_goes_on(
     environment: Environment,
 ) -> None:
-    shown = environment.open(WIFI_OFF, seed=1)
+    shown = assert_is_a_picture(environment.open(WIFI_OFF, seed=1))
     with pytest.raises(ActionRefusedError):
         environment.act(Click(x=shown.width_px, y=0))
     assert_is_a_picture(environment.act(Wait(duration_s=0)))

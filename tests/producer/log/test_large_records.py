@@ -174,7 +174,7 @@ def test_a_record_that_is_too_large_holds_its_own_stream_and_is_sent_once_the_to
 def check_status_and_gc(installation: Installation, url: str, held: str, size: int) -> None:
     """`cua-project` names what is held, alerts, and deletes nothing of it."""
     reader = open_reader(installation)
-    status = read_status(reader, url, installation=installation, with_disk=False)
+    status = read_status(reader, url, installation=installation, is_brief=True)
     (one,) = status.held_in_spool
     assert one[:4] == (held, f"{installation.topic_prefix}rollouts", 2, size)
     (reason,) = [text for text in alerts(status, timedelta(hours=1)) if text.startswith("not sent")]

@@ -13,7 +13,7 @@ from producer.policy.compute_settings import ComputeSettings, Switch
 from producer.policy.learner import LendingLearner, Trajectory
 from producer.policy.policy import Completion, SampleRequest
 from producer.policy.serialised import SerialisedLearner
-from producer.policy.torch_policy import update
+from producer.policy.torch_policy import update_passes
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.logprobs import micro_batches
 from producer.policy.torch_policy.network import Network
@@ -35,7 +35,7 @@ def test_sampling_between_the_parts_of_an_update_changes_neither(
     kl_penalty_coef: float,
 ) -> None:
     # A micro-batch for each sequence.
-    monkeypatch.setattr(update, "micro_batches", partial(micro_batches, max_tokens=1))
+    monkeypatch.setattr(update_passes, "micro_batches", partial(micro_batches, max_tokens=1))
     settings = replace(SETTINGS, num_substeps=num_substeps, kl_penalty_coef=kl_penalty_coef)
     given = [*batch, replace(batch[0], is_trained=False), replace(batch[1], is_trained=False)]
     compute = ComputeSettings(gradient_checkpointing=gradient_checkpointing)

@@ -13,7 +13,7 @@ from peft import PeftModel
 from producer.errors import MismatchError, NotFoundError
 from producer.policy.learner import Trajectory, UpdateSettings
 from producer.policy.policy import PastTurn
-from producer.policy.torch_policy import cpu_parallel, update
+from producer.policy.torch_policy import cpu_parallel, update_passes
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.loading import load_base, load_network
 from producer.policy.torch_policy.logprobs import completion_logprobs, micro_batches
@@ -139,7 +139,9 @@ def test_an_update_has_the_same_bits_on_any_number_of_workers(
     base_folder: Path, batch: list[Trajectory], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        update, "micro_batches", lambda sequences: [[index] for index in range(len(sequences))]
+        update_passes,
+        "micro_batches",
+        lambda sequences: [[index] for index in range(len(sequences))],
     )
     after = []
     for count in (1, 2, 4):

@@ -22,6 +22,7 @@ from producer.resume.open_training import (
 from producer.resume.resume_state import find_states
 from producer.training.run import run, utc_now
 from schemas.installation import Installation
+from schemas.training import TrainingCreated
 from tests.support.invariants import violations
 from tests.support.small_run import small, watching
 
@@ -191,6 +192,43 @@ def test_a_file_in_place_of_the_run_s_folder_is_a_usage_error(installation: Inst
 
 SEED_0_ALONE = "test -e /sdcard/DCIM/Camera/IMG_002.jpg"
 """Works on the phone on which tasks are checked, and on none of the two that the run opens."""
+
+
+FIRST_FIELDS = frozenset(
+    {"training_name", "model_name", "num_steps", "max_turns", "group_size", "tasks"}
+)
+"""What the oldest writer of this test recorded."""
+
+
+def test_the_explicit_default_of_a_field_that_an_older_writer_did_not_have_is_no_difference(
+    installation: Installation,
+) -> None:
+    run(small(num_steps=1), installation=installation)
+    folder = installation.runs_dir / "small"
+    with Emitter.open(installation) as emitter:
+        recorded = read_recorded_training(emitter, "small", folder)
+    created = recorded.stream.events[0].payload
+    assert isinstance(created, TrainingCreated)
+    for name in created.config.keys() - FIRST_FIELDS:
+        del created.config[name]
+
+    def plan(**given: object) -> "Plan[RunConfig]":
+        asked = read_config({"training_name": "small", "num_steps": 3, **given})
+        found = plan_training(recorded, asked, folder, overwrite=False)
+        assert isinstance(found, Plan)
+        return found
+
+    defaults = read_config({"model_name": "oracle", "num_steps": 3}).recorded()
+    given = {name: value for name, value in defaults.items() if value is not None}
+    del given["max_recent_turns"]
+    assert len(given.keys() - FIRST_FIELDS) > 30
+    for name, value in (given | {"tasks": small().tasks, "group_size": 3}).items():
+        assert plan(**{name: value}).config.recorded()[name] == value, name
+    # Before there was such a field a policy saw every turn.
+    assert plan(max_recent_turns=None).config.max_recent_turns is None
+    for name, other in (("max_recent_turns", 5), ("num_substeps", 3), ("group_size", 4)):
+        with pytest.raises(UsageError, match=f"{name}: .* -> {other}"):
+            plan(**{name: other})
 
 
 @pytest.mark.parametrize("skip_baseline", [True, False])

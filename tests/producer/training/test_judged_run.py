@@ -7,6 +7,7 @@ import pytest
 
 from producer.errors import CuaTrainError, UnreachableError, UsageError
 from producer.training.load_tasks import load_evaluation_tasks, load_run_tasks
+from producer.training.manual_evaluation import evaluate
 from producer.training.run import run
 from schemas.base import Payload
 from schemas.environment import EnvironmentFailed, EnvironmentTerminated
@@ -137,6 +138,24 @@ def test_a_judges_model_without_an_endpoint_is_refused() -> None:
         small(judge="agent", judge_model="m")
 
 
-def test_an_evaluation_may_leave_a_judge_without_work(server: JudgeServer) -> None:
-    loaded = load_evaluation_tasks(small(judge=server.url), {})
+def test_an_evaluation_may_leave_the_trainings_judge_without_work(server: JudgeServer) -> None:
+    loaded = load_evaluation_tasks(small(judge=server.url), {}, is_judge_given=False)
     assert loaded.ask_model is None
+
+
+@pytest.mark.parametrize("judge", ["agent", "none", "http://h/v1"])
+def test_a_judge_that_is_given_for_an_evaluation_has_something_to_judge(
+    installation: Installation, judge: str
+) -> None:
+    run(small(num_steps=0, skip_baseline=True), installation=installation)
+    for training_name, given in (("small", {}), (None, {"model_name": "oracle"})):
+        with pytest.raises(UsageError, match=f"judge: '{judge}' has nothing to judge"):
+            evaluate(
+                {**given, "judge": judge}, training_name=training_name, installation=installation
+            )
+
+
+def test_a_model_that_no_task_is_left_to_is_refused() -> None:
+    own = {**CUSTOM, "judge": "http://h/v1", "judge_model": "mine"}
+    with pytest.raises(UsageError, match="has nothing to judge"):
+        load_run_tasks(small(tasks=own, judge="http://h/v1", judge_model="other"), {})

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -19,40 +20,76 @@ from tests.support.small_run import SMALL
 pytest.importorskip("torch")
 
 TIMEOUT_S = 300.0
-PROCESS = """
-import json, sys, torch
-torch.set_num_threads(1)
-from producer.config import read_config
-from producer.training.run import run
-run(read_config(json.loads(sys.argv[1])))
-"""
+ACTING_S = 0.1
+"""Mean of an action on a device; without it the oracle's run takes less than half a second."""
+ENDS = {"cua.rollout.finished", "cua.rollout.failed", "cua.rollout.cancelled"}
+
+Place = tuple[str, ...]
+"""Generation, step or evaluation, group and place."""
 
 
-def command(settings: dict[str, Any]) -> list[str]:
-    return [sys.executable, "-c", PROCESS, json.dumps(settings)]
+def start(home: Path, settings: dict[str, Any], acting_s: float = 0.0) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "tests.support.slow_run"]
+    return subprocess.Popen(
+        [*command, json.dumps(settings), json.dumps({"acting_s": acting_s})],
+        env={**os.environ, "CUA_HOME": str(home), "OMP_NUM_THREADS": "1"},
+        stderr=subprocess.DEVNULL,
+    )
 
 
-def turns_recorded(home: Path) -> list[dict[str, Any]]:
-    records = read_all(installation_at(home))
-    return [json.loads(one.value) for one in records if b'"cua.rollout.turn_taken"' in one.value]
+def train(home: Path, settings: dict[str, Any]) -> None:
+    with start(home, settings) as process:
+        assert process.wait(TIMEOUT_S) == 0
 
 
-def kill_after(home: Path, settings: dict[str, Any], num_turns: int) -> None:
-    """SIGKILL once so many turns are in the log."""
-    environ = {**os.environ, "CUA_HOME": str(home)}
-    with subprocess.Popen(command(settings), env=environ, stderr=subprocess.DEVNULL) as process:
-        deadline_s = time.monotonic() + TIMEOUT_S
+def read(home: Path) -> list[dict[str, Any]]:
+    return [json.loads(one.value) for one in read_all(installation_at(home))]
+
+
+def turns_of(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [one for one in events if one["type"] == "cua.rollout.turn_taken"]
+
+
+def places(events: list[dict[str, Any]], subjects: set[str]) -> set[Place]:
+    return {
+        tuple(one["data"]["rollout_id"].split("/")[1:5])
+        for one in events
+        if one["type"] == "cua.rollout.created" and one["subject"] in subjects
+    }
+
+
+def cut_off(events: list[dict[str, Any]]) -> set[Place]:
+    """Places whose episode has taken turns and has no end."""
+    ended = {one["subject"] for one in events if one["type"] in ENDS}
+    return places(events, {one["subject"] for one in turns_of(events)} - ended)
+
+
+def replayed(events: list[dict[str, Any]]) -> set[Place]:
+    again = [one for one in turns_of(events) if one["data"]["metrics"].get("replayed")]
+    return places(events, {one["subject"] for one in again})
+
+
+def kill_between_turns(home: Path, settings: dict[str, Any], num_turns: int) -> set[Place]:
+    """SIGKILL once so many turns are in the log, while an episode has further ones to take.
+
+    The process is halted while its log is read, so that what was read is what the kill leaves.
+    """
+    deadline_s = time.monotonic() + TIMEOUT_S
+    with start(home, settings, ACTING_S) as process:
         try:
             while time.monotonic() < deadline_s and process.poll() is None:
+                process.send_signal(signal.SIGSTOP)
                 try:
-                    if len(turns_recorded(home)) >= num_turns:
-                        return
+                    events = read(home)
                 except (OSError, ValueError):
-                    pass  # the log is being made
-                time.sleep(0.02)
+                    events = []  # the log is being made
+                if len(turns_of(events)) >= num_turns and cut_off(events):
+                    return cut_off(events)
+                process.send_signal(signal.SIGCONT)
+                time.sleep(0.1)
         finally:
             process.kill()
-    pytest.fail(f"the process ended by itself, or had no {num_turns} turns in time")
+    pytest.fail(f"the process ended by itself, or had no episode under way at {num_turns} turns")
 
 
 @pytest.mark.parametrize("policy", ["oracle", "torch"])
@@ -70,14 +107,11 @@ def test_kills_among_the_turns_of_a_step_change_no_bit(tmp_path: Path, policy: s
         settings["model_name"] = str(tmp_path / "policy")
         settings["renderer_name"] = "compact"
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    environ = {**os.environ, "CUA_HOME": str(whole)}
-    subprocess.run(command(settings), env=environ, check=True, timeout=TIMEOUT_S)
-    all_turns = len(turns_recorded(whole))
-    for part in (0.2, 0.5):
-        kill_after(killed, settings, int(part * all_turns))
-    environ = {**os.environ, "CUA_HOME": str(killed)}
-    subprocess.run(command(settings), env=environ, check=True, timeout=TIMEOUT_S)
-    assert any(one["data"]["metrics"].get("replayed") for one in turns_recorded(killed))
+    train(whole, settings)
+    all_turns = len(turns_of(read(whole)))
+    cut = [kill_between_turns(killed, settings, int(part * all_turns)) for part in (0.2, 0.5)]
+    train(killed, settings)
+    assert replayed(read(killed)) >= set.union(*cut)
     undisturbed = bits_of(whole, "small")
     assert {place[0] for place in undisturbed} >= {"turn", "reward", "sample", "cua.step.finished"}
     assert differences(undisturbed, bits_of(killed, "small")) == []

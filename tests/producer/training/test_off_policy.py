@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from producer.environments.environment import EnvironmentFailedError, Screenshot
+from producer.environments.environment import EnvironmentFailedError, Observation
 from producer.errors import CuaTrainError, StopRequestedError
 from producer.resume.resume_state import find_states
 from producer.training.run import run
@@ -282,7 +282,7 @@ def test_every_rollout_of_a_failing_device_ends_the_run_with_its_error(
     num_opened = 0
     whole = SlowDevice.open
 
-    def fail_later(self: SlowDevice, *arguments: Any) -> Screenshot:
+    def fail_later(self: SlowDevice, *arguments: Any) -> Observation:
         nonlocal num_opened
         num_opened += 1
         if num_opened > 2 * 6:

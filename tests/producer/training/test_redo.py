@@ -13,7 +13,7 @@ import pytest
 
 from producer.config import RunConfig
 from producer.demo_policy.build import build_policy
-from producer.errors import NotFoundError
+from producer.errors import NotFoundError, StopRequestedError
 from producer.policy.learner import UpdateSettings
 from producer.training.redo_command import redo
 from producer.training.run import run
@@ -21,7 +21,8 @@ from producer.training.update_settings import update_settings
 from schemas.installation import Installation
 from tests.producer.policy.conftest import SIZE, TEXTS
 from tests.support.same_run import bits_of, differences
-from tests.support.small_run import small
+from tests.support.slow_run import Slow
+from tests.support.small_run import small, watching
 
 torch = pytest.importorskip("torch")
 
@@ -83,6 +84,30 @@ def test_every_step_is_trained_again_with_the_same_bits(
     name = "adapter_model.safetensors"
     assert (output / name).read_bytes() == (recorded / name).read_bytes()
     assert read_log() == before
+
+
+def test_a_step_whose_stale_groups_were_replaced_is_trained_again_with_the_same_bits(
+    installation: Installation, read_log: ReadLog, policy: str
+) -> None:
+    # One group after the other: the stop cuts the second one of step 3 off.
+    settings = {**SETTINGS, "model_name": policy, "num_steps": 3, "max_concurrent_rollouts": 3}
+    stop = threading.Event()
+
+    def is_half_collected() -> bool:
+        return len(of_type(read_log(), "cua.rollout.finished")) >= 2 * 2 * 3 + 3
+
+    with (
+        Slow(opening_s=0.3, update_s=0.2, until=is_half_collected),
+        watching(lambda said: stop.set() if said.startswith("step 1/3") else None),
+        pytest.raises(StopRequestedError),
+    ):
+        run(small(**settings, max_steps_off_policy=2), installation=installation, stop=stop)
+    run(small(**settings, max_steps_off_policy=1), installation=installation)
+    dropped = of_type(read_log(), "cua.group.dropped")
+    assert any(one["reason"] == "stale" for one in dropped)
+    for step in (1, 2, 3):
+        result = redo(installation, "small", step, None, threading.Event())
+        assert result.is_equal, (step, result.as_json()["differences"])
 
 
 def test_a_lost_state_is_made_again_without_a_rollout_and_the_training_goes_on_as_if_it_were_there(

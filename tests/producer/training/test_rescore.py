@@ -170,13 +170,15 @@ def test_a_training_that_the_log_does_not_have_leaves_nothing(installation: Inst
 
 def test_a_stopped_scoring_keeps_what_it_has(installation: Installation, read_log: ReadLog) -> None:
     run(small(num_steps=0, eval_episodes=3), installation=installation)
-    stop = threading.Event()
+    stop, outcomes = threading.Event(), list[Outcome]()
+
+    def stop_at_the_second(outcome: Outcome) -> float:
+        outcomes.append(outcome)
+        if len(outcomes) == 2:
+            stop.set()
+        return 1.0
+
     with pytest.raises(StopRequestedError):
-        rescore(
-            *(installation, "small", BINARY),
-            clock=utc_now,
-            stop=stop,
-            on_scored=lambda done, _total: stop.set() if done == 2 else None,
-        )
+        rescore(installation, "small", replace(BINARY, reward=stop_at_the_second), stop=stop)
     assert len(of_type(read_log(), "cua.scoring.rollout_scored")) == 2
     assert of_type(read_log(), "cua.scoring.finished") == []

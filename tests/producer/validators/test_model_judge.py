@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from producer.errors import UnreachableError, UsageError
-from producer.validators.judges import Evidence, JudgeFailedError
+from producer.validators.judges import JudgeFailedError
 from producer.validators.model_judge import ModelJudge, judge_messages
+from producer.validators.verdict import Evidence
 from schemas.actions import Answer, Click, Terminate
 from schemas.turn import TakenAction
 from tests.support.judge_server import JudgeServer, judge_server

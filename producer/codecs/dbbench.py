@@ -1,0 +1,84 @@
+r"""The DB Bench codec: one action a completion, an SQL statement or the final answer.
+
+    Action: Operation
+    ```sql
+    SELECT name FROM people WHERE age > 30
+    ```
+
+    Action: Answer
+    Final Answer: [('Anna',), ('Bo',)]
+
+Whatever stands before the action is passed over. Anything else is invalid and ends the session.
+"""
+
+import re
+from typing import Final
+
+from producer.codecs.codec import cannot_encode, parse_error
+from schemas.actions import Action, Answer, ExecuteSql, Terminate
+from schemas.turn import TakenAction
+
+ACTION: Final = re.compile(r"Action: (Operation|Answer)")
+SQL: Final = re.compile(r"```sql\n(.*?)\n?```", re.DOTALL)
+FINAL: Final = re.compile(r"\nFinal Answer:(.*)")
+SYSTEM_PROMPT: Final = """\
+You answer questions about a MySQL database with one table, or carry out orders on it. You have 3 \
+rounds. In each, write one action, in one of two forms.
+
+To execute one SQL statement:
+Action: Operation
+```sql
+SELECT name FROM people WHERE age > 30
+```
+Its rows come back as text, such as [('Anna',), ('Bo',)], or the database's error.
+
+To end the session:
+Action: Answer
+Final Answer: [('Anna',), ('Bo',)]
+After a question, the final answer is the rows that answer it: numbers as numbers, texts in \
+quotes, NULL as None. After an order, the table is judged and not the answer; write done.
+
+Anything else is invalid and ends the session."""
+
+
+class DbBenchCodec:
+    """The DB Bench codec; the format is described in the module. Stateless."""
+
+    name = "dbbench"
+
+    def encode(self, action: Action, width_px: int, height_px: int) -> str:  # noqa: ARG002  # the interface's
+        """An operation or an answer; `terminate` is said by the answer. CannotEncodeError."""
+        match action:
+            case ExecuteSql(sql=sql) if "```" not in sql:
+                return f"Action: Operation\n```sql\n{sql}\n```"
+            case Answer(text=text) if "\n" not in text:
+                return f"Action: Answer\nFinal Answer: {text}"
+            case _:
+                return cannot_encode(self.name, action)
+
+    def parse(self, text: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:  # noqa: ARG002  # the interface's
+        """The operation, or the answer and the end of the session, or one `parse` error."""
+        action = ACTION.search(text)
+        if action is None:
+            return (parse_error("parse", "there is no Action: Operation and no Action: Answer"),)
+        rest = text[action.end() :]
+        if action[1] == "Operation":
+            sql = SQL.search(rest)
+            if sql is None:
+                message = "there is no SQL between ```sql and ```"
+                return (parse_error("parse", message, action[1]),)
+            operation = ExecuteSql(sql=sql[1].strip())
+            return (_taken("Operation", "sql", operation.sql, operation),)
+        final = FINAL.search(rest)
+        if final is None:
+            message = "there is no line that begins with Final Answer:"
+            return (parse_error("parse", message, action[1]),)
+        answer = Answer(text=final[1].strip())
+        return (
+            _taken("Answer", "answer", answer.text, answer),
+            TakenAction(tool_name="Answer", tool_args={}, action=Terminate()),
+        )
+
+
+def _taken(tool_name: str, argument: str, value: str, action: Action) -> TakenAction:
+    return TakenAction(tool_name=tool_name, tool_args={argument: value}, action=action)

@@ -1,0 +1,96 @@
+"""Fields of the configuration: skills trained one after another, and past sessions shown again."""
+
+import json
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
+
+from producer.config.numbers import PositiveInt
+
+
+def _read_skills(given: object) -> object:
+    """`a,b` or a JSON list, as a flag gives them, as a list."""
+    if not isinstance(given, str):
+        return given
+    if given.startswith("["):
+        try:
+            return json.loads(given)
+        except ValueError as error:
+            message = f"{given!r} is not a JSON list of skills ({error})"
+            raise ValueError(message) from error
+    return [name.strip() for name in given.split(",")]
+
+
+def _check_skills(skills: tuple[str, ...]) -> tuple[str, ...]:
+    if not skills or not all(skills):
+        message = "names no skill; give some, separated by commas"
+        raise ValueError(message)
+    if repeated := sorted({one for one in skills if skills.count(one) > 1}):
+        message = f"{', '.join(repeated)} given twice; each skill is trained once"
+        raise ValueError(message)
+    return skills
+
+
+SkillSequence = Annotated[
+    tuple[str, ...], BeforeValidator(_read_skills), AfterValidator(_check_skills)
+]
+
+
+class ContinualFields(BaseModel):
+    """Skills trained one after another, and past sessions shown again."""
+
+    skill_sequence: SkillSequence | None = Field(
+        None,
+        description=(
+            "Train these skills one after another: select,insert,delete. After each one success is"
+            " measured on every skill of the evaluation tasks."
+        ),
+    )
+    steps_per_skill: PositiveInt = Field(20, description="Steps that each skill is trained for.")
+    replay_share: Annotated[float, Field(ge=0, lt=1)] = Field(
+        0.0, description="Share of the training tasks that are drawn from earlier skills' tasks."
+    )
+    replay_sessions: Annotated[int, Field(ge=0, le=256)] = Field(
+        0,
+        description=(
+            "Newest right sessions of the training's own past that every prompt begins with."
+        ),
+    )
+
+
+def continual_problems(
+    config: ContinualFields, *, num_steps: int, has_skills: bool, is_on_policy: bool
+) -> list[str]:
+    """What these fields cannot mean, together with others."""
+    problems = []
+    fields = type(config).model_fields
+    is_sequence = config.skill_sequence is not None
+    if not has_skills:
+        problems += [
+            f"{name}: only with --environment dbbench, whose entries name skills; omit it"
+            for name in ContinualFields.model_fields
+            if getattr(config, name) != fields[name].default
+        ]
+        return problems
+    if not is_sequence:
+        problems += [
+            f"{name}: only with a skill_sequence; omit it"
+            for name in ("steps_per_skill", "replay_share")
+            if getattr(config, name) != fields[name].default
+        ]
+    elif num_steps > num_steps_of(config):
+        problems.append(
+            f"num_steps: {num_steps} is more than {len(config.skill_sequence or ())} skills of"
+            f" {config.steps_per_skill} steps; raise steps_per_skill or leave num_steps out"
+        )
+    if config.replay_sessions and not is_on_policy:
+        problems.append(
+            "replay_sessions: the past of a step that is collected ahead is not over; omit"
+            " max_steps_off_policy"
+        )
+    return problems
+
+
+def num_steps_of(config: ContinualFields) -> int:
+    """Steps of the whole sequence; 0 without one."""
+    return len(config.skill_sequence or ()) * config.steps_per_skill

@@ -1,0 +1,76 @@
+"""Settings that are given and would do nothing in a run: refused, or named in its log.
+
+Compared with what was given, because a training that goes on brings every setting it was begun
+with. A setting at its default is none of them: a file may list every field.
+"""
+
+from collections.abc import Collection, Iterator
+
+from producer.config.preset import ORACLE_POLICY
+from producer.config.run_config import RunConfig
+from producer.errors import UsageError
+
+OF_A_NETWORK = frozenset(
+    {
+        "lora_rank",
+        "renderer_name",
+        "max_tokens",
+        "temperature",
+        "eval_temperature",
+        "max_recent_turns",
+        "learning_rate",
+        "learning_rate_warmup_steps",
+        "max_gradient_norm",
+        "num_substeps",
+        "loss_fn",
+        "clip_ratio_low",
+        "clip_ratio_high",
+        "dual_clip",
+        "loss_aggregation",
+        "kl_penalty_coef",
+        "kl_estimator",
+        "kl_in",
+        "compute_post_kl",
+    }
+)
+"""Fields of sampling and learning, which the scripted policy does not."""
+
+
+def check_effects(config: RunConfig, given: Collection[str]) -> None:
+    """UsageError for fields of `given` that have no effect on a run of `config`."""
+    changed = {name for name in given if _is_changed(config, name)}
+    if problems := [*_problems(config, changed)]:
+        raise UsageError("\n  ".join(problems))
+
+
+def fields_without_network(config: RunConfig, given: Collection[str]) -> list[str]:
+    """Fields of `given` that a policy without weights does not read."""
+    if config.model_name != ORACLE_POLICY:
+        return []
+    return sorted(name for name in OF_A_NETWORK & {*given} if _is_changed(config, name))
+
+
+def _is_changed(config: RunConfig, name: str) -> bool:
+    field = RunConfig.model_fields.get(name)
+    return field is not None and getattr(config, name) != field.default
+
+
+def _problems(config: RunConfig, changed: Collection[str]) -> Iterator[str]:
+    is_oracle = config.model_name == ORACLE_POLICY
+    if "oracle_noise" in changed and not is_oracle:
+        yield (
+            f"oracle_noise: has no effect on the policy {config.model_name}; omit it, or use"
+            f" model_name {ORACLE_POLICY}"
+        )
+    if "ablate" in changed and is_oracle:
+        yield "ablate: has no effect on the policy oracle, which looks at no screenshots; omit it"
+    if "max_attempts" in changed and config.failure_policy != "retry":
+        yield (
+            f"max_attempts: has no effect with failure_policy {config.failure_policy}, which"
+            " retries nothing; omit it, or use retry"
+        )
+    if "min_group_size" in changed and config.failure_policy == "fail_fast":
+        yield (
+            "min_group_size: has no effect with failure_policy fail_fast, which stops at the first"
+            " failed rollout; omit it, or use min_viable_group"
+        )

@@ -1,0 +1,224 @@
+"""The forward and backward passes of an update, over micro-batches of its sequences.
+
+Axes: B sequences, T completion tokens of the longest, N completion tokens of all.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from producer.algorithms.aggregation import AGGREGATIONS, BatchSize
+from producer.algorithms.kl import KL_ESTIMATORS
+from producer.algorithms.losses import LOSSES, Clip, value_loss
+from producer.algorithms.names import PER_SEQUENCE
+from producer.policy.compute_settings import Switch
+from producer.policy.learner import UpdateSettings
+from producer.policy.torch_policy.checkpointing import checkpointed_layers, is_checkpointed
+from producer.policy.torch_policy.cpu_parallel import num_workers, parallel_map
+from producer.policy.torch_policy.logprobs import (
+    CompletionStates,
+    completion_states,
+    micro_batches,
+    state_logprobs,
+)
+from producer.policy.torch_policy.network import Network
+from producer.policy.torch_policy.screen_encoder import ScreenEncoder
+from producer.policy.torch_policy.training_sequences import (
+    PaddedBatch,
+    TrainingSequence,
+    pad,
+    unflatten,
+)
+from producer.policy.torch_policy.value_head import ValueHead
+
+Lend = Callable[[], None]
+"""Lets somebody else use the network, and returns when that is over."""
+
+
+class _ValueLoss(NamedTuple):
+    loss_BT: Tensor
+    is_clipped_BT: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class BackwardPass:
+    """Result of one micro-batch."""
+
+    gradients: tuple[Tensor | None, ...]
+    """Per parameter of `UpdatePasses.parameters`; None where the loss does not depend on one (an
+    adapter on the frozen tower)."""
+    loss: float
+    """Without the value loss."""
+    token_loss: float
+    """Sum over tokens, whatever the aggregation."""
+    logprobs_2N: Tensor
+    """Current and sampled log-prob of every completion token."""
+    value_loss: float
+    """Sum over tokens, whatever the aggregation."""
+    num_clipped: int
+    """Tokens whose value was clipped."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpdatePasses:
+    """What every micro-batch of an update shares."""
+
+    network: Network
+    encoder: ScreenEncoder
+    settings: UpdateSettings
+    value_head: ValueHead | None
+    """None: no advantage needs values."""
+
+    def parameters(self) -> list[nn.Parameter]:
+        """The adapter's, then the value head's."""
+        head = [] if self.value_head is None else self.value_head.parameters()
+        return [*self.network.trainable(), *head]
+
+    def measure(
+        self, sequences: Sequence[TrainingSequence], lend: Lend | None = None
+    ) -> list[Tensor]:
+        """Current and sampled log-probs [2, N] of each micro-batch; no gradients."""
+        batches = _micro_batches(sequences)
+        measured = self._without_gradients(self._logprobs, batches, lend)
+        return [
+            torch.stack([logprobs_N, torch.cat([one.sampled_logprobs_N for one in own])])
+            for own, logprobs_N in zip(batches, measured, strict=True)
+        ]
+
+    def base_logprobs(self, sequences: Sequence[TrainingSequence]) -> list[Tensor]:
+        """[N] of each sequence under the network without its adapter; no gradients."""
+        with self.network.adapted.disable_adapter():
+            return self._per_sequence(self._logprobs, sequences, None)
+
+    def values(
+        self, head: ValueHead, sequences: Sequence[TrainingSequence], lend: Lend | None
+    ) -> list[Tensor]:
+        """[N] of each sequence: what the head expects before each token; no gradients."""
+        return self._per_sequence(
+            lambda own: head.values(self._states(own).hidden_ND), sequences, lend
+        )
+
+    def backward(
+        self,
+        sequences: Sequence[TrainingSequence],
+        size: BatchSize,
+        gradient_checkpointing: Switch,
+        lend: Lend | None,
+    ) -> Iterator[BackwardPass]:
+        """Each micro-batch's loss and gradients; `size` is of all sequences."""
+        network, batches = self.network, _micro_batches(sequences)
+        enabled = is_checkpointed(
+            gradient_checkpointing, network, [_num_padded(one) for one in batches]
+        )
+        backward = partial(self._backward, size=size)
+        for part in _parts(network, batches, lend):
+            with checkpointed_layers(network.language_model, enabled=enabled):
+                yield from parallel_map(backward, part, network.device, network.max_workers)
+
+    def _states(self, sequences: Sequence[TrainingSequence]) -> CompletionStates:
+        return completion_states(self.network, self.encoder, [one.tokens for one in sequences])
+
+    def _logprobs(self, sequences: Sequence[TrainingSequence]) -> Tensor:
+        return state_logprobs(self.network, self._states(sequences), self.settings.temperature)
+
+    def _backward(self, sequences: Sequence[TrainingSequence], size: BatchSize) -> BackwardPass:
+        states, settings = self._states(sequences), self.settings
+        logprobs_N = state_logprobs(self.network, states, settings.temperature)
+        is_per_sequence = not PER_SEQUENCE.isdisjoint({settings.loss, settings.aggregation})
+        batch = pad(sequences, is_per_sequence=is_per_sequence)
+        logprobs_BT, mask_BT = unflatten([logprobs_N], batch.mask_BT), batch.mask_BT
+        aggregate = AGGREGATIONS[settings.aggregation]
+        loss_BT = LOSSES[settings.loss](
+            logprobs_BT,
+            batch.sampled_logprobs_BT,
+            batch.advantages_BT,
+            mask_BT,
+            Clip(settings.clip_low, settings.clip_high, settings.dual_clip),
+        )
+        loss = aggregate(loss_BT, mask_BT, size)
+        if settings.kl_in == "loss" and batch.base_logprobs_BT is not None:
+            kl_BT = KL_ESTIMATORS[settings.kl_estimator](logprobs_BT, batch.base_logprobs_BT)
+            loss = loss + settings.kl_penalty_coef * aggregate(kl_BT, mask_BT, size)
+        value = self._value_loss(states, batch)
+        whole = loss if value is None else loss + aggregate(value.loss_BT, mask_BT, size)
+        gradients = torch.autograd.grad(whole, self.parameters(), allow_unused=True)
+        sampled_N = torch.cat([one.sampled_logprobs_N for one in sequences])
+        return BackwardPass(
+            gradients=gradients,
+            loss=float(loss.detach()),
+            token_loss=float(loss_BT.detach()[mask_BT].sum()),
+            logprobs_2N=torch.stack([logprobs_N.detach(), sampled_N]),
+            value_loss=0.0 if value is None else float(value.loss_BT.detach()[mask_BT].sum()),
+            num_clipped=0 if value is None else int(value.is_clipped_BT[mask_BT].sum()),
+        )
+
+    def _value_loss(self, states: CompletionStates, batch: PaddedBatch) -> _ValueLoss | None:
+        if self.value_head is None or batch.values_BT is None or batch.returns_BT is None:
+            return None
+        values_N = self.value_head.values(states.hidden_ND, self.settings.value_coef)
+        values_BT = unflatten([values_N], batch.mask_BT)
+        clip = float("inf") if self.settings.value_clip is None else self.settings.value_clip
+        loss_BT = value_loss(values_BT, batch.values_BT, batch.returns_BT, clip=clip)
+        unclipped_BT = 0.5 * (values_BT.detach() - batch.returns_BT).square()
+        return _ValueLoss(loss_BT, loss_BT.detach() > unclipped_BT)
+
+    def _per_sequence(
+        self,
+        compute: Callable[[Sequence[TrainingSequence]], Tensor],
+        sequences: Sequence[TrainingSequence],
+        lend: Lend | None,
+    ) -> list[Tensor]:
+        """A number per completion token, [N] of each sequence, in the order of `sequences`."""
+        rows = list(micro_batches([one.tokens for one in sequences]))
+        batches = [[sequences[row] for row in own] for own in rows]
+        found: list[Tensor] = [torch.zeros(0)] * len(sequences)
+        computed = self._without_gradients(compute, batches, lend)
+        for own, numbers_N in zip(rows, computed, strict=True):
+            lengths = [len(sequences[row].sampled_logprobs_N) for row in own]
+            for row, part_N in zip(own, torch.split(numbers_N, lengths), strict=True):
+                found[row] = part_N
+        return found
+
+    def _without_gradients(
+        self,
+        compute: Callable[[Sequence[TrainingSequence]], Tensor],
+        batches: list[list[TrainingSequence]],
+        lend: Lend | None,
+    ) -> list[Tensor]:
+        network, computed = self.network, list[Tensor]()
+        for part in _parts(network, batches, lend):
+            with torch.no_grad():
+                computed += parallel_map(compute, part, network.device, network.max_workers)
+        return computed
+
+
+def _parts(
+    network: Network, batches: list[list[TrainingSequence]], lend: Lend | None
+) -> Iterator[list[list[TrainingSequence]]]:
+    """The batches, all at once or, with `lend`, as many at a time as run at a time.
+
+    Nothing is computed when `lend` is called, before each part.
+    """
+    if lend is None:
+        yield batches
+        return
+    num_lanes = num_workers(network.device)
+    size = min(num_lanes, network.max_workers or num_lanes)
+    for start in range(0, len(batches), size):
+        lend()
+        yield batches[start : start + size]
+
+
+def _micro_batches(sequences: Sequence[TrainingSequence]) -> list[list[TrainingSequence]]:
+    return [
+        [sequences[row] for row in rows]
+        for rows in micro_batches([one.tokens for one in sequences])
+    ]
+
+
+def _num_padded(sequences: Sequence[TrainingSequence]) -> int:
+    return len(sequences) * max(len(one.tokens.tokens) for one in sequences)

@@ -1,0 +1,98 @@
+"""Right sessions of the past, shown before a prompt: experience replay without training."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from uuid import UUID
+
+from producer.environments.environment import JudgingEnvironment, Observation, TextObservation
+from producer.rollouts.plan import RolloutResult
+from producer.task import Task
+from producer.validators.verdict import Evidence, Verdict
+from schemas.actions import Action
+from schemas.base import Payload
+from schemas.session import SessionEnded
+
+MAX_SESSION_CHARS = 4000
+"""Of one session; a longer one is not kept."""
+
+
+def kept_sessions(
+    sessions: tuple[str, ...], results: Iterable[RolloutResult], number: int
+) -> tuple[str, ...]:
+    """The newest `number` right sessions as text, oldest first; `results` in their order."""
+    found = [
+        text
+        for result in results
+        if result.success and result.is_scored and len(text := _as_text(result)) < MAX_SESSION_CHARS
+    ]
+    return (*sessions, *found)[-number:] if number else ()
+
+
+def _as_text(result: RolloutResult) -> str:
+    lines = [f"Question: {result.plan.task.description}"]
+    for turn, response in enumerate(result.responses):
+        if turn:
+            lines.append(f"Database: {result.words[turn - 1]}")
+        lines.append(f"You: {response}")
+    return "\n".join(lines)
+
+
+class WithPastSessions:
+    """An environment whose first words are sessions of the past."""
+
+    def __init__(self, inner: JudgingEnvironment, sessions: tuple[str, ...]) -> None:
+        self.inner = inner
+        self.sessions = sessions
+        self.env_type = inner.env_type
+        self.box_type = inner.box_type
+        self.is_simulated = inner.is_simulated
+        self.ends_on_parse_error = inner.ends_on_parse_error
+
+    @property
+    def provider_id(self) -> str:
+        """The environment's."""
+        return self.inner.provider_id
+
+    def open(self, task: Task, seed: int) -> Observation:
+        """What the environment says, after the past."""
+        observation = self.inner.open(task, seed)
+        if not isinstance(observation, TextObservation):
+            return observation
+        past = [f"Session {number}\n{one}" for number, one in enumerate(self.sessions, start=1)]
+        said = [] if observation.text is None else [observation.text]
+        introduction = "Right sessions of the past, as examples:"
+        return TextObservation("\n\n".join([*said, introduction, *past]))
+
+    def act(self, action: Action) -> Observation:
+        """The environment's."""
+        return self.inner.act(action)
+
+    def shell(self, command: str) -> str:
+        """The environment's."""
+        return self.inner.shell(command)
+
+    def judge(self, task: Task, evidence: Evidence) -> Verdict:
+        """The environment's; its session states how many of the past were shown."""
+        verdict = self.inner.judge(task, evidence)
+        stated = verdict.facts
+
+        def facts(entry_id: UUID, ended_at: datetime) -> tuple[Payload, ...]:
+            return tuple(
+                one.model_copy(update={"num_replayed": len(self.sessions)})
+                if isinstance(one, SessionEnded)
+                else one
+                for one in (stated(entry_id, ended_at) if stated else ())
+            )
+
+        return Verdict(
+            verdict.success,
+            verdict.query,
+            verdict.expected,
+            verdict.actual,
+            verdict.details,
+            facts,
+        )
+
+    def close(self) -> None:
+        """The environment's."""
+        self.inner.close()

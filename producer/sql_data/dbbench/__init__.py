@@ -1,0 +1,1 @@
+"""DB Bench: sessions with a database of one table (LifelongAgentBench)."""

@@ -1,0 +1,1 @@
+"""Training on given answers: cross-entropy over masked tokens, or another objective, in batches."""

@@ -1,0 +1,186 @@
+"""A supervised training of a loaded network, step by step.
+
+Deterministic by seed, with the same bits on any number of cores (where torch computes an operation
+with one thread), and continued from a saved state with the same bits as without a break. Knows no
+events: who records a training calls `step`, or passes `on_step`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic
+
+from torch import Tensor, nn
+
+from producer.policy.memory_demand import TOKENS_PER_MICRO_BATCH
+from producer.policy.torch_policy.logprobs import length_batches
+from producer.seeds import derived_seed
+from producer.supervised.batches import batch_of_step, steps_per_epoch
+from producer.supervised.fit_state import FitState, hash_of, load_fit_state, save_fit_state
+from producer.supervised.gradients import MAX_GRADIENT_NORM, accumulate_gradients
+from producer.supervised.learning_rate import ScheduleName, learning_rate_factor
+from producer.supervised.objective import Item, LoadedNetwork, Objective
+from producer.supervised.optimizers import make_optimizers, step_optimizers
+
+
+@dataclass(frozen=True, slots=True)
+class FitSettings:
+    """Everything beside network, items and objective that determines the trained weights."""
+
+    num_steps: int
+    """Optimiser steps in all."""
+    batch_size: int
+    """Items per optimiser step."""
+    learning_rate: float
+    """Peak rate of AdamW."""
+    warmup_steps: int = 0
+    """Optimiser steps of the linear rise."""
+    schedule: ScheduleName = "cosine"
+    """How the rate falls from its peak."""
+    final_factor: float = 0.0
+    """Of the peak rate, where the fall ends."""
+    weight_decay: float = 0.0
+    betas: tuple[float, float] = (0.9, 0.999)
+    """Of AdamW."""
+    max_gradient_norm: float | None = MAX_GRADIENT_NORM
+    """Global L2 norm to which a batch's gradient is clipped; None: not clipped."""
+    muon_learning_rate: float | None = None
+    """Peak rate of matrices, which Muon trains then; None: AdamW trains everything."""
+    max_tokens: int = TOKENS_PER_MICRO_BATCH
+    """Padded tokens of one pass; a longer item is a pass of its own."""
+    seed: int = 0
+    """Of the order of items and of dropout."""
+
+
+@dataclass(frozen=True, slots=True)
+class FitStep:
+    """One optimiser step that was taken."""
+
+    number: int
+    """From 1."""
+    loss: float
+    """Mean over the batch's targets, before the step."""
+    learning_rate: float
+    """Of AdamW."""
+    gradient_norm: float
+    """Before clipping."""
+    num_items: int
+    num_targets: float
+    epoch: int
+    """From 0."""
+
+
+class Fit(Generic[Item]):
+    """Trains the network's parameters that require gradients, in place. Not thread-safe.
+
+    The network stays in evaluation mode: a LoRA adapter's dropout is drawn from the seed
+    (`seeded_dropout`), and there is no other.
+    """
+
+    def __init__(
+        self,
+        network: LoadedNetwork,
+        items: Sequence[Item],
+        objective: Objective[Item],
+        settings: FitSettings,
+    ) -> None:
+        """ValueError if there is nothing to train, or on."""
+        named = {name: one for name, one in network.named_parameters() if one.requires_grad}
+        if not named or not items:
+            message = f"a fit needs weights and items; found {len(named)} and {len(items)}"
+            raise ValueError(message)
+        self._network = network
+        self._items = items
+        self._objective = objective
+        self._settings = settings
+        self._named: dict[str, nn.Parameter] = named
+        self._parameters = list(named.values())
+        self._optimizers = make_optimizers(
+            self._parameters,
+            learning_rate=settings.learning_rate,
+            muon_learning_rate=settings.muon_learning_rate,
+            weight_decay=settings.weight_decay,
+            betas=settings.betas,
+        )
+        self._identity: str | None = None
+        self._done = 0
+        network.eval()
+
+    @property
+    def done(self) -> int:
+        """Optimiser steps so far."""
+        return self._done
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether all steps were taken."""
+        return self._done >= self._settings.num_steps
+
+    def run(self, on_step: Callable[[FitStep], None] = lambda _step: None) -> None:
+        """The remaining steps; what `on_step` raises ends it between two steps."""
+        while not self.is_finished:
+            on_step(self.step())
+
+    def step(self) -> FitStep:
+        """One optimiser step. ValueError after the last."""
+        settings, objective, number = self._settings, self._objective, self._done
+        if self.is_finished:
+            message = f"all {settings.num_steps} steps are done"
+            raise ValueError(message)
+        num_items = len(self._items)
+        batch = [
+            self._items[index]
+            for index in batch_of_step(number, num_items, settings.batch_size, settings.seed)
+        ]
+        num_targets = sum(objective.num_targets(item) for item in batch)
+
+        def loss_of(items: Sequence[Item]) -> Tensor:
+            return objective.loss_sum(self._network, items) / num_targets
+
+        lengths = [objective.num_tokens(item) for item in batch]
+        gradient = accumulate_gradients(
+            loss_of,
+            [
+                [batch[index] for index in part]
+                for part in length_batches(lengths, settings.max_tokens)
+            ],
+            self._parameters,
+            max_norm=settings.max_gradient_norm,
+            dropout_seed=derived_seed(settings.seed, "dropout", number),
+        )
+        factor = learning_rate_factor(
+            number,
+            settings.num_steps,
+            warmup_steps=settings.warmup_steps,
+            final_factor=settings.final_factor,
+            schedule=settings.schedule,
+        )
+        step_optimizers(self._optimizers, factor, self._parameters[0].device)
+        self._done += 1
+        return FitStep(
+            number=self._done,
+            loss=gradient.loss,
+            learning_rate=settings.learning_rate * factor,
+            gradient_norm=gradient.norm,
+            num_items=len(batch),
+            num_targets=num_targets,
+            epoch=number // steps_per_epoch(num_items, settings.batch_size),
+        )
+
+    def save_state(self, folder: Path) -> None:
+        """Write weights, optimisers and position into an existing folder; synced on return."""
+        optimizers = [rated.optimizer for rated in self._optimizers]
+        save_fit_state(folder, self._named, optimizers, FitState(self._done, self._hash()))
+
+    def load_state(self, folder: Path) -> None:
+        """Restore what `save_state` wrote, bit for bit.
+
+        NotFoundError if there is none, MismatchError if it is of other weights, items or settings.
+        """
+        optimizers = [rated.optimizer for rated in self._optimizers]
+        self._done = load_fit_state(folder, self._named, optimizers, self._hash()).done
+
+    def _hash(self) -> str:
+        if self._identity is None:
+            self._identity = hash_of([self._settings, *self._items])
+        return self._identity

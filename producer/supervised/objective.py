@@ -1,0 +1,111 @@
+"""What a supervised training minimises: cross-entropy over masked tokens, or a hook of that form.
+
+Axes: B rows, T tokens padded on the right, M target tokens, D hidden dimension, V vocabulary.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+import torch
+from peft import PeftModel
+from torch import Tensor
+from torch.nn import functional
+from transformers import PreTrainedModel
+
+LoadedNetwork: TypeAlias = PreTrainedModel | PeftModel
+"""All of its weights, or those of its adapter, are trained."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A token sequence and which of its tokens are to be imitated."""
+
+    tokens: tuple[int, ...]
+    loss_mask: tuple[bool, ...]
+    """As long as `tokens`; the first is False, because nothing predicts it."""
+
+    def __post_init__(self) -> None:
+        """ValueError if the mask does not fit or no token is a target."""
+        if len(self.tokens) != len(self.loss_mask):
+            message = f"{len(self.tokens)} tokens have a mask of {len(self.loss_mask)}"
+            raise ValueError(message)
+        if not any(self.loss_mask):
+            message = "no token of the example is a target"
+            raise ValueError(message)
+        if self.loss_mask[0]:
+            message = "the first token cannot be a target: nothing comes before it"
+            raise ValueError(message)
+
+
+Item = TypeVar("Item")
+Item_contra = TypeVar("Item_contra", contravariant=True)
+
+
+class Objective(Protocol[Item_contra]):
+    """A loss over items of one kind. Stateless; called from several threads at once.
+
+    An item's `repr` must tell all of it, because a saved state names its items by their hash.
+    """
+
+    def num_tokens(self, item: Item_contra) -> int:
+        """Of its longest sequence, by which items are batched."""
+        ...
+
+    def num_targets(self, item: Item_contra) -> float:
+        """What the item adds to the denominator of a batch's mean; above 0."""
+        ...
+
+    def loss_sum(self, network: LoadedNetwork, items: Sequence[Item_contra]) -> Tensor:
+        """Scalar with gradient: the sum over the items' targets."""
+        ...
+
+
+class CrossEntropy:
+    """Mean negative log-likelihood of the target tokens, nats."""
+
+    def num_tokens(self, item: Example) -> int:
+        """Length."""
+        return len(item.tokens)
+
+    def num_targets(self, item: Example) -> int:
+        """Target tokens."""
+        return sum(item.loss_mask)
+
+    def loss_sum(self, network: LoadedNetwork, items: Sequence[Example]) -> Tensor:
+        """Sum of -log p over the target tokens; the output layer runs on those alone."""
+        tokens_BT = padded_tokens([item.tokens for item in items], network.device)
+        is_target_BT = torch.zeros_like(tokens_BT, dtype=torch.bool)
+        for row, item in enumerate(items):
+            is_target_BT[row, : len(item.tokens)] = torch.tensor(item.loss_mask)
+        rows_M, at_M = torch.nonzero(is_target_BT, as_tuple=True)
+        hidden_BTD = hidden_states(network, tokens_BT)
+        logits_MV = output_layer(network)(hidden_BTD[rows_M, at_M - 1])
+        return functional.cross_entropy(logits_MV.float(), tokens_BT[rows_M, at_M], reduction="sum")
+
+
+def padded_tokens(sequences: Sequence[Sequence[int]], device: torch.device) -> Tensor:
+    """[B, T] with 0 on the right, where causal attention never looks."""
+    tokens_BT = torch.zeros((len(sequences), max(map(len, sequences))), dtype=torch.long)
+    for row, tokens in enumerate(sequences):
+        tokens_BT[row, : len(tokens)] = torch.tensor(tokens)
+    return tokens_BT.to(device)
+
+
+def hidden_states(network: LoadedNetwork, tokens_BT: Tensor) -> Tensor:
+    """[B, T, D]: last hidden states of text, through the adapter if there is one."""
+    hidden: Tensor = (
+        _base(network).get_decoder()(input_ids=tokens_BT, use_cache=False).last_hidden_state
+    )
+    return hidden
+
+
+def output_layer(network: LoadedNetwork) -> torch.nn.Module:
+    """Hidden states to logits."""
+    layer: torch.nn.Module = _base(network).get_output_embeddings()
+    return layer
+
+
+def _base(network: LoadedNetwork) -> Any:  # noqa: ANN401  # transformers' own class
+    """Its layers carry the adapter."""
+    return network.get_base_model() if isinstance(network, PeftModel) else network

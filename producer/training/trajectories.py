@@ -1,0 +1,28 @@
+"""What an update is given of a rollout, and what it says back; the same live and from the log."""
+
+from producer.config import RunConfig
+from producer.policy.learner import TokenNumbers, Trajectory
+from producer.rollouts.plan import RolloutResult
+
+
+def trajectory(
+    config: RunConfig, result: RolloutResult, *, advantage: float | None, is_trained: bool
+) -> Trajectory:
+    """The rollout with its advantage or, with gae, with its reward on its last token."""
+    return Trajectory(
+        result.plan.task,
+        result.turns,
+        advantage=advantage or 0.0,
+        is_trained=is_trained,
+        token_rewards=outcome_rewards(result) if config.advantage == "gae" else None,
+    )
+
+
+def outcome_rewards(result: RolloutResult) -> TokenNumbers:
+    """0 on every completion token but the last of all, which has the rollout's reward."""
+    lengths = [len(turn.tokens.completion_tokens) for turn in result.turns]
+    last = max((at for at, length in enumerate(lengths) if length), default=None)
+    return tuple(
+        (0.0,) * (length - 1) + (result.reward,) if at == last else (0.0,) * length
+        for at, length in enumerate(lengths)
+    )

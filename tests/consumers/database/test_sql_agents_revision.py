@@ -1,0 +1,137 @@
+"""Revision 0008: tables of SQL agents come without a rebuild, and are never taken for complete."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from consumers.database.connection import connected
+from consumers.database.migrate import look, migrate, schema_differences
+from consumers.database.readiness import make_ready
+from consumers.errors import CuaProjectError
+from consumers.projection.loop import OutdatedTablesError, ProjectionLoop
+from consumers.rebuild.rebuild import rebuild
+from consumers.rebuild.verify import verify
+from tests.reference_fold.histories import history
+from tests.reference_fold.writers import LoggedEvent
+from tests.support.memory_log import MemoryLog, MemoryReader
+from tests.support.postgres import execute
+
+pytestmark = pytest.mark.services
+
+NEW = (b"cua.entry.", b"cua.session.", b"cua.completion.", b"cua.training.skills_measured")
+
+
+@pytest.fixture(scope="module")
+def events() -> list[LoggedEvent]:
+    return history("demo", 1)
+
+
+def before_sql(events: list[LoggedEvent]) -> Iterator[LoggedEvent]:
+    """What was logged before the first event of an SQL agent."""
+    for one in events:
+        if any(b'"type":"' + name in one.value for name in NEW):
+            return
+        yield one
+
+
+def append(log: MemoryLog, events: list[LoggedEvent]) -> None:
+    for one in events:
+        log.append(one.subject, one.value)
+
+
+def count(url: str, table: str) -> int:
+    with connected(url, "test") as connection, connection.cursor() as cursor:
+        cursor.execute(f'SELECT count(*) FROM cua."{table}"')
+        row = cursor.fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def project(log: MemoryLog, url: str) -> None:
+    ProjectionLoop(MemoryReader(log), url).run_once()
+
+
+def test_tables_of_revision_0007_go_on_without_a_rebuild(
+    migrated_url: str, events: list[LoggedEvent]
+) -> None:
+    earlier = list(before_sql(events))
+    assert 0 < len(earlier) < len(events)
+    log = MemoryLog()
+    append(log, earlier)
+    project(log, migrated_url)
+
+    assert migrate(migrated_url, "0007") == ("0008", "0007")
+    with pytest.raises(CuaProjectError, match=r"is at revision 0007.*run `cua-project migrate`"):
+        make_ready(migrated_url, embedded=False)
+    assert migrate(migrated_url) == ("0007", "0008")
+
+    assert schema_differences(migrated_url) == []
+    append(log, events[len(earlier) :])
+    project(log, migrated_url)
+    assert count(migrated_url, "entry") == 2
+    assert count(migrated_url, "step_score") == 4
+    assert verify(MemoryReader(log), migrated_url).equal
+
+
+def test_rows_that_a_downgrade_drops_come_back_by_the_rebuild_that_an_upgrade_asks_for(
+    migrated_url: str, events: list[LoggedEvent]
+) -> None:
+    log = MemoryLog()
+    append(log, events)
+    project(log, migrated_url)
+    num_skills = count(migrated_url, "skill_success")
+    assert num_skills == 6
+
+    migrate(migrated_url, "0007")
+    migrate(migrated_url)
+
+    assert count(migrated_url, "skill_success") == 0
+    with pytest.raises(OutdatedTablesError, match="run `cua-project rebuild`"):
+        project(log, migrated_url)
+    rebuild(MemoryReader(log), migrated_url)
+    assert count(migrated_url, "skill_success") == num_skills
+    project(log, migrated_url)
+    assert verify(MemoryReader(log), migrated_url).equal
+
+
+def test_what_older_code_parked_is_applied_by_the_first_start_after_the_upgrade(
+    migrated_url: str, events: list[LoggedEvent]
+) -> None:
+    log = MemoryLog()
+    append(log, events)
+    # To older code these types and versions are unknown, as is a version 9 to this code.
+    unknown = [
+        LoggedEvent(one.subject, one.value.replace(b".stated:1", b".stated:9"))
+        if b'"type":"cua.entry.stated"' in one.value
+        else one
+        for one in events
+    ]
+    older = MemoryLog()
+    append(older, unknown)
+    project(older, migrated_url)
+    assert count(migrated_url, "entry") == 0
+    assert count(migrated_url, "held_record") > 0
+    execute(
+        migrated_url,
+        "UPDATE cua.held_record SET value = convert_to(replace(convert_from(value, 'UTF8'),"
+        " '.stated:9', '.stated:1'), 'UTF8'); UPDATE cua.projection SET catalogue_hash = 'older'",
+    )
+
+    project(older, migrated_url)
+
+    assert count(migrated_url, "held_record") == 0
+    assert count(migrated_url, "entry") == 2
+    assert verify(MemoryReader(log_like(older, log)), migrated_url).equal
+
+
+def log_like(log: MemoryLog, records_of: MemoryLog) -> MemoryLog:
+    """A log of the same id with the records of another."""
+    records_of.log_id = log.log_id
+    return records_of
+
+
+def test_down_to_0007_and_up_again_leaves_no_trace(migrated_url: str) -> None:
+    migrate(migrated_url, "0007")
+    assert look(migrated_url).found == ("0007",)
+    migrate(migrated_url)
+    assert schema_differences(migrated_url) == []

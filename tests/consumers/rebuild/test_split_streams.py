@@ -1,0 +1,220 @@
+"""A stream in two partitions: the tables' rows count, whatever order a replay reads them in."""
+
+import json
+from collections.abc import Callable
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from consumers.database.connection import connected
+from consumers.projection.loop import ProjectionLoop
+from consumers.projection.redrive import Operator
+from consumers.rebuild.rebuild import rebuild
+from consumers.rebuild.verify import verify
+from tests.reference_fold.comparison import database_tables
+from tests.reference_fold.disturbances import claim_wrongly, delay, forge, garble, lose, repeat
+from tests.reference_fold.histories import LoggedEvent, Shape, history
+from tests.reference_fold.test_one_hash import empty
+from tests.support.memory_log import MemoryLog, MemoryReader
+from tests.support.postgres import execute, one
+from tests.support.profiles import examples
+from tests.support.rebuilding import project
+
+pytestmark = pytest.mark.services
+BY = {"made_by": "tester", "reason": "a split stream"}
+SMALL = Shape(steps=1, groups=1, group_size=1, turns=2, has_trouble=False)
+
+
+def edited(one: LoggedEvent, **attributes: object) -> bytes:
+    return json.dumps(json.loads(one.value) | attributes).encode()
+
+
+def own_stream() -> list[LoggedEvent]:
+    """The training's own events, up to its first step."""
+    events = history("split", 1, SMALL)
+    return [event for event in events if event.subject == events[0].subject][:8]
+
+
+def read_by_partition(log: MemoryLog, first: int) -> MemoryReader:
+    """A reader that gives one partition after the other, this one first, as Kafka may."""
+    other = MemoryLog(log.log_id, log.num_partitions)
+    other.records = sorted(
+        log.records, key=lambda record: (record.partition != first, record.partition, record.offset)
+    )
+    return MemoryReader(other)
+
+
+Case = Callable[[MemoryLog, list[LoggedEvent], str], None]
+
+
+def unreadable(log: MemoryLog, events: list[LoggedEvent], url: str) -> None:
+    """The last record of the second partition is garbage."""
+    key = events[0].subject
+    log.append(key, b"\x00garbage", partition=1)
+    project(log, url)
+    # What follows it there is parked.
+    log.append(key, events[6].value, partition=1)
+    project(log, url)
+
+
+def gap(log: MemoryLog, events: list[LoggedEvent], url: str) -> None:
+    """One record is missing, and those behind it are in both partitions."""
+    key = events[0].subject
+    log.append(key, events[7].value, partition=1)
+    log.append(key, events[7].value, partition=0)
+    project(log, url)
+
+
+def given_up_gap(log: MemoryLog, events: list[LoggedEvent], url: str) -> None:
+    """An operator gives the gap up, and then its record comes, in the first partition."""
+    key = events[0].subject
+    log.append(key, events[7].value, partition=1)
+    project(log, url)
+    with connected(url, "test") as connection:
+        Operator(connection, "cua").drop_gap(key, **BY)
+    log.append(key, events[6].value, partition=0)
+    project(log, url)
+
+
+def duplicates(log: MemoryLog, events: list[LoggedEvent], url: str) -> None:
+    """Everything again, in the other partition."""
+    for number, event in enumerate(events[:6]):
+        log.append(event.subject, event.value, partition=int(number < 3))
+    project(log, url)
+
+
+def foreign_writer(log: MemoryLog, events: list[LoggedEvent], url: str) -> None:
+    """Another process writes the whole stream again under the same epoch."""
+    for event in events[:6]:
+        log.append(
+            event.subject,
+            edited(event, source="//other/1", time="2026-01-02T00:00:00Z"),
+            partition=1,
+        )
+    project(log, url)
+
+
+def foreign_claim(log: MemoryLog, events: list[LoggedEvent], url: str) -> None:
+    """Another process claims the next epoch from a point that the stream has passed."""
+    claim = {"source": "//other/1", "epoch": 2, "sequence": 1, "continues": "1/2"}
+    log.append(events[0].subject, edited(events[3], **claim), partition=1)
+    project(log, url)
+
+
+def dropped_record(log: MemoryLog, events: list[LoggedEvent], url: str) -> None:
+    """An operator gives the garbage up, and the stream goes on."""
+    unreadable(log, events, url)
+    _drop(url, rest=False)
+
+
+def dropped_rest(log: MemoryLog, events: list[LoggedEvent], url: str) -> None:
+    """An operator gives up the stream from the garbage on; more comes in either partition."""
+    unreadable(log, events, url)
+    _drop(url, rest=True)
+    for partition in (0, 1):
+        log.append(events[6].subject, events[6].value, partition=partition)
+    project(log, url)
+
+
+def _drop(url: str, *, rest: bool) -> None:
+    with connected(url, "test") as connection:
+        operator = Operator(connection, "cua")
+        (culprit,) = [held for held in operator.list_held("parked") if held.kind == "unreadable"]
+        operator.drop_record(culprit.id, rest=rest, **BY)
+
+
+APPLIED: dict[Case, tuple[int, int]] = {
+    unreadable: (1, 6),
+    gap: (1, 6),
+    given_up_gap: (1, 8),
+    duplicates: (1, 6),
+    foreign_writer: (1, 6),
+    foreign_claim: (1, 6),
+    dropped_record: (1, 7),
+    dropped_rest: (1, 6),
+}
+"""Case -> the stream's last point that counts: six records were applied before anything else."""
+
+
+@pytest.mark.parametrize("case", APPLIED)
+@pytest.mark.parametrize("is_first", [0, 1])
+def test_a_replay_in_any_order_gives_the_rows_that_the_tables_have(
+    migrated_url: str, case: Case, is_first: int
+) -> None:
+    events = own_stream()
+    log = MemoryLog(num_partitions=2)
+    for number, event in enumerate(events[:6]):
+        # The topic grew after the third record.
+        log.append(event.subject, event.value, partition=int(number >= 3) ^ is_first)
+    project(log, migrated_url)
+    case(log, events, migrated_url)
+    point = "SELECT epoch, sequence FROM cua.stream_position WHERE stream LIKE 'training/%'"
+    assert one(migrated_url, point) == APPLIED[case]
+    live, held = database_tables(migrated_url), num_held(migrated_url)
+
+    for reader in (MemoryReader(log), read_by_partition(log, 0), read_by_partition(log, 1)):
+        verified = verify(reader, migrated_url)
+        assert (verified.equal, verified.differences) == (True, [])
+    result = rebuild(read_by_partition(log, 1), migrated_url)
+    assert (result.different, result.swapped) == ([], True)
+    assert database_tables(migrated_url) == live
+    assert one(migrated_url, point) == APPLIED[case]
+    assert num_held(migrated_url) == held
+    # The new tables go on like the old ones.
+    ProjectionLoop(MemoryReader(log), migrated_url).run_once()
+    assert database_tables(migrated_url) == live
+
+
+def num_held(url: str) -> object:
+    return one(url, "SELECT coalesce(array_agg(DISTINCT held_as), '{}') FROM cua.held_record")
+
+
+def test_a_record_that_is_held_although_it_can_be_applied_is_still_found(migrated_url: str) -> None:
+    log = MemoryLog(num_partitions=2)
+    for number, event in enumerate(own_stream()[:6]):
+        log.append(event.subject, event.value, partition=number % 2)
+    short = MemoryLog(num_partitions=2)
+    *short.records, last = log.records
+    project(short, migrated_url)
+    execute(
+        migrated_url,
+        "UPDATE cua.reader_position SET next_offset = next_offset + 1 WHERE partition = 1; INSERT"
+        " INTO cua.held_record (log_id, topic, partition, log_offset, held_as, kind, reason,"
+        " stream, key, value, appended_at) SELECT log_id, 'cua.rollouts', 1, 2, 'parked',"
+        f" 'unreadable', '', '{last.key}', '{last.key}', '', now() FROM cua.projection",
+    )
+    verified = verify(read_by_partition(log, 1), migrated_url)
+    assert not verified.equal
+    assert verified.differences != []
+
+
+def test_every_split_of_every_log_verifies_in_every_order(migrated_url: str) -> None:
+    @settings(max_examples=examples(quick=8))
+    @given(
+        seed=st.integers(0, 2**32),
+        disturbances=st.lists(
+            st.sampled_from([claim_wrongly, delay, forge, lose, repeat]), min_size=1, max_size=4
+        ),
+        num_garbled=st.integers(0, 2),
+    )
+    def verifies(
+        seed: int,
+        disturbances: list[Callable[[list[LoggedEvent], Random], None]],
+        num_garbled: int,
+    ) -> None:
+        empty(migrated_url)
+        random = Random(seed)
+        events = history("split", seed, SMALL)
+        for disturb in [*disturbances, *[garble] * num_garbled]:
+            disturb(events, random)
+        log = MemoryLog(num_partitions=3)
+        for event in events:
+            log.append(event.subject, event.value, partition=random.randrange(3))
+        size = random.choice([1, 7, 400])
+        ProjectionLoop(MemoryReader(log), migrated_url, batch_records=size).run_once()
+        verified = verify(read_by_partition(log, 1), migrated_url)
+        assert (verified.equal, verified.differences[:3]) == (True, [])
+
+    verifies()

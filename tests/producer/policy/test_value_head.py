@@ -1,0 +1,462 @@
+"""Advantages of tokens: given, or from rewards of tokens and the value head (gae)."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import accumulate
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from producer.errors import MismatchError, UsageError
+from producer.policy.learner import Trajectory, UpdateSettings
+from producer.policy.torch_policy.in_process import InProcessPolicy
+from producer.policy.torch_policy.loading import load_network
+from producer.policy.torch_policy.network import Network
+from producer.policy.torch_policy.value_head import ValueHead
+from tests.oracles import verl_core
+from tests.support.checkpoints import write_checkpoint
+
+from .conftest import (
+    SETTINGS,
+    ClickOnly,
+    are_equal,
+    randomize_adapter,
+    trajectory,
+    weights,
+)
+from .test_architectures import plain
+from .test_text_policies import play as play_text
+
+GAE = replace(
+    SETTINGS,
+    loss="ppo",
+    clip_low=0.2,
+    clip_high=0.2,
+    gae_gamma=0.97,
+    gae_lambda=0.9,
+    value_learning_rate=0.1,
+)
+
+
+def rewarded(one: Trajectory, seed: int = 0) -> Trajectory:
+    """With a random reward for each token; its `advantage` must not be read."""
+    generator = torch.Generator().manual_seed(seed)
+    rewards = tuple(
+        tuple(torch.randn(len(turn.tokens.completion_tokens), generator=generator).tolist())
+        for turn in one.turns
+    )
+    return replace(one, advantage=1e9, token_rewards=rewards)
+
+
+@pytest.fixture
+def rewarded_batch(batch: list[Trajectory]) -> list[Trajectory]:
+    return [rewarded(one, seed) for seed, one in enumerate(batch)]
+
+
+def opened(base_folder: Path) -> tuple[Network, InProcessPolicy]:
+    network = load_network(str(base_folder), lora_rank=4, seed=1)
+    randomize_adapter(network)
+    return network, InProcessPolicy(network, ClickOnly())
+
+
+def head_of(policy: InProcessPolicy) -> ValueHead:
+    assert policy._value_head is not None
+    return policy._value_head
+
+
+def head_weights(policy: InProcessPolicy) -> list[Tensor]:
+    return [parameter.detach().clone() for parameter in head_of(policy).parameters()]
+
+
+def flat(numbers: Sequence[Sequence[float]] | None) -> list[float]:
+    assert numbers is not None
+    return [number for own in numbers for number in own]
+
+
+def plain_forward(theirs: nn.Module, one: Trajectory) -> tuple[Tensor, Tensor]:
+    """(hidden_ND, logprobs_N) of the completion tokens under plain transformers and peft."""
+    tokens: list[int] = []
+    at: list[int] = []
+    for turn in one.turns:
+        tokens += turn.tokens.prompt_tokens
+        at += range(len(tokens), len(tokens) + len(turn.tokens.completion_tokens))
+        tokens += turn.tokens.completion_tokens
+    output = theirs(input_ids=torch.tensor([tokens]), output_hidden_states=True)
+    before = torch.tensor(at) - 1
+    logprobs = torch.log_softmax(output.logits[0, before], dim=-1)
+    return output.hidden_states[-1][0, before], logprobs.gather(
+        1, torch.tensor(tokens)[at][:, None]
+    )[:, 0]
+
+
+def test_advantages_of_tokens_that_are_all_equal_are_the_advantage_of_the_rollout(
+    base_folder: Path, batch: list[Trajectory]
+) -> None:
+    after = []
+    for by_token in (False, True):
+        network, policy = opened(base_folder)
+        given = [
+            replace(
+                one,
+                advantage=9.0,
+                token_advantages=tuple(
+                    (one.advantage,) * len(turn.tokens.completion_tokens) for turn in one.turns
+                ),
+            )
+            if by_token
+            else one
+            for one in batch
+        ]
+        policy.update(given, replace(SETTINGS, num_substeps=2))
+        after.append(weights(network))
+    assert are_equal(after[0], after[1])
+
+
+def test_each_token_is_trained_with_its_own_advantage(
+    policy: InProcessPolicy, batch: list[Trajectory]
+) -> None:
+    """On policy every ratio is 1: the loss is minus the sum of all advantages."""
+    numbers = iter(range(1, 1000))
+    given = [
+        replace(
+            one,
+            token_advantages=tuple(
+                tuple(float(next(numbers)) for _ in turn.tokens.completion_tokens)
+                for turn in one.turns
+            ),
+        )
+        for one in batch
+    ]
+    total = sum(sum(flat(one.token_advantages)) for one in given)
+    result = policy.update(given, replace(SETTINGS, learning_rate=0.0))
+    assert result.loss == pytest.approx(-total, rel=1e-4)
+    assert result.value is None
+    only_last = [
+        replace(
+            one,
+            token_advantages=tuple(
+                tuple(
+                    float(
+                        (turn, at) == (len(one.turns) - 1, len(turns.tokens.completion_tokens) - 1)
+                    )
+                    for at in range(len(turns.tokens.completion_tokens))
+                )
+                for turn, turns in enumerate(one.turns)
+            ),
+        )
+        for one in batch
+    ]
+    assert policy.update(only_last, replace(SETTINGS, learning_rate=0.0)).loss == pytest.approx(
+        -len(batch), rel=1e-4
+    )
+
+
+def test_numbers_that_do_not_fit_the_tokens_are_refused(batch: list[Trajectory]) -> None:
+    one = batch[1]
+    fitting = tuple((0.0,) * len(turn.tokens.completion_tokens) for turn in one.turns)
+    replace(one, token_rewards=fitting)
+    for wrong in ((), (*fitting, ()), ((0.0,), *fitting[1:])):
+        for name in ("token_rewards", "token_advantages"):
+            with pytest.raises(ValueError, match=f"{name} needs one number per completion token"):
+                replace(one, **{name: wrong})  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="give one of them"):
+        replace(one, token_rewards=fitting, token_advantages=fitting)
+
+
+def test_rewards_of_tokens_for_some_trajectories_alone_are_refused(
+    policy: InProcessPolicy, batch: list[Trajectory]
+) -> None:
+    with pytest.raises(ValueError, match="give them for all"):
+        policy.update([batch[0], rewarded(batch[1])], GAE)
+    # What is only measured needs none.
+    policy.update([replace(batch[0], is_trained=False), rewarded(batch[1])], GAE)
+
+
+@pytest.mark.parametrize("coef", [0.0, 0.7])
+def test_an_update_with_values_is_verl_s_on_plain_transformers_and_peft(
+    tmp_path: Path, coef: float
+) -> None:
+    """Values, GAE, ppo, the clipped value loss and both gradients, after the policy has moved."""
+    from peft import PeftModel
+
+    verl = verl_core.load()
+    write_checkpoint(tmp_path / "base", "qwen3")
+    network = load_network(str(tmp_path / "base"), lora_rank=4, seed=1)
+    randomize_adapter(network)
+    policy = InProcessPolicy(network, ClickOnly(), "Answer with one query.")
+    batch = [
+        rewarded(trajectory(play_text(policy, episode, 1 + episode), 0.0), seed=episode)
+        for episode in (1, 2)
+    ]
+    # The head's values and the ratios leave their starting points, so that clipping is in force.
+    policy.update(batch, replace(GAE, learning_rate=0.02))
+    policy.save_checkpoint(tmp_path / "checkpoint")
+    theirs = PeftModel.from_pretrained(
+        plain(tmp_path / "base"), tmp_path / "checkpoint", is_trainable=True
+    ).eval()
+    head = head_of(policy)
+    settings = replace(
+        GAE, learning_rate=0.0, value_learning_rate=0.0, aggregation="token_mean", value_coef=coef
+    )
+    rows = [plain_forward(theirs, one) for one in batch]
+    weight, bias = head.parameters()
+    values = [(hidden @ weight.T)[:, 0] + bias for hidden, _ in rows]
+    frozen = [(hidden.detach() @ weight.T)[:, 0] + bias for hidden, _ in rows]
+
+    def pad(tensors: Sequence[Tensor]) -> Tensor:
+        return torch.nn.utils.rnn.pad_sequence(list(tensors), batch_first=True)
+
+    mask = pad([torch.ones(len(own)) for own in values])
+    old = pad(
+        [
+            torch.tensor([n for t in one.turns for n in t.tokens.completion_logprobs])
+            for one in batch
+        ]
+    )
+    rewards = pad([torch.tensor(flat(one.token_rewards)) for one in batch])
+    advantages, returns = verl.compute_gae_advantage_return(
+        rewards, pad(values).detach(), mask, gamma=0.97, lam=0.9
+    )
+    ratio = torch.exp(pad([logprobs for _, logprobs in rows]) - old)
+    surrogate = torch.minimum(ratio * advantages, ratio.clamp(0.8, 1.2) * advantages)
+    policy_loss = -(surrogate * mask).sum() / mask.sum()
+    assert bool((((ratio - 1).abs() > 0.2) & (mask > 0)).any())
+
+    def value_loss(predicted: Sequence[Tensor]) -> Tensor:
+        loss: Tensor = verl.compute_value_loss(
+            pad(predicted), returns, pad(values).detach(), mask, 0.5
+        )[0]
+        return loss
+
+    adapter = [one for one in theirs.parameters() if one.requires_grad]
+    expected = torch.autograd.grad(
+        policy_loss + coef * value_loss(values), adapter, retain_graph=True
+    )
+    of_head = torch.autograd.grad(value_loss(frozen), [weight, bias])
+    result = policy.update(batch, settings)
+    for parameter, gradient in zip(network.trainable(), expected, strict=True):
+        assert parameter.grad is not None
+        assert torch.allclose(parameter.grad, gradient, rtol=1e-4, atol=1e-5)
+    for parameter, gradient in zip(head.parameters(), of_head, strict=True):
+        assert parameter.grad is not None
+        assert torch.allclose(parameter.grad, gradient, rtol=1e-5, atol=1e-5)
+    assert result.loss == pytest.approx(float(policy_loss.detach()), abs=1e-5)
+    assert result.value is not None
+    assert result.value.loss_per_token == pytest.approx(
+        float(value_loss(values).detach()), rel=1e-4
+    )
+    means = [
+        float(own[: int(length)].mean())
+        for own, length in zip(advantages, mask.sum(dim=1), strict=True)
+    ]
+    assert result.value.advantages == pytest.approx(means, abs=1e-5)
+    assert result.value.mean == pytest.approx(
+        float((pad(frozen) * mask).detach().sum() / mask.sum()), rel=1e-4
+    )
+
+
+def test_a_value_counts_only_so_far_from_the_one_before_the_update(
+    base_folder: Path, rewarded_batch: list[Trajectory]
+) -> None:
+    """The second substep's values have left the first's: with a narrow bound they are clipped."""
+    fractions = []
+    for clip in (None, 1e-6):
+        _, policy = opened(base_folder)
+        result = policy.update(
+            rewarded_batch, replace(GAE, num_substeps=4, value_clip=clip, value_learning_rate=0.5)
+        )
+        assert result.value is not None
+        fractions.append(result.value.clip_fraction)
+    assert fractions[0] == 0.0
+    assert 0.1 < fractions[1] < 1.0
+
+
+def test_the_first_values_are_0_so_the_advantages_are_whitened_rewards_to_go(
+    policy: InProcessPolicy, batch: list[Trajectory]
+) -> None:
+    given = [rewarded(one, seed) for seed, one in enumerate(batch)]
+    result = policy.update(given, replace(GAE, gae_gamma=1.0, gae_lambda=1.0))
+    to_go = [list(accumulate(reversed(flat(one.token_rewards)))) for one in given]
+    every = torch.tensor([number for own in to_go for number in own]).double()
+    mean, std = every.mean(), every.std()
+    expected = [float((sum(own) / len(own) - mean) / std) for own in to_go]
+    assert result.value is not None
+    assert result.value.advantages == pytest.approx(expected, abs=1e-5)
+    assert result.value.mean == 0.0
+    assert result.value.explained_variance == pytest.approx(0.0)
+
+
+def test_rewards_flow_back_over_a_prompt_that_was_cut(
+    policy: InProcessPolicy, batch: list[Trajectory]
+) -> None:
+    """A trajectory of two sequences is one row: the last token's reward reaches the first turn."""
+    whole = batch[1]
+    assert len(whole.turns) > 1
+    first = whole.turns[0].tokens
+    cut = replace(
+        whole.turns[1],
+        tokens=replace(
+            whole.turns[1].tokens,
+            prompt_extends=None,
+            prompt_tokens=first.prompt_tokens,
+            num_prompt_images=1,
+        ),
+    )
+    zeros = [(0.0,) * len(turn.tokens.completion_tokens) for turn in (whole.turns[0], cut)]
+    rewards = (zeros[0], (*zeros[1][:-1], 1.0))
+    one = replace(whole, turns=(whole.turns[0], cut), token_rewards=rewards)
+    none = replace(one, token_rewards=tuple(zeros))
+    result = policy.update([one, none], replace(GAE, gae_gamma=1.0, gae_lambda=1.0))
+    assert result.value is not None
+    # Every token of `one` has return 1, every one of `none` 0: whitened, these are opposite.
+    high, low = result.value.advantages
+    assert high is not None
+    assert low is not None
+    num_tokens = 2 * one.num_tokens
+    assert high == pytest.approx(0.5 / (0.25 * num_tokens / (num_tokens - 1)) ** 0.5, rel=1e-5)
+    assert low == pytest.approx(-high)
+
+
+def test_a_value_head_learns_the_returns_and_leaves_the_policy_alone(
+    base_folder: Path, rewarded_batch: list[Trajectory]
+) -> None:
+    network, policy = opened(base_folder)
+    before = weights(network)
+    settings = replace(GAE, learning_rate=0.0, value_clip=None, gae_lambda=1.0)
+    losses = []
+    for _ in range(30):
+        result = policy.update(rewarded_batch, settings)
+        assert result.value is not None
+        losses.append(result.value.loss_per_token)
+    assert losses[-1] < 0.7 * losses[0]
+    assert result.value is not None
+    assert result.value.explained_variance is not None
+    assert result.value.explained_variance > 0.3
+    assert are_equal(before, weights(network))
+
+
+def test_a_value_coefficient_trains_the_adapter_on_the_values_too(
+    base_folder: Path, rewarded_batch: list[Trajectory]
+) -> None:
+    norms = []
+    for coef in (0.0, 10.0):
+        _, policy = opened(base_folder)
+        policy.update(rewarded_batch, GAE)
+        frozen = replace(GAE, learning_rate=0.0, value_coef=coef)
+        result = policy.update(rewarded_batch, frozen)
+        norms.append(result.gradient_norm)
+    assert norms[0] != pytest.approx(norms[1], rel=1e-3)
+
+
+def test_one_token_alone_has_advantage_0(policy: InProcessPolicy, batch: list[Trajectory]) -> None:
+    turn = batch[0].turns[0]
+    tokens = replace(
+        turn.tokens,
+        completion_tokens=turn.tokens.completion_tokens[:1],
+        completion_logprobs=turn.tokens.completion_logprobs[:1],
+    )
+    one = replace(batch[0], turns=(replace(turn, tokens=tokens),), token_rewards=((1.0,),))
+    result = policy.update([one], GAE)
+    assert result.value is not None
+    assert (result.value.advantages, result.loss) == ((0.0,), 0.0)
+    assert result.value.explained_variance is None
+
+
+def test_a_batch_with_nothing_to_train_on_trains_no_head(
+    policy: InProcessPolicy, batch: list[Trajectory]
+) -> None:
+    result = policy.update([replace(rewarded(one), is_trained=False) for one in batch], GAE)
+    assert result.value is None
+    empty = replace(batch[0], turns=(), token_rewards=())
+    assert policy.update([empty], GAE).value is None
+
+
+def test_updates_after_a_restored_state_have_the_same_bits(
+    base_folder: Path, rewarded_batch: list[Trajectory], tmp_path: Path
+) -> None:
+    network, policy = opened(base_folder)
+    policy.update(rewarded_batch, GAE)
+    policy.save_state(tmp_path)
+    expected = policy.update(rewarded_batch, GAE)
+    again_network, again = opened(base_folder)
+    again.update(rewarded_batch, GAE)  # a head with another history
+    again.update(rewarded_batch, GAE)
+    again.load_state(tmp_path)
+    result = again.update(rewarded_batch, GAE)
+    assert replace(result, seconds=0.0) == replace(expected, seconds=0.0)
+    assert are_equal(weights(network), weights(again_network))
+    assert are_equal(head_weights(policy), head_weights(again))
+
+
+def test_a_state_without_a_value_head_restores_none(
+    base_folder: Path, rewarded_batch: list[Trajectory], batch: list[Trajectory], tmp_path: Path
+) -> None:
+    _, policy = opened(base_folder)
+    policy.update(batch, SETTINGS)
+    policy.save_state(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "adapter.safetensors",
+        "optimizer.pt",
+    ]
+    _, again = opened(base_folder)
+    again.update(rewarded_batch, GAE)
+    again.load_state(tmp_path)
+    policy.update(rewarded_batch, GAE)
+    again.update(rewarded_batch, GAE)
+    assert are_equal(head_weights(policy), head_weights(again))
+
+
+def test_a_checkpoint_holds_the_head_beside_an_adapter_that_plain_peft_loads(
+    base_folder: Path, rewarded_batch: list[Trajectory], tmp_path: Path
+) -> None:
+    from peft import PeftModel
+    from transformers import AutoModelForImageTextToText
+
+    network, policy = opened(base_folder)
+    policy.update(rewarded_batch, GAE)
+    policy.save_checkpoint(tmp_path / "checkpoint")
+    stored = load_file(tmp_path / "checkpoint" / "value_head.safetensors")
+    assert are_equal([stored["weight"], stored["bias"]], head_weights(policy))
+    assert set(stored) == {"weight", "bias"}
+    base = AutoModelForImageTextToText.from_pretrained(base_folder)
+    plain = PeftModel.from_pretrained(base, tmp_path / "checkpoint", is_trainable=True)
+    loaded = [parameter for parameter in plain.parameters() if parameter.requires_grad]
+    assert are_equal([parameter.detach() for parameter in loaded], weights(network))
+
+    _, fresh = opened(base_folder)
+    fresh.load_value_head(tmp_path / "checkpoint")
+    assert are_equal(head_weights(fresh), head_weights(policy))
+
+
+def test_a_head_that_is_damaged_or_of_another_network_is_refused(tmp_path: Path) -> None:
+    head = ValueHead(8, torch.device("cpu"))
+    ValueHead(9, torch.device("cpu")).save(tmp_path)
+    with pytest.raises(MismatchError, match=r"value_head\.safetensors does not fit"):
+        head.load(tmp_path)
+    path = tmp_path / "value_head.safetensors"
+    path.write_bytes(path.read_bytes()[:-3])
+    with pytest.raises(UsageError, match="is damaged"):
+        head.load(tmp_path)
+
+
+def test_gradients_of_the_head_are_clipped_on_their_own(
+    base_folder: Path, rewarded_batch: list[Trajectory]
+) -> None:
+    def value_step(bound: float | None) -> tuple[float, float]:
+        _, policy = opened(base_folder)
+        settings: UpdateSettings = replace(GAE, max_gradient_norm=bound, learning_rate=0.0)
+        result = policy.update(rewarded_batch, settings)
+        assert result.value is not None
+        clipped = torch.stack(
+            [p.grad.norm() for p in head_of(policy).parameters() if p.grad is not None]
+        )
+        return result.value.gradient_norm, float(clipped.norm())
+
+    free, same = value_step(None)
+    assert free == pytest.approx(same)
+    reported, clipped = value_step(free / 10)
+    assert reported == free
+    assert clipped == pytest.approx(free / 10, rel=1e-3)

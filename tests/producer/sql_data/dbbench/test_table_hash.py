@@ -1,0 +1,34 @@
+"""The hash of a table's state, against md5sum at a shell."""
+
+from producer.sql_data.dbbench.table_hash import row_hash, table_hash
+
+# printf '1,a' | md5sum, its first five digits; printf '2' | md5sum.
+ONE_A = "ad7b7"
+TWO = "c81e7"
+# printf '<both, sorted, with a comma>' | md5sum
+BOTH = "3244aa9480ab1ff53689d8d1022622ac"
+
+
+def test_a_row_is_hashed_with_its_values_joined_by_commas() -> None:
+    assert row_hash((1, "a")) == ONE_A
+
+
+def test_null_is_skipped_wherever_it_stands() -> None:
+    assert row_hash((2, None)) == row_hash((None, 2)) == TWO
+    assert row_hash((None, None)) == "d41d8"  # of the empty text
+
+
+def test_rows_are_hashed_in_any_order() -> None:
+    assert table_hash([(1, "a"), (2, None)]) == table_hash([(2, None), (1, "a")]) == BOTH
+
+
+def test_the_same_row_twice_is_another_table() -> None:
+    assert table_hash([(1, "a")]) != table_hash([(1, "a"), (1, "a")])
+
+
+def test_an_empty_table_has_the_hash_that_a_client_shows_of_null() -> None:
+    assert table_hash([]) == "None"
+
+
+def test_a_whole_number_has_no_point() -> None:
+    assert row_hash((2.0, None)) == TWO

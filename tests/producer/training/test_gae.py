@@ -1,0 +1,242 @@
+"""The advantage gae: a value head learns beside the adapter, from groups of any size."""
+
+import json
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from producer.config import read_config
+from producer.demo_policy.build import build_policy
+from producer.environments.environment import Screenshot
+from producer.errors import UsageError
+from producer.policy.learner import TrainedTurn
+from producer.policy.policy import SampledTokens
+from producer.rollouts.plan import RolloutResult
+from producer.training.redo_command import redo
+from producer.training.run import run
+from producer.training.trajectories import outcome_rewards
+from producer.training.update_settings import update_settings
+from schemas.installation import Installation
+from tests.producer.policy.conftest import SIZE, TEXTS
+from tests.support.same_run import bits_of, differences
+from tests.support.small_run import small
+
+torch = pytest.importorskip("torch")
+
+ReadLog = Callable[[], list[dict[str, Any]]]
+SETTINGS: dict[str, Any] = {
+    "max_turns": 3,
+    "max_tokens": 8,
+    "skip_baseline": True,
+    "eval_every": 0,
+    "eval_episodes": 2,
+    "save_every": 2,
+    "group_size": 1,
+    "groups_per_batch": 6,
+    "renderer_name": "compact",
+    "reward": "tests.support.token_reward:by_tokens",
+    "learning_rate": 1e-2,
+    "lora_rank": 4,
+    "advantage": "gae",
+    "loss_fn": "ppo",
+    "gae_gamma": 0.99,
+    "gae_lambda": 0.95,
+    "value_learning_rate": 0.1,
+    "value_coef": 0.1,
+    "num_substeps": 2,
+}
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> str:
+    build_policy(tmp_path / "policy", TEXTS, seed=0, size=SIZE)
+    return str(tmp_path / "policy")
+
+
+def of_type(events: list[dict[str, Any]], type_: str) -> list[dict[str, Any]]:
+    return [event["data"] for event in events if event["type"] == type_]
+
+
+def result_of(reward: float, *lengths: int) -> RolloutResult:
+    return RolloutResult(
+        plan=cast("Any", None),
+        status="completed",
+        success=False,
+        reward=reward,
+        num_turns=len(lengths),
+        num_tokens=sum(lengths),
+        policy_version=0,
+        turns=tuple(
+            TrainedTurn(
+                cast("Screenshot", None),
+                SampledTokens(None, (1,), 0, (2,) * length, (-1.0,) * length, "stop"),
+            )
+            for length in lengths
+        ),
+        num_parse_errors=0,
+        turn_seconds=0.0,
+    )
+
+
+def test_the_reward_of_a_rollout_is_that_of_its_last_token() -> None:
+    assert outcome_rewards(result_of(0.7, 2, 3)) == ((0.0, 0.0), (0.0, 0.0, 0.7))
+    assert outcome_rewards(result_of(0.7, 2, 0)) == ((0.0, 0.7), ())
+    assert outcome_rewards(result_of(-1.0, 1)) == ((-1.0,),)
+    assert outcome_rewards(result_of(1.0, 0, 0)) == ((), ())
+    assert outcome_rewards(result_of(1.0)) == ()
+
+
+def test_groups_of_one_are_trained_on_and_every_fact_of_the_values_is_recorded(
+    installation: Installation, read_log: ReadLog, policy: str
+) -> None:
+    run(small(**SETTINGS, model_name=policy, num_steps=2), installation=installation)
+    events = read_log()
+    samples = [
+        one for event in of_type(events, "cua.step.samples_chosen") for one in event["samples"]
+    ]
+    assert len(samples) == 12
+    assert all(one["used"] and one["drop_reason"] is None for one in samples)
+    for step in (0, 1):
+        own = samples[6 * step : 6 * step + 6]
+        assert {one["policy_version"] for one in own} == {step}
+        assert {one["staleness"] for one in own} == {0}
+        # Whitened over tokens: their mean, weighted by tokens, is 0.
+        assert sum(one["advantage"] * one["num_tokens"] for one in own) == pytest.approx(
+            0, abs=1e-4
+        )
+        assert len({one["advantage"] for one in own}) > 1
+    for finished in of_type(events, "cua.step.finished"):
+        metrics = finished["metrics"]
+        assert metrics["optim/value_loss"] > 0
+        assert metrics["optim/value_gradient_norm"] > 0
+        assert 0 <= metrics["optim/value_clip_fraction"] <= 1
+    first, second = (one["metrics"] for one in of_type(events, "cua.step.finished"))
+    assert (first["optim/value_mean"], second["optim/value_mean"] != 0) == (0.0, True)
+    # Recorded after the update, which computes them; the transcript has them as well.
+    types = [event["type"] for event in events]
+    assert types.index("cua.step.training_started") < types.index("cua.step.samples_chosen")
+    text = (installation.runs_dir / "small/groups/generation-0/step-000001.txt").read_text()
+    assert f"advantage {samples[0]['advantage']:+.3f}" in text
+
+
+def test_a_resumed_training_has_the_bits_of_an_undisturbed_one(
+    installation: Installation, policy: str, tmp_path: Path
+) -> None:
+    whole = Installation(
+        home=tmp_path / "other",
+        topic_prefix=installation.topic_prefix,
+        kafka_bootstrap_servers=None,
+        kafka_options=(),
+        blobs_url=str(tmp_path / "other" / "blobs"),
+    )
+    run(small(**SETTINGS, model_name=policy, num_steps=3), installation=whole)
+    run(small(**SETTINGS, model_name=policy, num_steps=2), installation=installation)
+    run(small(**SETTINGS, model_name=policy, num_steps=3), installation=installation)
+    ours, theirs = bits_of(installation.home, "small"), bits_of(whole.home, "small")
+    # The first process evaluated when it had finished, which the undisturbed one did not.
+    assert [place for place in differences(ours, theirs) if "eval-2" not in place] == []
+    both = ["/".join(place) for place in ours.keys() & theirs.keys()]
+    assert any("step-000003/value_head.safetensors" in place for place in both)
+    assert any("step-000003/value_optimizer.pt" in place for place in both)
+
+
+def test_every_step_is_trained_again_with_the_same_bits(
+    installation: Installation, read_log: ReadLog, policy: str
+) -> None:
+    run(small(**SETTINGS, model_name=policy, num_steps=3), installation=installation)
+    for step, from_step in ((1, 0), (3, 2)):
+        result = redo(installation, "small", step, None, threading.Event())
+        assert (result.from_step, result.is_equal) == (from_step, True), step
+    shutil.rmtree(installation.runs_dir / "small" / "state")
+    run(small(**SETTINGS, model_name=policy, num_steps=4), installation=installation)
+    assert of_type(read_log(), "cua.training.step_superseded") == []
+
+
+def test_a_changed_value_setting_is_found_by_redo(
+    installation: Installation, policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(small(**SETTINGS, model_name=policy, num_steps=2), installation=installation)
+    from dataclasses import replace
+
+    from producer.training import redo as redo_module
+
+    monkeypatch.setattr(
+        redo_module,
+        "update_settings",
+        lambda config, **at: replace(update_settings(config, **at), value_learning_rate=0.2),
+    )
+    assert not redo(installation, "small", 2, None, threading.Event()).is_equal
+
+
+def test_a_training_from_a_checkpoint_begins_with_its_value_head(
+    installation: Installation, read_log: ReadLog, policy: str
+) -> None:
+    run(small(**SETTINGS, model_name=policy, num_steps=2), installation=installation)
+    folder = Path(of_type(read_log(), "cua.checkpoint.saved")[-1]["path"])
+    assert (folder / "value_head.safetensors").is_file()
+    run(
+        small(
+            **SETTINGS | {"training_name": "after"},
+            model_name=policy,
+            num_steps=1,
+            load_checkpoint_path=folder,
+        ),
+        installation=installation,
+    )
+    metrics = of_type(read_log(), "cua.step.finished")[-1]["metrics"]
+    assert metrics["optim/value_mean"] != 0
+    (folder / "value_head.safetensors").write_bytes(b"no")
+    before = read_log()
+    with pytest.raises(UsageError, match=r"value_head\.safetensors is damaged"):
+        run(
+            small(
+                **SETTINGS | {"training_name": "damaged"},
+                model_name=policy,
+                num_steps=1,
+                load_checkpoint_path=folder,
+            ),
+            installation=installation,
+        )
+    assert read_log() == before
+
+
+def test_every_setting_of_the_values_reaches_the_update_and_is_refused_without_gae() -> None:
+    given = {
+        "gae_gamma": 0.9,
+        "gae_lambda": 0.8,
+        "value_learning_rate": 0.7,
+        "value_clip": 0.6,
+        "value_coef": 0.5,
+    }
+    settings = update_settings(read_config({"advantage": "gae", **given}), generation=0, step=1)
+    assert {name: getattr(settings, name) for name in given} == given
+    for name, value in given.items():
+        with pytest.raises(
+            UsageError, match=f"{name}: has no effect on the advantage mean_centered"
+        ):
+            read_config({name: value})
+
+
+def test_groups_of_one_rollout_or_one_reward_are_kept_unless_asked_otherwise() -> None:
+    assert not read_config({"advantage": "gae"}).remove_constant_reward_groups
+    assert read_config({"advantage": "rloo"}).remove_constant_reward_groups
+    given = {"advantage": "gae", "remove_constant_reward_groups": True}
+    assert read_config(given).remove_constant_reward_groups
+    config = read_config({"advantage": "gae", "group_size": 1})
+    assert config.min_group_size == 1
+    assert "remove_constant_reward_groups" not in config.explicit
+    assert json.loads(json.dumps(config.recorded()))["remove_constant_reward_groups"] is False
+
+
+def test_the_scripted_policy_has_no_value_head() -> None:
+    with pytest.raises(UsageError, match="`oracle` has no value head"):
+        read_config({"advantage": "gae", "model_name": "oracle"})
