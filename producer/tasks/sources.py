@@ -11,6 +11,7 @@ A list of sources gives their tasks one after the other.
         {"task_id": "quiet", "description": "Mute the media.", "validation_query": "media_volume",
          "expected": "0", "setup": ["cmd media_session volume --stream 3 --set 7"]}]}
     {"source_type": "database", "training_name": "first", "difficulty": "easy"}
+    {"source_type": "text_to_sql", "path": "bird/dev_20240627", "split": "dev", "limit": 100}
 
 Every mistake is a UsageError that names the field.
 """
@@ -26,6 +27,8 @@ from typing import Literal, NamedTuple, NoReturn, Self
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from producer.errors import CuaTrainError, NotFoundError, UsageError, did_you_mean
+from producer.sql_data.text_to_sql.layouts import DataSplit
+from producer.sql_data.text_to_sql.tasks import load_text_to_sql
 from producer.task import Task
 from producer.tasks.custom import CustomTask, Difficulty, Name
 from producer.tasks.database import tasks_from_database
@@ -37,8 +40,22 @@ from producer.validators.judges import AGENT, NOBODY, Judge
 
 logger = logging.getLogger(__name__)
 
-SourceType = Literal["demo_training", "demo_eval", "demo_all", "ids", "file", "custom", "database"]
-FIELD_OF_TYPE = {"ids": "task_ids", "file": "file_path", "custom": "custom_tasks"}
+SourceType = Literal[
+    "demo_training",
+    "demo_eval",
+    "demo_all",
+    "ids",
+    "file",
+    "custom",
+    "database",
+    "text_to_sql",
+]
+FIELD_OF_TYPE = {
+    "ids": "task_ids",
+    "file": "file_path",
+    "custom": "custom_tasks",
+    "text_to_sql": "path",
+}
 """Source type -> the field that it requires and that no other type accepts."""
 JUDGEABLE: tuple[SourceType, ...] = ("custom", "file", "database")
 """Source types whose tasks a judge may be named for."""
@@ -82,6 +99,10 @@ class Source(BaseModel):
     """The tasks themselves, or their instructions alone; for `custom` only."""
     training_name: str | None = None
     """Only tasks that this training's rollouts tried; None: any training's; for `database` only."""
+    path: Path | None = None
+    """Folder of a data set in BIRD's or Spider's layout; for `text_to_sql` only."""
+    split: DataSplit | None = None
+    """`train`, `dev` or `test`; None: `train`; for `text_to_sql` only."""
     judge: Judge | None = None
     """Who judges the tasks without a validator: `agent`, `none`, or the URL of an OpenAI-compatible
     endpoint; for `custom`, `file` and `database` only. None: the configuration's `judge`."""
@@ -100,6 +121,9 @@ class Source(BaseModel):
                 raise ValueError(message)
         if self.training_name is not None and self.source_type != "database":
             message = f"training_name: only for source_type 'database', not {self.source_type!r}"
+            raise ValueError(message)
+        if self.split is not None and self.source_type != "text_to_sql":
+            message = f"split: only for source_type 'text_to_sql', not {self.source_type!r}"
             raise ValueError(message)
         if self.judge is not None and self.source_type not in JUDGEABLE:
             message = (
@@ -271,6 +295,8 @@ def _candidates(source: Source, where: str) -> Sequence[Task]:  # noqa: PLR0911 
             return [task.task("custom") for task in source.custom_tasks or ()]
         case "file":
             return tasks_from_file(source.file_path or Path(), f"{where}.file_path")
+        case "text_to_sql":
+            return load_text_to_sql(source.path or Path(), source.split or "train", where)
         case "database":
             return tasks_from_database(
                 where,

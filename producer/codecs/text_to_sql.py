@@ -1,0 +1,54 @@
+r"""The text-to-SQL codec: a completion is one query, which is the answer.
+
+    ```sql
+    WITH cheap AS (SELECT id FROM book WHERE price < 9)
+
+    SELECT count(*) FROM cheap
+    ```
+
+The query is the last block of SQL, or all of a completion that begins as a query does. Its form is
+free; in CoCTE form (`producer.process_rewards.cocte`) its steps can be scored.
+"""
+
+from typing import Final
+
+from producer.codecs.codec import cannot_encode, parse_error
+from producer.process_rewards.sql_text import FENCE, find_sql
+from schemas.actions import Action, Answer, Terminate
+from schemas.turn import TakenAction
+
+TOOL: Final = "sql"
+SYSTEM_PROMPT: Final = """\
+You answer questions about a SQLite database with one query. Write it in steps: one common table \
+expression for each step, a blank line between the steps, the query that answers last.
+
+```sql
+WITH cheap AS (SELECT id FROM book WHERE price < 9)
+
+SELECT count(*) FROM cheap
+```"""
+
+
+class TextToSqlCodec:
+    """The text-to-SQL codec; the format is described in the module. Stateless."""
+
+    name = "text_to_sql"
+
+    def encode(self, action: Action, width_px: int, height_px: int) -> str:  # noqa: ARG002  # the interface's
+        """A query in a block; `terminate` is said by it. CannotEncodeError."""
+        match action:
+            case Answer(text=text) if FENCE not in text:
+                return f"{FENCE}sql\n{text}\n{FENCE}"
+            case _:
+                return cannot_encode(self.name, action)
+
+    def parse(self, text: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:  # noqa: ARG002  # the interface's
+        """The query as the answer, and the end of the episode; or one `parse` error."""
+        span = find_sql(text)
+        if span is None:
+            return (parse_error("parse", "there is no query and no block of SQL"),)
+        sql = text[span.start : span.end]
+        return (
+            TakenAction(tool_name=TOOL, tool_args={"sql": sql}, action=Answer(text=sql)),
+            TakenAction(tool_name=TOOL, tool_args={}, action=Terminate()),
+        )

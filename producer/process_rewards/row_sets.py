@@ -1,0 +1,109 @@
+"""Compares the rows of a completion's SQL with the gold's: without order, without repeats.
+
+As BIRD compares them: values must be equal, 1 and 1.0 are, and the names of columns do not count.
+"""
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from time import monotonic
+from typing import Final, Literal
+
+from producer.sql_execution import (
+    Cell,
+    DatabaseFailedError,
+    Limits,
+    SqlRefusedError,
+    open_read_only,
+)
+from producer.sql_execution.limits import FILE_LIMITS, MEGABYTE
+
+Outcome = Literal["correct", "incorrect", "error", "no_sql", "unknown"]
+RowSet = frozenset[tuple[Cell, ...]]
+SMALL_FILE_BYTES: Final = MEGABYTE
+"""A database up to this size is queried within the steps of a throw-away one."""
+NUM_STEPS: Final = 1_000_000_000
+"""Instructions of SQLite's virtual machine on a larger one: ten seconds. They stop the same queries
+on every machine; BIRD's limit of 30 s stays for what they do not count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What the completion's SQL came to."""
+
+    outcome: Outcome
+    """As in `schemas.completion.CompletionExecuted`."""
+    num_rows: int | None = None
+    """Of the result; None: there was none."""
+    execution_time_s: float | None = None
+    """Of the completion's SQL; None: it was not executed."""
+    error_message: str | None = None
+    """What the database said of the completion's SQL, or of the gold; None: nothing."""
+
+    @property
+    def reward(self) -> float:
+        """1 for the gold's rows, else 0."""
+        return float(self.outcome == "correct")
+
+
+class GoldFailedError(Exception):
+    """The gold cannot be executed: a mistake of the data set."""
+
+
+def compare_rows(database: Path, sql: str | None, gold: str) -> Comparison:
+    """Execute both, read-only and within limits. DatabaseFailedError, not for the agent's fault."""
+    if sql is None:
+        return Comparison("no_sql")
+    try:
+        expected = gold_rows(database, gold)
+    except GoldFailedError as error:
+        return Comparison("unknown", error_message=str(error))
+    begun_s = monotonic()
+    try:
+        rows = _rows(database, sql)
+    except SqlRefusedError as error:
+        return Comparison("error", execution_time_s=monotonic() - begun_s, error_message=str(error))
+    return Comparison(
+        "correct" if frozenset(rows) == expected else "incorrect",
+        num_rows=len(rows),
+        execution_time_s=monotonic() - begun_s,
+    )
+
+
+def gold_rows(database: Path, gold: str) -> RowSet:
+    """The gold's rows. GoldFailedError, DatabaseFailedError."""
+    try:
+        status = database.stat()
+    except OSError as error:
+        message = f"{database}: {error.strerror}"
+        raise DatabaseFailedError(message) from error
+    return _gold_rows(database, status.st_size, status.st_mtime_ns, gold)
+
+
+def limits_of(database: Path) -> Limits:
+    """Limits for the queries on a file of this size. OSError."""
+    small = Limits()
+    if database.stat().st_size <= SMALL_FILE_BYTES:
+        return replace(FILE_LIMITS, num_steps=small.num_steps, memory_bytes=small.memory_bytes)
+    return replace(FILE_LIMITS, num_steps=NUM_STEPS)
+
+
+@lru_cache(maxsize=512)
+def _gold_rows(database: Path, _size: int, _time: int, gold: str) -> RowSet:
+    try:
+        return frozenset(_rows(database, gold))
+    except SqlRefusedError as error:
+        message = f"the gold cannot be executed: {error}"
+        raise GoldFailedError(message) from error
+
+
+def _rows(database: Path, sql: str) -> tuple[tuple[Cell, ...], ...]:
+    opened = open_read_only(database, limits_of(database))
+    try:
+        rows = opened.execute(sql)
+    finally:
+        opened.close()
+    if rows.is_truncated:
+        message = f"the query has more than {len(rows.rows):,} rows, or too much text"
+        raise SqlRefusedError(message)
+    return rows.rows

@@ -1,0 +1,86 @@
+"""Questions of a data set as tasks of one turn."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, Literal
+
+from producer.errors import UsageError
+from producer.sql_data.text_to_sql.database_schema import (
+    UnreadableDatabaseError,
+    create_statements,
+    read_tables,
+)
+from producer.sql_data.text_to_sql.databases import SOURCE_TYPE, database_sha256
+from producer.sql_data.text_to_sql.descriptions import read_descriptions
+from producer.sql_data.text_to_sql.layouts import DataSplit, read_questions
+from producer.sql_data.text_to_sql.prompt import prompt_text
+from producer.sql_data.text_to_sql.question import Question
+from producer.task import Task
+from schemas.entry import EntryContent
+
+DIFFICULTIES: Final[dict[str, Literal["easy", "medium", "hard"]]] = {
+    "simple": "easy",
+    "moderate": "medium",
+    "challenging": "hard",
+    "easy": "easy",
+    "medium": "medium",
+    "hard": "hard",
+}
+"""BIRD's names, and the tasks' own."""
+
+
+def load_text_to_sql(folder: Path, split: DataSplit, where: str) -> list[Task]:
+    """The tasks of a split. UsageError, led by `where`, NotFoundError."""
+    try:
+        questions = read_questions(folder, split)
+        statements = {
+            path: database_statements(path) for path in {one.database for one in questions}
+        }
+    except UsageError as error:
+        message = f"{where}: {error}"
+        raise UsageError(message) from error
+    return [_task(question, split, statements[question.database]) for question in questions]
+
+
+def database_statements(path: Path) -> list[str]:
+    """The CREATE TABLE statements of a database. UsageError that names the file."""
+    try:
+        statements = create_statements(read_tables(path), read_descriptions(path))
+    except UnreadableDatabaseError as error:
+        message = f"{path}: is no SQLite database that can be read: {error}"
+        raise UsageError(message) from error
+    if not statements:
+        message = f"{path}: the database has no tables"
+        raise UsageError(message)
+    return statements
+
+
+def question_prompt(question: Question, statements: Sequence[str]) -> str:
+    """What a policy is asked."""
+    return prompt_text(statements, question.question, question.evidence)
+
+
+def _task(question: Question, split: DataSplit, statements: Sequence[str]) -> Task:
+    task_id = f"{split}_{question.db_id}_{question.question_id}"
+    return Task(
+        task_id=task_id,
+        name=task_id,
+        description=question_prompt(question, statements),
+        difficulty=DIFFICULTIES.get(question.difficulty or ""),
+        category=question.db_id,
+        max_steps=1,
+        validation_query=None,
+        expected_result=None,
+        source_type=SOURCE_TYPE,
+        split="train" if split == "train" else "eval",
+        entry=EntryContent(
+            kind="text_to_sql",
+            entry_id=str(question.question_id),
+            instruction=question.question,
+            database=question.db_id,
+            database_sha256=database_sha256(question.database),
+            evidence=question.evidence or None,
+            sql=question.sql,
+            difficulty=question.difficulty,
+        ),
+    )
