@@ -8,6 +8,8 @@ from producer.environments.android_sim.device.sim import AndroidSim
 from producer.environments.android_sim.screens.widget import HEIGHT_PX, WIDTH_PX
 from producer.environments.dbbench import DbBenchEnvironment
 from producer.environments.environment import Environment
+from producer.environments.text_to_sql import TextToSqlEnvironment
+from producer.sql_data.text_to_sql.databases import data_folders, find_database
 from producer.task import Task
 from producer.validators import judge
 
@@ -21,7 +23,7 @@ class AgentKind:
 
     make_environment: Callable[[RunConfig], Environment]
     """A fresh one for each rollout."""
-    check_task: Callable[[Task], None]
+    check_task: Callable[[RunConfig, Task], None]
     """ValueError or EnvironmentFailedError for a task that this environment cannot set up."""
     screen_px: tuple[int, int] | None
     """Width and height; None: it has no screen, and a policy needs no vision tower."""
@@ -29,7 +31,7 @@ class AgentKind:
     """What `renderer_name` auto means; None: it depends on the policy."""
 
 
-def _check_on_a_phone(task: Task) -> None:
+def _check_on_a_phone(_config: RunConfig, task: Task) -> None:
     if task.source_type in DEMO_TASKS:
         return
     if task.entry is not None:
@@ -44,12 +46,19 @@ def _check_on_a_phone(task: Task) -> None:
         phone.close()
 
 
-def _check_in_a_database(task: Task) -> None:
+def _check_in_a_database(_config: RunConfig, task: Task) -> None:
     environment = DbBenchEnvironment()
     try:
         environment.open(task, 0)
     finally:
         environment.close()
+
+
+def _text_to_sql(config: RunConfig) -> TextToSqlEnvironment:
+    folders = data_folders(config.tasks, config.eval_tasks)
+    return TextToSqlEnvironment(
+        lambda entry: find_database(folders, entry.database or "", entry.database_sha256)
+    )
 
 
 AGENT_KINDS: dict[str, AgentKind] = {
@@ -63,6 +72,12 @@ AGENT_KINDS: dict[str, AgentKind] = {
         check_task=_check_in_a_database,
         screen_px=None,
         renderer_name="dbbench",
+    ),
+    "text_to_sql": AgentKind(
+        make_environment=_text_to_sql,
+        check_task=lambda config, task: _text_to_sql(config).check(task),
+        screen_px=None,
+        renderer_name="text_to_sql",
     ),
 }
 """`environment` -> its kind."""
