@@ -16,8 +16,9 @@ import rich_click as click
 from click.exceptions import NoSuchCommand
 
 from consumers.database.forbidden import forbidden
+from consumers.database.silence import WATCH
 from consumers.diagnostics import configure_logging
-from consumers.errors import OUT_OF_SPACE, CuaProjectError
+from consumers.errors import OUT_OF_SPACE, CuaProjectError, UnreachableError
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +44,20 @@ COMMANDS: dict[str, str] = {
     "doctor": "consumers.commands.doctor",
 }
 """Command -> the module that has it as `command`."""
+
+SILENCE_LIMIT_S = 30.0
+"""How long a command waits for a database that takes connections and answers nothing."""
+SILENCE_LIMITS_S: dict[str, float | None] = {
+    "run": None,
+    "up": None,
+    "verify": 120.0,
+    "rebuild": 600.0,
+    "migrate": 600.0,
+    "export": 120.0,
+    "archive": 120.0,
+    "track": None,
+}
+"""The same of commands that would lose much, or that wait out every outage (None)."""
 
 HELP_LAYOUT = {
     "theme": "default-slim",
@@ -70,6 +85,7 @@ class ProjectGroup(click.RichGroup):
         assert isinstance(command, click.Command)  # noqa: S101  # a module of ours without one is a bug
         command.name = cmd_name
         _add_logging_options(command)
+        WATCH.start(SILENCE_LIMITS_S.get(cmd_name, SILENCE_LIMIT_S))
         return command
 
     def resolve_command(
@@ -169,18 +185,26 @@ def main() -> None:
     except click.ClickException as error:
         _fail(usage_message(error), error.exit_code)
     except CuaProjectError as error:
+        _fail_for_silence()
         _fail(str(error), error.exit_code)
     except SystemExit as error:
         # click and rich exit with 1 when the reader of our output (head, less) has exited.
         sys.exit(0 if isinstance(error.__context__, BrokenPipeError) else error.code)
     except Exception as error:
         # The process's boundary. What users can cause is a CuaProjectError; this is a bug.
+        _fail_for_silence()
         if os.environ.get("CUA_TRACEBACK"):
             raise
         if isinstance(error, UnicodeEncodeError) and _is_argument(error.object):
             _fail("an argument is not valid UTF-8; nothing here has such a name", 2)
         _fail(_unexpected(error), 1)
     sys.exit(result if isinstance(result, int) else 0)
+
+
+def _fail_for_silence() -> None:
+    """When a server's silence ended the sessions, say that instead of what followed from it."""
+    if WATCH.gave_up is not None:
+        _fail(WATCH.gave_up, UnreachableError.exit_code)
 
 
 def usage_message(error: click.ClickException) -> str:

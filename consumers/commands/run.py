@@ -71,13 +71,14 @@ def command(
     """
     shutdown = shutdown_on_signals(abort=True)
     from consumers.database.readiness import naming_what_is_missing
+    from consumers.database.silence import WATCH
     from consumers.fold.fold import reduce_gc_frequency
     from consumers.home import open_installation
     from consumers.metrics.pages import MetricsPages
     from consumers.metrics.probe import Probe
     from consumers.metrics.serve import serving
     from consumers.projection.activity import Activity
-    from consumers.projection.loop import ProjectionLoop, Report
+    from consumers.projection.loop import ONCE_LIMIT_S, ProjectionLoop, Report
     from consumers.projection.startup import wait_until_reachable
     from consumers.rebuild.parallel import Parallel
 
@@ -85,6 +86,8 @@ def command(
         message = "--once waits for nothing at its start; leave out --start-timeout"
         raise UsageError(message)
     installation = open_installation(os.environ)
+    if once:
+        WATCH.start(ONCE_LIMIT_S)
     limit_s = None if start_timeout is None else start_timeout.total_seconds()
     opened = (
         _open(installation)

@@ -12,7 +12,12 @@ import psycopg2
 from psycopg2.extensions import connection as Connection  # noqa: N812
 from psycopg2.extensions import cursor as Cursor  # noqa: N812
 
-from consumers.database.location import CONNECT_TIMEOUT_S, libpq_url, sqlalchemy_url, unreachable
+from consumers.database.location import (
+    CONNECT_TIMEOUT_S,
+    open_watched,
+    sqlalchemy_url,
+    unreachable,
+)
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -46,8 +51,8 @@ def connect(url: str, purpose: str, settings: Mapping[str, str] | None = None) -
     """A connection that pg_stat_activity shows as `cua-project <purpose>`. UnreachableError."""
     fixed = SETTINGS | dict(settings or {})
     try:
-        return psycopg2.connect(
-            libpq_url(url),
+        return open_watched(
+            url,
             options=" ".join(f"-c {name}={value}" for name, value in fixed.items()),
             connect_timeout=CONNECT_TIMEOUT_S,
             application_name=f"cua-project {purpose}",
@@ -93,5 +98,5 @@ def schema_engine(url: str) -> "Engine":
     return create_engine(
         sqlalchemy_url(url),
         poolclass=pool.NullPool,
-        connect_args={"connect_timeout": CONNECT_TIMEOUT_S},
+        creator=lambda: open_watched(url, connect_timeout=CONNECT_TIMEOUT_S),
     )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import psycopg2
 import psycopg2.extensions
 
+from consumers.database.silence import WATCH
 from consumers.embedded_postgres.postgres import ensure_running
 from consumers.errors import UnreachableError, UsageError
 from schemas.installation import Installation, names_database, read_installation
@@ -128,10 +129,19 @@ def without_password(url: str) -> str:
     return _parse(url).set(drivername="postgresql").render_as_string(hide_password=True)
 
 
+def open_watched(url: str, **settings: object) -> psycopg2.extensions.connection:
+    """A psycopg2 connection whose server's silence is named. psycopg2's errors."""
+    address = libpq_url(url)
+    with WATCH.opening(address, without_password):
+        connection: psycopg2.extensions.connection = psycopg2.connect(address, **settings)
+    WATCH.add(connection, address)
+    return connection
+
+
 def connect(url: str) -> psycopg2.extensions.connection:
     """A psycopg2 connection. UnreachableError."""
     try:
-        return psycopg2.connect(libpq_url(url), connect_timeout=CONNECT_TIMEOUT_S)
+        return open_watched(url, connect_timeout=CONNECT_TIMEOUT_S)
     except psycopg2.OperationalError as error:
         raise unreachable(url, error) from None
 
@@ -145,7 +155,9 @@ def database_engine(url: str) -> "Engine":
     from sqlalchemy import create_engine, event
 
     engine = create_engine(
-        sqlalchemy_url(url), pool_pre_ping=True, connect_args={"connect_timeout": CONNECT_TIMEOUT_S}
+        sqlalchemy_url(url),
+        pool_pre_ping=True,
+        creator=lambda: open_watched(url, connect_timeout=CONNECT_TIMEOUT_S),
     )
 
     @event.listens_for(engine, "connect")

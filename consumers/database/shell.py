@@ -27,7 +27,9 @@ def shell_command(
     parsed = parsed.update_query_dict({"options": f"{SEARCH_PATH} {options}".strip()})
     words = [_program(environ), "-d", libpq_url(_without_password(parsed)), *arguments]
     password = {} if parsed.password is None else {"PGPASSWORD": str(parsed.password)}
-    return words, {**environ, **password}
+    # A server that takes connections and answers nothing would be waited for without a word.
+    timeout = {"PGCONNECT_TIMEOUT": "8"}
+    return words, {**timeout, **environ, **password}
 
 
 def _without_password(url: URL) -> str:

@@ -53,7 +53,7 @@ class ContinualFields(BaseModel):
     replay_sessions: Annotated[int, Field(ge=0, le=256)] = Field(
         0,
         description=(
-            "Newest right sessions of the training's own past that every prompt begins with."
+            "Newest right sessions of the training's own past that every first prompt shows."
         ),
     )
 

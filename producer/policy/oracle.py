@@ -3,11 +3,7 @@
 It exercises the whole system without torch: it has no tokens and no weights, so it learns nothing.
 """
 
-import json
-import os
 from collections.abc import Sequence
-from hashlib import sha256
-from pathlib import Path
 from random import Random
 from typing import Literal
 from uuid import UUID
@@ -19,17 +15,15 @@ from producer.environments.android_sim.oracle.oracles import (
     oracle_action,
     random_action,
 )
-from producer.policy.learner import Trajectory, UpdateResult, UpdateSettings
 from producer.policy.policy import Completion, SampleRequest
+from producer.policy.scripted_learner import ScriptedLearner
 from schemas.actions import Terminate
 
-STATE = "scripted.json"
-"""Name of the file that a state and a checkpoint consist of."""
 NUM_LOST_TURNS = 2
 """Random actions on a task whose goal is unknown, before the policy gives up."""
 
 
-class NoisyOracle:
+class NoisyOracle(ScriptedLearner):
     """A `Learner` that takes the oracle's action, or with probability `noise` a random one.
 
     A task whose goal it does not know (without a device query, or with one that has no strategy) it
@@ -37,23 +31,11 @@ class NoisyOracle:
     A completion depends on (`seed`, request.seed) and the phone's state alone. Never blocks.
     """
 
-    name = "oracle"
-    repeats_batches = False
-
     def __init__(self, *, noise: float, seed: int) -> None:
-        if not 0 <= noise <= 1:
-            message = f"noise {noise} is not a probability; choose 0 to 1"
-            raise ValueError(message)
+        """`noise`: probability of a random action. ValueError if it is none."""
+        super().__init__(noise=noise, seed=seed)
         self._devices: dict[UUID, AndroidSim] = {}
-        self._noise = noise
-        self._seed = seed
         self._codec = CompactCodec()
-        self._version = 0
-
-    @property
-    def version(self) -> int:
-        """Updates so far."""
-        return self._version
 
     def attach(self, episode: UUID, device: AndroidSim) -> None:
         """Let the oracle read this episode's phone until `forget`."""
@@ -66,36 +48,6 @@ class NoisyOracle:
     def forget(self, episode: UUID) -> None:
         """Detach the episode's phone."""
         self._devices.pop(episode, None)
-
-    def update(self, trajectories: Sequence[Trajectory], settings: UpdateSettings) -> UpdateResult:  # noqa: ARG002  # the interface's
-        """Increment `version`; a loss of 0 over no tokens."""
-        self._version += 1
-        return UpdateResult(
-            loss=0.0,
-            kl_sample_train_v1=0.0,
-            kl_sample_train_v2=0.0,
-            entropy=0.0,
-            gradient_norm=0.0,
-            num_tokens=0,
-            seconds=0.0,
-        )
-
-    def save_state(self, folder: Path) -> None:
-        """Write the version into an existing folder, synced."""
-        with (folder / STATE).open("w") as file:
-            json.dump({"version": self._version}, file)
-            file.flush()
-            os.fsync(file.fileno())
-
-    def load_state(self, folder: Path) -> None:
-        """Restore the version."""
-        self._version = int(json.loads((folder / STATE).read_text())["version"])
-
-    def save_checkpoint(self, folder: Path) -> str:
-        """Write the state (there are no weights); returns the sha256 of its file."""
-        folder.mkdir(parents=True, exist_ok=True)
-        self.save_state(folder)
-        return sha256((folder / STATE).read_bytes()).hexdigest()
 
     def _sample(self, request: SampleRequest) -> Completion:
         sim = self._devices[request.episode]

@@ -99,6 +99,7 @@ def recorded_result(
         turn_seconds=sum((turn.ended_at - turn.started_at).total_seconds() for turn in taken),
         responses=tuple(turn.model_response for turn in taken),
         words=tuple(turn.text for turn in taken[1:]),
+        facts=(event.payload for event in history.events),
     )
 
 

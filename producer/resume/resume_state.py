@@ -62,7 +62,7 @@ class Manifest:
     pending: tuple[dict[str, JsonValue], ...] = ()
     """The step's events that follow the state: {"type", "version", "data"}."""
     past_sessions: tuple[str, ...] = ()
-    """Right sessions, oldest first, that the next step's prompts begin with."""
+    """Right sessions, oldest first, that the next step's first prompts show."""
     claim_epoch: int = 0
     """Epoch of the training's stream under which it was saved; 0: by an older release."""
     claim_source: str = ""

@@ -270,7 +270,8 @@ class Episode:
         validation = events.validation_recorded(plan, judged, now)
         if validation is not None:
             self._rollout.emit(validation)
-        for fact in events.end_facts(plan, judged, now):
+        facts = events.end_facts(plan, judged, now)
+        for fact in facts:
             self._rollout.emit(fact)
         self.device.released()
         try:
@@ -299,6 +300,7 @@ class Episode:
             turn_seconds=self._turn_seconds,
             responses=tuple(turn.completion_text for turn in self._turns),
             words=tuple(self._words),
+            facts=facts,
         )
 
     def _fail(self, failure: EpisodeFailedError) -> RolloutResult:

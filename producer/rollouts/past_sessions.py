@@ -38,7 +38,7 @@ def _as_text(result: RolloutResult) -> str:
 
 
 class WithPastSessions:
-    """An environment whose first words are sessions of the past."""
+    """An environment whose first words end with sessions of the past."""
 
     def __init__(self, inner: JudgingEnvironment, sessions: tuple[str, ...]) -> None:
         self.inner = inner

@@ -1,6 +1,6 @@
 """Plans and results of rollouts and groups: frozen data between the loop and the engine."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 from uuid import UUID
@@ -9,6 +9,8 @@ from producer.environments.environment import Observation
 from producer.policy.learner import TrainedTurn
 from producer.policy.policy import Completion
 from producer.task import Task
+from schemas.base import Payload
+from schemas.completion import CompletionStepsScored, StepScore
 from schemas.group import SourceType
 from schemas.rollout import RolloutFinished
 
@@ -91,6 +93,8 @@ class RolloutResult:
     """The policy's text of every turn."""
     words: tuple[str | None, ...] = ()
     """What the environment said before every turn but the first."""
+    scored_steps: tuple[StepScore, ...] = ()
+    """What a process reward model makes of the completion's steps; empty: it was not asked."""
     num_prompt_tokens: int | None = None
     """Sum over turns of the whole prompt's tokens, screenshots included; None: not recorded."""
     error_type: str | None = None
@@ -111,8 +115,13 @@ def completed_result(
     turn_seconds: float,
     responses: tuple[str, ...],
     words: tuple[str | None, ...] = (),
+    facts: Iterable[Payload] = (),
 ) -> RolloutResult:
-    """The result of an attempt that ended with this event."""
+    """The result of an attempt that ended with this event.
+
+    `facts`: others of its stream; of several scorings of its steps the first counts.
+    """
+    scored = (one.steps for one in facts if isinstance(one, CompletionStepsScored))
     num_prompt_tokens = finished.summary.get("num_prompt_tokens")
     return RolloutResult(
         plan=plan,
@@ -129,6 +138,7 @@ def completed_result(
         turn_seconds=turn_seconds,
         responses=responses,
         words=words,
+        scored_steps=next(scored, ()),
         num_prompt_tokens=num_prompt_tokens if isinstance(num_prompt_tokens, int) else None,
     )
 

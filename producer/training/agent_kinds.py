@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from producer.codecs.codec import Codec
+from producer.codecs.dbbench import DbBenchCodec
 from producer.config import RunConfig
 from producer.environments.android_sim.device.sim import AndroidSim
 from producer.environments.android_sim.screens.widget import HEIGHT_PX, WIDTH_PX
@@ -29,6 +31,10 @@ class AgentKind:
     """Width and height; None: it has no screen, and a policy needs no vision tower."""
     renderer_name: str | None = None
     """What `renderer_name` auto means; None: it depends on the policy."""
+    gold_codec: Callable[[], Codec] | None = None
+    """What the policy `oracle` writes golds in; None: it reads the phone's state instead."""
+    asks_first: bool = True
+    """Whether a gold is executed before it is answered; False: it is the answer."""
 
 
 def _check_on_a_phone(_config: RunConfig, task: Task) -> None:
@@ -72,6 +78,7 @@ AGENT_KINDS: dict[str, AgentKind] = {
         check_task=_check_in_a_database,
         screen_px=None,
         renderer_name="dbbench",
+        gold_codec=DbBenchCodec,
     ),
     "text_to_sql": AgentKind(
         make_environment=_text_to_sql,

@@ -9,7 +9,7 @@ from typing import Literal
 from producer.emit import Emitter
 from producer.errors import MismatchError, NotFoundError
 from producer.policy.adapter_settings import WEIGHTS
-from producer.policy.oracle import STATE
+from producer.policy.scripted_learner import STATE
 from producer.resume.open_training import RecordedTraining, read_recorded_training
 from producer.resume.resume_state import EvaluationSummary, checkpoint_folder
 from producer.resume.run_folder import find_run_folder

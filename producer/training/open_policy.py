@@ -16,6 +16,7 @@ from producer.environments.environment import Environment
 from producer.errors import UsageError
 from producer.policy.adapter_settings import read_adapter_settings
 from producer.policy.compute_settings import ComputeSettings
+from producer.policy.gold_oracle import GoldOracle
 from producer.policy.learner import Learner
 from producer.policy.memory_demand import RunExtent
 from producer.policy.oracle import NoisyOracle
@@ -162,6 +163,15 @@ def require_torch(model_name: str) -> None:
 
 
 def _open_oracle(config: RunConfig) -> tuple[Learner, EnvironmentFactory]:
+    kind = AGENT_KINDS[config.environment]
+    if kind.gold_codec is not None:
+        gold = GoldOracle(
+            kind.gold_codec(),
+            noise=config.oracle_noise,
+            seed=config.seed,
+            asks_first=kind.asks_first,
+        )
+        return gold, lambda _plan: kind.make_environment(config)
     oracle = NoisyOracle(noise=config.oracle_noise, seed=config.seed)
 
     def make_environment(plan: RolloutPlan) -> Environment:

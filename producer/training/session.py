@@ -49,7 +49,7 @@ class Session:
     left_devices: LeftDevices = field(default_factory=LeftDevices)
     """Devices of this process that outlived their rollouts."""
     past_sessions: tuple[str, ...] = ()
-    """Right sessions, oldest first, that every prompt begins with."""
+    """Right sessions, oldest first, that every first prompt shows."""
 
     @property
     def own_training_id(self) -> UUID:

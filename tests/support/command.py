@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from consumers.cli import main
+from consumers.database.silence import WATCH
 
 
 class Called(NamedTuple):
@@ -45,5 +46,6 @@ def call(
         return Called(end.value.code, out, err)
 
     yield run
+    WATCH.start(None)
     for number, handler in handlers.items():
         signal.signal(number, handler)

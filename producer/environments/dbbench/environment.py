@@ -1,6 +1,7 @@
 """One session with an entry's table: SQL in, rows as text out, judged as the entry says."""
 
 from collections.abc import Callable
+from uuid import uuid4
 
 from producer.environments.dbbench.observation import rows_text
 from producer.environments.dbbench.session_end import session_end
@@ -52,18 +53,19 @@ class DbBenchEnvironment:
 
     @property
     def provider_id(self) -> str:
-        """Name of the entry's table; empty before `open`."""
+        """Name of the session, another for each `open`; empty before it."""
         return self._provider_id
 
     def open(self, task: Task, seed: int) -> TextObservation:  # noqa: ARG002  # entries have no variants
         """Build the table; nothing is said beyond the task. EnvironmentFailedError."""
+        self.close()
         table = _table(_entry(task))
         try:
             self._database = self._open_database(table)
         except (DatabaseFailedError, ValueError) as error:
             message = f"task {task.task_id}: {error}"
             raise EnvironmentFailedError(message) from error
-        self._provider_id = table.name
+        self._provider_id = f"session-{uuid4().hex[:12]}"
         return TextObservation(None)
 
     def act(self, action: Action) -> TextObservation:

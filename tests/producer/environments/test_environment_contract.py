@@ -12,20 +12,28 @@ from PIL import Image
 
 from producer.environments.android_sim import AndroidSim
 from producer.environments.blanked import BlankedEnvironment
+from producer.environments.dbbench import DbBenchEnvironment
 from producer.environments.environment import (
     ActionRefusedError,
     Environment,
     EnvironmentFailedError,
     Observation,
     Screenshot,
+    TextObservation,
 )
 from producer.task import Task
-from schemas.actions import Click, Swipe, SystemButton, Wait
+from schemas.actions import Click, ExecuteSql, Swipe, SystemButton, Wait
+from schemas.entry import Column, EntryContent, TableInfo
 
-ENVIRONMENTS: dict[str, Callable[[], Environment]] = {
+DEVICES: dict[str, Callable[[], Environment]] = {
     "android_sim": AndroidSim,
     "blanked": lambda: BlankedEnvironment(AndroidSim()),
 }
+DATABASES: dict[str, Callable[[], Environment]] = {
+    "dbbench": DbBenchEnvironment,
+}
+"""Environments that answer in words."""
+ENVIRONMENTS = DEVICES | DATABASES
 WIFI_OFF = Task(
     "wifi",
     "Wi-Fi",
@@ -40,8 +48,38 @@ WIFI_OFF = Task(
 WIFI = "settings get global wifi_on"
 
 
-@pytest.fixture(params=list(ENVIRONMENTS.values()), ids=list(ENVIRONMENTS))
+PEOPLE = Task(
+    "people",
+    "People",
+    "How many people are there?",
+    None,
+    None,
+    3,
+    None,
+    None,
+    entry=EntryContent(
+        kind="dbbench",
+        entry_id="0",
+        instruction="How many people are there?",
+        table_info=TableInfo(
+            name="people", columns=(Column(name="name", type="TEXT"),), rows=(("Ann",), ("Bo",))
+        ),
+        answer_direct=((2,),),
+        sql="SELECT COUNT(*) FROM people",
+    ),
+)
+COUNT = ExecuteSql(sql="SELECT COUNT(*) FROM people")
+
+
+@pytest.fixture(params=list(DEVICES.values()), ids=list(DEVICES))
 def environment(request: pytest.FixtureRequest) -> Iterator[Environment]:
+    made: Environment = request.param()
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=list(DATABASES.values()), ids=list(DATABASES))
+def database(request: pytest.FixtureRequest) -> Iterator[Environment]:
     made: Environment = request.param()
     yield made
     made.close()
@@ -58,6 +96,46 @@ def assert_is_a_picture(shown: Observation) -> Screenshot:
 def test_it_names_its_kind_before_it_is_open(environment: Environment) -> None:
     assert environment.env_type
     assert environment.box_type in {"android", "linux"}
+
+
+def test_a_database_names_its_kind_before_it_is_open(database: Environment) -> None:
+    assert database.env_type
+    assert database.box_type == "database"
+    assert not database.provider_id
+
+
+def test_a_database_says_in_words_what_came_of_an_action(database: Environment) -> None:
+    assert isinstance(database.open(PEOPLE, seed=1), TextObservation)
+    assert database.provider_id
+    answered = database.act(COUNT)
+    assert isinstance(answered, TextObservation)
+    assert answered == TextObservation("[(2,)]")
+
+
+def test_a_database_that_is_opened_again_is_a_fresh_one(database: Environment) -> None:
+    database.open(PEOPLE, seed=1)
+    first = database.provider_id
+    database.act(ExecuteSql(sql="DELETE FROM people"))
+    database.open(PEOPLE, seed=1)
+    assert database.provider_id != first
+    assert database.act(COUNT) == TextObservation("[(2,)]")
+
+
+def test_what_a_database_cannot_do_is_refused_and_it_goes_on(database: Environment) -> None:
+    database.open(PEOPLE, seed=1)
+    with pytest.raises(ActionRefusedError):
+        database.act(Click(x=0, y=0))
+    assert database.act(COUNT) == TextObservation("[(2,)]")
+
+
+def test_a_database_works_only_while_it_is_open(database: Environment) -> None:
+    with pytest.raises(EnvironmentFailedError):
+        database.act(COUNT)
+    database.open(PEOPLE, seed=1)
+    database.close()
+    database.close()
+    with pytest.raises(EnvironmentFailedError):
+        database.act(COUNT)
 
 
 def test_open_does_the_tasks_setup_shows_the_screen_and_names_the_device(

@@ -18,6 +18,7 @@ from producer.environments.environment import (
 from producer.policy.policy import Completion, SampleRequest, context_full
 from producer.resume.recorded_rollouts import recorded_turns
 from producer.rollouts.engine import RolloutEngine
+from producer.rollouts.past_sessions import WithPastSessions
 from producer.rollouts.plan import RolloutPlan, RolloutResult
 from producer.task import Task
 from producer.tasks.statements import definition, entry_fact, task_facts
@@ -261,3 +262,27 @@ def test_a_definition_names_its_entry_by_hash_and_other_tasks_keep_theirs() -> N
     assert task_facts(other)[0].id != row.id
     assert "entry" not in definition(plan(0).task)
     assert entry_fact(plan(0).task, row.id) is None
+
+
+def test_past_sessions_follow_the_question_and_are_counted(emitter: Emitter) -> None:
+    asked, policy = asked_plan(seed=8), Scripted(DONE)
+    engine = RolloutEngine(
+        policy=policy,
+        make_environment=lambda _plan: WithPastSessions(Words(), ("Question: one", "Question: 2")),
+        settings=SETTINGS,
+        max_concurrent=1,
+        emitter=emitter,
+        clock=lambda: datetime.now(UTC),
+        on_begin=lambda _plan: None,
+        check_stop=lambda: None,
+    )
+    engine.submit(asked)
+    list(engine.run())
+    payloads = payloads_of(emitter, ROLLOUT)
+    assert of_type(payloads, SessionEnded)[0].num_replayed == 2
+    expected = (
+        "How many?\n\nTable 8.\n\nRight sessions of the past, as examples:\n\n"
+        "Session 1\nQuestion: one\n\nSession 2\nQuestion: 2"
+    )
+    assert of_type(payloads, TurnTaken)[0].text == expected
+    assert expected.endswith(policy.requests[0].text or "?")

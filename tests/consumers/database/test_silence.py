@@ -1,0 +1,192 @@
+"""A PostgreSQL that takes connections and answers nothing is named, and not waited for for ever."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from queue import Empty, Queue
+
+import psutil
+import pytest
+
+from consumers.database.connection import connect, connected
+from consumers.database.migrate import migrate
+from consumers.database.silence import SilenceWatch
+from schemas.installation import read_installation
+from tests.reference_fold.histories import history
+from tests.support.logs import write_local_log
+from tests.support.postgres import PostgresServer, execute, one, running_postgres
+
+pytestmark = [pytest.mark.services, pytest.mark.slow]
+SILENCE = "takes connections but has not answered"
+NAMED_WITHIN_S = 30
+"""Seven seconds for a machine with nothing else to do, and the start of a process."""
+
+
+class Server:
+    """A server of this test's own, with the tables of one training's log."""
+
+    def __init__(self, postgres: PostgresServer, home: Path) -> None:
+        self._postgres = postgres
+        self.url = postgres.url(postgres.create())
+        migrate(self.url)
+        self.environ = {"PATH": os.environ["PATH"], "CUA_HOME": str(home), "DATABASE_URL": self.url}
+        self.log_path = read_installation(self.environ).local_log_path
+        write_local_log(self.log_path, history("first", 1))
+        assert self.run("run", "--once").wait(60) == 0
+
+    def run(self, *words: str) -> "Command":
+        return Command(words, self.environ)
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Every process of the server is stopped."""
+        pid = (self._postgres.cluster.data / "postmaster.pid").read_text().split()[0]
+        postmaster = psutil.Process(int(pid))
+        processes = [postmaster, *postmaster.children(recursive=True)]
+        for process in processes:
+            process.suspend()
+        try:
+            yield
+        finally:
+            for process in processes:
+                process.resume()
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Whoever reads trainings waits, in the middle of a statement."""
+        with connected(self.url, "test") as connection:
+            with connection.cursor() as cursor:
+                cursor.execute("LOCK TABLE cua.training IN ACCESS EXCLUSIVE MODE")
+            yield
+
+    def await_blocked(self) -> None:
+        """Until a session waits for the lock."""
+        deadline = time.monotonic() + 60
+        waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+        while not one(self.url, waiting):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+
+class Command:
+    """A `cua-project` of its own."""
+
+    def __init__(self, words: tuple[str, ...], environ: dict[str, str]) -> None:
+        self._lines: Queue[str] = Queue()
+        self._said: list[str] = []
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "consumers", *words],
+            env=environ,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self._reading = threading.Thread(target=self._read, daemon=True)
+        self._reading.start()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self._said.append(line)
+            self._lines.put(line)
+
+    def says(self, text: str, within_s: float = NAMED_WITHIN_S) -> str:
+        """The line that has this text."""
+        deadline = time.monotonic() + within_s
+        while True:
+            try:
+                line = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
+            except Empty:
+                message = f"it did not say {text!r}, but {self._said}"
+                raise AssertionError(message) from None
+            if text in line:
+                return line
+
+    def wait(self, within_s: float) -> int:
+        code = self.process.wait(within_s)
+        self._reading.join(10)
+        if self.process.stderr is not None:
+            self.process.stderr.close()
+        return code
+
+    @property
+    def said(self) -> str:
+        return "".join(self._said)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    with running_postgres(tmp_path, {}) as postgres:
+        yield Server(postgres, tmp_path / "home")
+
+
+def test_every_command_that_meets_a_silent_server_says_so_and_ends(server: Server) -> None:
+    codes = {
+        "status": 5,
+        "parked list": 5,
+        "migrate": 5,
+        "verify": 5,
+        "rebuild": 5,
+        "run --once": 5,
+        "doctor": 1,
+        "psql -c SELECT": 2,
+    }
+    with server.stopped():
+        commands = {words: server.run(*words.split()) for words in codes}
+        assert {words: command.wait(90) for words, command in commands.items()} == codes
+    for words, command in commands.items():
+        assert "timeout expired" in command.said if words.startswith("psql") else SILENCE
+        assert "Traceback" not in command.said
+    assert "***" in commands["status"].said
+
+
+def test_a_statement_in_the_middle_ends_after_the_limit_or_with_ctrl_c(server: Server) -> None:
+    with server.locked():
+        status, verify = server.run("status"), server.run("verify")
+        for _ in range(2):
+            server.await_blocked()
+        while one(server.url, "SELECT count(*) FROM pg_locks WHERE NOT granted") != 2:
+            time.sleep(0.1)
+        with server.stopped():
+            assert "for up to 30 s" in status.says(SILENCE)
+            assert "for up to 120 s" in verify.says(SILENCE)
+            verify.process.send_signal(signal.SIGINT)
+            assert verify.wait(15) == 130
+            assert status.wait(60) == 5
+            assert SILENCE in status.said.splitlines()[-1]
+
+
+def test_a_projector_names_the_silence_and_goes_on_when_the_server_does(server: Server) -> None:
+    projector = server.run("run")
+    try:
+        projector.says("caught up", 60)
+        with server.stopped():
+            assert "waiting until it does" in projector.says(SILENCE)
+            write_local_log(server.log_path, history("second", 2))
+        projector.says("answers again")
+        deadline = time.monotonic() + 60
+        while one(server.url, "SELECT count(*) FROM cua.training") != 2:
+            assert time.monotonic() < deadline, projector.said
+            time.sleep(0.2)
+    finally:
+        projector.process.terminate()
+        assert projector.wait(30) == 0
+
+
+def test_a_statement_that_takes_long_is_no_silence(database_url: str) -> None:
+    watch = SilenceWatch()
+    watch.start(1.0)
+    connection = connect(database_url, "test")
+    with watch.opening(connection.dsn, str):
+        watch.add(connection, connection.dsn)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_sleep(6)")
+    assert watch.gave_up is None
+    execute(database_url, "SELECT 1")
+    connection.close()
