@@ -7,6 +7,7 @@ from producer.codecs.dbbench import DbBenchCodec
 from producer.codecs.openai import OpenAICodec
 from producer.codecs.qwen import QwenCodec
 from producer.codecs.qwen_tools import QwenToolCodec
+from producer.codecs.text_to_sql import TextToSqlCodec
 
 CODECS: tuple[Codec, ...] = (
     CompactCodec(),
@@ -27,4 +28,5 @@ __all__ = [
     "OpenAICodec",
     "QwenCodec",
     "QwenToolCodec",
+    "TextToSqlCodec",
 ]

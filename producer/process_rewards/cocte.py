@@ -14,12 +14,12 @@ that the steps of any completion can be scored.
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
-
-import sqlglot
-from sqlglot import exp
+from typing import TYPE_CHECKING, Final
 
 from producer.process_rewards.sql_text import COMMENTED, Span, find_sql, skeleton
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 STEP_SEPARATOR: Final = "\n\n"
 MAX_PARSED_CHARS: Final = 20_000
@@ -171,7 +171,11 @@ def _folded(name: str) -> str:
     return re.sub("[A-Z]+", lambda capitals: capitals[0].lower(), name)
 
 
-def _parse(sql: str) -> exp.Query:
+def _parse(sql: str) -> "exp.Query":
+    # Not at the top: the environment is known without the extra `sql`, too.
+    import sqlglot
+    from sqlglot import exp
+
     if len(sql) > MAX_PARSED_CHARS or skeleton(sql).max_depth > MAX_DEPTH:
         message = (
             f"expected at most {MAX_PARSED_CHARS:,} characters and {MAX_DEPTH} nested parentheses"
@@ -189,8 +193,10 @@ def _parse(sql: str) -> exp.Query:
     return statements[0]
 
 
-def _refuse_unread(tree: exp.Query, names: Sequence[str]) -> None:
+def _refuse_unread(tree: "exp.Query", names: Sequence[str]) -> None:
     """A CTE must be read by a later step; reading itself (WITH RECURSIVE) does not count."""
+    from sqlglot import exp
+
     unread = {_folded(name): name for name in names}
     for table in tree.find_all(exp.Table):
         if not table.db:
@@ -200,8 +206,10 @@ def _refuse_unread(tree: exp.Query, names: Sequence[str]) -> None:
         raise NotCocteError(message)
 
 
-def _mark_read(table: exp.Table, tree: exp.Query, unread: dict[str, str]) -> None:
+def _mark_read(table: "exp.Table", tree: "exp.Query", unread: dict[str, str]) -> None:
     """Take the CTE that the table's name means off `unread`: the innermost WITH that has it."""
+    from sqlglot import exp
+
     name = _folded(table.name)
     inside: exp.Expr | None = table
     while inside is not None:

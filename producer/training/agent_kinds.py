@@ -10,6 +10,8 @@ from producer.environments.android_sim.device.sim import AndroidSim
 from producer.environments.android_sim.screens.widget import HEIGHT_PX, WIDTH_PX
 from producer.environments.dbbench import DbBenchEnvironment
 from producer.environments.environment import Environment
+from producer.environments.text_to_sql import TextToSqlEnvironment
+from producer.sql_data.text_to_sql.databases import data_folders, find_database
 from producer.task import Task
 from producer.validators import judge
 
@@ -23,7 +25,7 @@ class AgentKind:
 
     make_environment: Callable[[RunConfig], Environment]
     """A fresh one for each rollout."""
-    check_task: Callable[[Task], None]
+    check_task: Callable[[RunConfig, Task], None]
     """ValueError or EnvironmentFailedError for a task that this environment cannot set up."""
     screen_px: tuple[int, int] | None
     """Width and height; None: it has no screen, and a policy needs no vision tower."""
@@ -35,7 +37,7 @@ class AgentKind:
     """Whether a gold is executed before it is answered; False: it is the answer."""
 
 
-def _check_on_a_phone(task: Task) -> None:
+def _check_on_a_phone(_config: RunConfig, task: Task) -> None:
     if task.source_type in DEMO_TASKS:
         return
     if task.entry is not None:
@@ -50,12 +52,19 @@ def _check_on_a_phone(task: Task) -> None:
         phone.close()
 
 
-def _check_in_a_database(task: Task) -> None:
+def _check_in_a_database(_config: RunConfig, task: Task) -> None:
     environment = DbBenchEnvironment()
     try:
         environment.open(task, 0)
     finally:
         environment.close()
+
+
+def _text_to_sql(config: RunConfig) -> TextToSqlEnvironment:
+    folders = data_folders(config.tasks, config.eval_tasks)
+    return TextToSqlEnvironment(
+        lambda entry: find_database(folders, entry.database or "", entry.database_sha256)
+    )
 
 
 AGENT_KINDS: dict[str, AgentKind] = {
@@ -70,6 +79,12 @@ AGENT_KINDS: dict[str, AgentKind] = {
         screen_px=None,
         renderer_name="dbbench",
         gold_codec=DbBenchCodec,
+    ),
+    "text_to_sql": AgentKind(
+        make_environment=_text_to_sql,
+        check_task=lambda config, task: _text_to_sql(config).check(task),
+        screen_px=None,
+        renderer_name="text_to_sql",
     ),
 }
 """`environment` -> its kind."""

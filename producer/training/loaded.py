@@ -80,7 +80,7 @@ def _check_set_up(config: RunConfig, tasks: Sequence[Task], field: str) -> None:
     kind = AGENT_KINDS[config.environment]
     for task in tasks:
         try:
-            kind.check_task(task)
+            kind.check_task(config, task)
         except (EnvironmentFailedError, ValueError) as error:
             message = f"{field}: {error}"
             raise UsageError(message) from None

@@ -1,6 +1,7 @@
 """One question: the policy answers with SQL, which is executed beside the gold."""
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 from producer.environments.environment import (
@@ -84,6 +85,9 @@ class TextToSqlEnvironment:
 
         ValueError, EnvironmentFailedError.
         """
+        if find_spec("sqlglot") is None:
+            message = "text_to_sql needs sqlglot; install cua-train[sql]"
+            raise ValueError(message)
         database, gold = self._database(task), _gold(task)
         if database.stat().st_size > SMALL_FILE_BYTES:
             return

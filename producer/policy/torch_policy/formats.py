@@ -2,11 +2,13 @@
 
 from typing import Any, NamedTuple
 
+from producer.codecs import dbbench, text_to_sql
 from producer.codecs.codec import Codec
 from producer.codecs.compact import CompactCodec
-from producer.codecs.dbbench import SYSTEM_PROMPT, DbBenchCodec
+from producer.codecs.dbbench import DbBenchCodec
 from producer.codecs.qwen import QwenCodec
 from producer.codecs.qwen_tools import QwenToolCodec, Scale, ToolName, resized, tools_prompt
+from producer.codecs.text_to_sql import TextToSqlCodec
 from producer.errors import UsageError
 from producer.policy.torch_policy.network import Network
 
@@ -49,7 +51,9 @@ def open_format(
         case "qwen":
             return Format(QwenCodec(), OWN_PROMPT)
         case "dbbench":
-            return Format(DbBenchCodec(), SYSTEM_PROMPT)
+            return Format(DbBenchCodec(), dbbench.SYSTEM_PROMPT)
+        case "text_to_sql":
+            return Format(TextToSqlCodec(), text_to_sql.SYSTEM_PROMPT)
         case "qwen_mobile" | "qwen_computer":
             return _official(TOOLS[renderer_name], network, screen_px)
         case _:

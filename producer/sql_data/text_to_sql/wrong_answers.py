@@ -11,15 +11,16 @@ from typing import Final
 import sqlglot
 from sqlglot import exp
 
-FLIPPED: Final = ((exp.GT, exp.LT), (exp.LT, exp.GT), (exp.EQ, exp.NEQ))
-"""A comparison and what is mistaken for it."""
-MISTAKEN: Final = (
+SWAPPED: Final[tuple[tuple[type[exp.Expr], type[exp.Expr]], ...]] = (
+    (exp.GT, exp.LT),
+    (exp.LT, exp.GT),
+    (exp.EQ, exp.NEQ),
     (exp.Avg, exp.Sum),
     (exp.Sum, exp.Avg),
     (exp.Max, exp.Min),
     (exp.Min, exp.Max),
 )
-"""The same of aggregates."""
+"""A comparison or an aggregate, and what is mistaken for it."""
 RowSet = frozenset[tuple[object, ...]]
 
 
@@ -77,14 +78,15 @@ def _changed(node: exp.Expr) -> Iterator[exp.Expr | None]:
         yield exp.Ordered(this=node.this.copy(), desc=not node.args.get("desc"))
     elif isinstance(node, exp.Not):
         yield node.this.copy()
-    elif isinstance(node, exp.Binary) and node.find_ancestor(exp.Join) is None:
-        for comparison, flipped in FLIPPED:
-            if isinstance(node, comparison):
-                yield flipped(this=node.left.copy(), expression=node.right.copy())
-    elif isinstance(node, exp.AggFunc):
-        for aggregate, mistaken in MISTAKEN:
-            if isinstance(node, aggregate):
-                yield mistaken(this=node.this.copy())
+    elif isinstance(node, exp.Binary | exp.AggFunc) and node.find_ancestor(exp.Join) is None:
+        yield from _swapped(node)
+
+
+def _swapped(node: exp.Binary | exp.AggFunc) -> Iterator[exp.Expr]:
+    for right, mistaken in SWAPPED:
+        if isinstance(node, right):
+            swapped = node.copy()
+            yield mistaken(**swapped.args)
 
 
 def _rows_or_none(connection: sqlite3.Connection, sql: str) -> RowSet | None:
