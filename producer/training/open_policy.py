@@ -9,7 +9,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from producer.config import DEMO_POLICY, ORACLE_POLICY, RunConfig
-from producer.demo_policy.recipe import OnProgress, OnWait
 from producer.environments.android_sim.device.sim import AndroidSim
 from producer.environments.blanked import BlankedEnvironment
 from producer.environments.environment import Environment
@@ -23,6 +22,8 @@ from producer.policy.oracle import NoisyOracle
 from producer.rollouts.engine import EnvironmentFactory
 from producer.rollouts.plan import RolloutPlan
 from producer.training.agent_kinds import AGENT_KINDS
+from producer.training.built_policies import built_policy
+from producer.warm_up.plan import OnProgress, OnWait
 
 TRAIN_EXTRA = ("torch", "torchvision", "transformers", "peft", "safetensors", "numpy")
 """What every policy but the scripted one imports: the extra `train`."""
@@ -49,10 +50,8 @@ def open_policy(
     require_torch(config.model_name)
     folder = config.model_name
     if folder == DEMO_POLICY:
-        from producer.demo_policy.warm_up import ensure_demo_policy
-
         _compute_as_demo()
-        folder = str(ensure_demo_policy(policies_dir, on_progress, on_wait=on_wait))
+        folder = str(built_policy(config).ensure(policies_dir, on_progress, on_wait))
     return _open_folder(config, folder, is_training=is_training, instructions=instructions)
 
 
@@ -70,13 +69,9 @@ def check_unmade_demo(config: RunConfig, *, is_training: bool, instructions: Seq
             f" evaluate --model-name {DEMO_POLICY} --episodes 1"
         )
         raise UsageError(message)
-    from producer.demo_policy.build import build_policy
-    from producer.tasks.demo import demo_tasks
-
     _compute_as_demo()
     with TemporaryDirectory(prefix="cua-demo-shape-") as folder:
-        # The tokenizer has a token for every word, those unknown to it included.
-        build_policy(Path(folder), [task.description for task in demo_tasks()], seed=0)
+        built_policy(config).build_shape(Path(folder))
         try:
             _open_folder(config, folder, is_training=is_training, instructions=instructions)
         except UsageError as error:
@@ -122,6 +117,7 @@ def _open_folder(
         instructions=instructions,
         needs_screens=kind.screen_px is not None,
         has_values=config.advantage == "gae",
+        lora_dropout=config.lora_dropout,
     )
     return learner, lambda _plan: _ablated(config, kind.make_environment(config))
 

@@ -12,7 +12,6 @@ from time import monotonic
 
 from producer.blobs import open_blobs
 from producer.config import RunConfig, check_effects, fields_without_network
-from producer.demo_policy.warm_up_training import WarmUpTraining
 from producer.emit import Emitter
 from producer.emit.ownership import ClaimLostError
 from producer.errors import (
@@ -41,6 +40,7 @@ from producer.resume.run_folder import (
 )
 from producer.resume.training_lock import TrainingLock, training_lock
 from producer.rollouts.engine import EnvironmentFactory
+from producer.training.built_policies import built_policy
 from producer.training.heartbeat import HEARTBEAT_S, heartbeat
 from producer.training.loaded import Loaded, load, load_policy
 from producer.training.loop import TrainingLoop, save_checkpoint
@@ -56,6 +56,7 @@ from producer.training.stated_tasks import state_tasks, statements
 from producer.training.summary import Summary, summarise
 from producer.training.tracking import mirrored
 from producer.training_name import new_training_name
+from producer.warm_up.training import WarmUpTraining
 from schemas import ids
 from schemas.checkpoint import CheckpointSaved
 from schemas.installation import Installation, read_installation
@@ -296,6 +297,7 @@ class _Process:
             read_blob=open_blobs(self.installation.blobs_url).get,
             progress=ProgressEvents(stream, self._progress_so_far(config), manifest.step),
             past_sessions=manifest.past_sessions,
+            moving_baseline=manifest.moving_baseline,
         )
         return TrainingLoop(
             *(session, self.folder, stated, stated_eval, manifest),
@@ -319,6 +321,7 @@ class _Process:
             self.clock,
             installation.open_dir,
             self.stop,
+            plan=built_policy(config).plan(),
             waiting=self.opened.stream,
         ) as warm_up:
             return open_policy(
