@@ -337,22 +337,18 @@ def _candidates(source: Source, where: str) -> Sequence[Task]:  # noqa: PLR0911 
                 difficulty=source.difficulty,
                 training_name=source.training_name,
             )
-        case "dbbench":
-            from producer.sql_data.dbbench.tasks import load_dbbench
+        case "dbbench" | "dbbench_generated":
+            return _of_dbbench(source, where)
 
-            skills = source.skills or ()
-            split = cast("Split | None", source.split)
-            return load_dbbench(source.path or Path(), where, split=split, skills=skills)
-        case "dbbench_generated":
-            from producer.sql_data.dbbench.tasks import generated_tasks
 
-            return generated_tasks(
-                source.num_samples or 0,
-                source.seed,
-                where,
-                split=cast("Split | None", source.split),
-                skills=source.skills or (),
-            )
+def _of_dbbench(source: Source, where: str) -> list[Task]:
+    from producer.sql_data.dbbench.tasks import generated_tasks, load_dbbench
+
+    skills = source.skills or ()
+    split = cast("Split | None", source.split)
+    if source.num_samples is None:
+        return load_dbbench(source.path or Path(), where, split=split, skills=skills)
+    return generated_tasks(source.num_samples, source.seed, where, split=split, skills=skills)
 
 
 def _by_ids(task_ids: Sequence[str], where: str) -> list[Task]:

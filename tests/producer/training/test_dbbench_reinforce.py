@@ -18,7 +18,7 @@ import pytest
 import torch
 
 from producer.config import read_config
-from producer.policy.learner import TrainedTurn, Trajectory
+from producer.policy.learner import TrainedTurn, Trajectory, UpdateSettings
 from producer.policy.policy import PastTurn, SampleRequest
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.open import open_in_process
@@ -91,7 +91,7 @@ def gradients_by_hand(policy: InProcessPolicy, sessions: list[Trajectory]) -> li
     return list(torch.autograd.grad(loss, network.trainable(), allow_unused=False))
 
 
-def settings(**changes: object) -> Any:  # noqa: ANN401  # UpdateSettings
+def settings(**changes: object) -> UpdateSettings:
     given = {"environment": "dbbench", "learning_rate": 1e-2, **changes}
     return update_settings(read_config(given), generation=0, step=1)
 
