@@ -25,6 +25,7 @@ COMMANDS: dict[str, str] = {
     "run": "producer.commands.run",
     "evaluate": "producer.commands.evaluate",
     "tasks": "producer.commands.tasks",
+    "data": "producer.commands.data",
     "checkpoints": "producer.commands.checkpoints",
     "trainings": "producer.commands.trainings",
     "redo": "producer.commands.redo",
