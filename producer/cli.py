@@ -30,6 +30,7 @@ COMMANDS: dict[str, str] = {
     "trainings": "producer.commands.trainings",
     "redo": "producer.commands.redo",
     "rescore": "producer.commands.rescore",
+    "sql": "producer.commands.sql",
 }
 """Command -> the module that has it as `command`."""
 EPILOG = "\n\n".join(
