@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from producer.codecs.codec import Codec
 from producer.codecs.dbbench import DbBenchCodec
+from producer.codecs.text_to_sql import TextToSqlCodec
 from producer.config import RunConfig
 from producer.environments.android_sim.device.sim import AndroidSim
 from producer.environments.android_sim.screens.widget import HEIGHT_PX, WIDTH_PX
@@ -85,6 +86,8 @@ AGENT_KINDS: dict[str, AgentKind] = {
         check_task=lambda config, task: _text_to_sql(config).check(task),
         screen_px=None,
         renderer_name="text_to_sql",
+        gold_codec=TextToSqlCodec,
+        asks_first=False,
     ),
 }
 """`environment` -> its kind."""
