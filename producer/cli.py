@@ -105,6 +105,9 @@ def main() -> None:
     """The entry point: runs the command line; errors become a message and an exit code."""
     open_missing_streams()
     configure_logging()
+    # Read when torch is imported. Without it a thread that waits for another spins, and on a busy
+    # machine keeps the core from it.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         result = cli.main(standalone_mode=False)
     except click.exceptions.Exit as error:

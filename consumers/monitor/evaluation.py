@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 from consumers.monitor import layout
 from consumers.monitor.grid import grid, task_name, tasks_of, trail
 from consumers.monitor.html import Node, tag
+from consumers.monitor.skills import evaluation_skills
 from consumers.monitor.training import standard_error
 from consumers.queries import (
     get_status_history,
@@ -72,6 +73,7 @@ def evaluation_page(session: Session, kind: str, evaluation_id: UUID) -> str | N
         ),
         tag("h2", "Episodes by task"),
         layout.table(("task", "solved", "success", "episodes"), rows, "No rollout yet."),
+        evaluation_skills(session, evaluation.id),
         tag("h2", "Status history"),
         layout.history(get_status_history(session, kind, evaluation.id)),
     ]

@@ -1,6 +1,7 @@
 """Rollouts as a grid of squares coloured by reward, and the names around it."""
 
 from collections.abc import Iterable, Sequence
+from math import isnan
 from uuid import UUID
 
 from sqlalchemy import select
@@ -24,9 +25,9 @@ def grid(rollouts: Iterable[Rollout], among: Sequence[Rollout]) -> Html:
 
     def square(rollout: Rollout) -> Html:
         if rollout.reward is None:
-            shade = "no-reward" if rollout.status in {"failed", "cancelled"} else "unfinished"
+            colour = "no-reward" if rollout.status in {"failed", "cancelled"} else "unfinished"
         else:
-            shade = f"r{round((rollout.reward - low) / (high - low) * SHADES)}"
+            colour = shade((rollout.reward - low) / (high - low))
         reward = "no reward" if rollout.reward is None else f"reward {rollout.reward:.3g}"
         turns = "1 turn" if rollout.num_turns == 1 else f"{layout.number(rollout.num_turns)} turns"
         hint = f"{rollout.rollout_id}: {rollout.status}, {reward}, {turns}"
@@ -35,11 +36,18 @@ def grid(rollouts: Iterable[Rollout], among: Sequence[Rollout]) -> Html:
             "a",
             text,
             href=layout.path_of("rollout", rollout.id),
-            class_=f"square {shade}",
+            class_=f"square {colour}",
             title=hint,
         )
 
     return tag("div", *(square(rollout) for rollout in rollouts), class_="grid-row")
+
+
+def shade(share: float) -> str:
+    """The class of a share from 0 to 1; what lies beyond has the nearest one's, NaN none."""
+    if isnan(share):
+        return "no-reward"
+    return f"r{round(min(max(share, 0.0), 1.0) * SHADES)}"
 
 
 def trail(session: Session, training_id: UUID | None) -> list[tuple[str, str]]:

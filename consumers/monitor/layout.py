@@ -1,11 +1,11 @@
 """What every page shares: the frame, tables, and the format of times, numbers and statuses."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from consumers.monitor.html import Html, Node, render, tag
-from consumers.tables import StatusHistory
+from consumers.tables import StatusHistory, Training
 
 UNFINISHED = frozenset(
     {
@@ -78,6 +78,13 @@ def status(text: str) -> Html:
     return tag(
         "span", text, class_=f"status {text}" if text.replace("_", "").isalpha() else "status"
     )
+
+
+def environment(training: Training) -> str:
+    """What a training's agent works with: android where its configuration does not say."""
+    config = training.config_json
+    name = config.get("environment") if isinstance(config, Mapping) else None
+    return name if isinstance(name, str) else "android"
 
 
 def progress(percent: float) -> Html:

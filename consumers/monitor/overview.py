@@ -69,7 +69,7 @@ def _row(
         tag(
             "span",
             layout.link(display_name or training.run_name, "training", training.id),
-            tag("span", f" {training.kind}", class_="faint"),
+            tag("span", f" {training.kind} · {layout.environment(training)}", class_="faint"),
             class_="text",
         ),
         [

@@ -1,7 +1,6 @@
-"""One rollout, turn by turn: screenshots, model responses, actions, and the validation."""
+"""One rollout, turn by turn, what it came to, and the validation."""
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from uuid import UUID
 
 from sqlalchemy import select
@@ -9,20 +8,23 @@ from sqlalchemy.orm import Session, selectinload
 
 from consumers.monitor import layout
 from consumers.monitor.blobs import ScreenshotStore
+from consumers.monitor.completion import completion_section, session_section
+from consumers.monitor.entry import entry_section
 from consumers.monitor.grid import grid, trail
 from consumers.monitor.html import Html, Node, tag
-from consumers.monitor.screen import screen
+from consumers.monitor.turn import last_screen, turn_section
 from consumers.queries import (
+    get_completion_by_rollout,
+    get_entry,
     get_environment_by_rollout,
+    get_session_by_rollout,
     get_status_history,
     get_task,
+    list_entries_by_task,
     list_rollouts_by_group,
     list_scores_by_rollout,
 )
-from consumers.tables import Action, Baseline, Eval, Rollout, Step, Turn, Validation
-
-LONGEST_VALUE = 400
-"""Longest argument shown, in characters; the log has all of it."""
+from consumers.tables import Baseline, Entry, Eval, Rollout, Step, Turn, Validation
 
 
 def rollout_page(session: Session, rollout_id: UUID, store: ScreenshotStore) -> str | None:
@@ -46,14 +48,7 @@ def rollout_page(session: Session, rollout_id: UUID, store: ScreenshotStore) -> 
         tag("p", rollout.error_message, class_="warning") if rollout.error_message else None,
         tag("p", "Rollouts of the same group: ", class_="faint"),
         grid(siblings, siblings),
-        tag("h2", "Turns"),
-        tag(
-            "div",
-            *(_turn(turn, store) for turn in turns),
-            _last_screen(turns, store),
-            class_="turns",
-        ),
-        None if turns else tag("p", "No turn yet.", class_="faint"),
+        *_what_happened(session, rollout, turns, store),
         tag("h2", "Validation"),
         _validations(rollout.validations),
         _scores(session, rollout.id),
@@ -70,6 +65,40 @@ def rollout_page(session: Session, rollout_id: UUID, store: ScreenshotStore) -> 
         trail=[*trail(session, rollout.training_id), *_source(session, rollout)],
         live=rollout.status not in {"completed", "failed", "cancelled"},
     )
+
+
+def _what_happened(
+    session: Session, rollout: Rollout, turns: Sequence[Turn], store: ScreenshotStore
+) -> list[Node]:
+    """The turns; of an SQL agent what they came to before, and the entry beside."""
+    ended = get_session_by_rollout(session, rollout.id)
+    done = get_completion_by_rollout(session, rollout.id)
+    entry = _entry_of(
+        session, rollout, ended.entry_id if ended else done.entry_id if done else None
+    )
+    shown: list[Node] = [
+        session_section(ended) if ended else None,
+        completion_section(session, done) if done else None,
+        tag("h2", "Turns"),
+        tag(
+            "div",
+            *(turn_section(turn, store) for turn in turns),
+            last_screen(turns, store),
+            class_="turns",
+        ),
+        None if turns else tag("p", "No turn yet.", class_="faint"),
+    ]
+    if entry is None and ended is None and done is None:
+        return shown
+    return [tag("div", tag("div", *shown), entry_section(entry), class_="beside")]
+
+
+def _entry_of(session: Session, rollout: Rollout, entry_id: UUID | None) -> Entry | None:
+    """What the rollout says it worked on; until it has ended the task's newest."""
+    if entry_id is not None:
+        return get_entry(session, entry_id)
+    entries = list_entries_by_task(session, rollout.task_id)
+    return entries[-1] if entries else None
 
 
 def _scores(session: Session, rollout_id: UUID) -> Node:
@@ -139,87 +168,6 @@ def _passed_or_failed(passed: bool | None) -> Node:  # noqa: FBT001  # a column'
     if passed is None:
         return layout.ABSENT
     return tag("span", "passed" if passed else "failed", class_="good" if passed else "bad")
-
-
-def _turn(turn: Turn, store: ScreenshotStore) -> Html:
-    by_type = {observation.obs_type: observation for observation in turn.observations}
-    before, text = by_type.get("screenshot_before"), by_type.get("text")
-    actions = [action.action_json for action in turn.actions]
-    return tag(
-        "section",
-        screen(
-            store, before.screenshot_uri if before else None, actions, f"before turn {turn.turn}"
-        ),
-        tag(
-            "div",
-            tag(
-                "h3",
-                f"Turn {turn.turn}",
-                tag("span", f" {layout.duration(turn.turn_time)}", class_="faint"),
-            ),
-            tag("p", text.text_content or "", class_="observed-text") if text else None,
-            tag("ol", *(tag("li", _action(action)) for action in turn.actions), class_="actions"),
-            tag(
-                "details",
-                tag("summary", "model response"),
-                tag("pre", turn.model_response),
-                open="",
-            ),
-            tag("p", _small_print(turn), class_="faint"),
-            class_="turn-text",
-        ),
-        class_="turn",
-        id=f"turn-{turn.turn}",
-    )
-
-
-def _small_print(turn: Turn) -> str:
-    parts = [f"policy version {turn.policy_version}"]
-    if turn.num_tokens is not None:
-        parts.append(f"{turn.num_tokens} tokens")
-    if turn.stop_reason is not None:
-        parts.append(f"stopped by {turn.stop_reason}")
-    if isinstance(turn.metrics_json, Mapping):
-        parts += [
-            f"{name} {value:.3g}"
-            for name, value in turn.metrics_json.items()
-            if isinstance(value, int | float)
-        ]
-    return " · ".join(parts)
-
-
-def _action(action: Action) -> Node:
-    shown = action.action_json if isinstance(action.action_json, Mapping) else action.tool_args
-    arguments = shown.items() if isinstance(shown, Mapping) else ()
-    written = ", ".join(f"{name}={_short(value)}" for name, value in arguments if name != "type")
-    trouble = (
-        f" {action.error_type} error: {action.error_message or ''}" if action.error_type else None
-    )
-    return [
-        tag("code", f"{action.action_type or action.tool_name}({written})"),
-        tag("span", trouble, class_="bad") if trouble else None,
-    ]
-
-
-def _short(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= LONGEST_VALUE else text[:LONGEST_VALUE] + " …"
-
-
-def _last_screen(turns: Sequence[Turn], store: ScreenshotStore) -> Node:
-    if not turns:
-        return None
-    after = next(
-        (one for one in turns[-1].observations if one.obs_type == "screenshot_after"), None
-    )
-    if after is None or after.screenshot_uri is None:
-        return None
-    return tag(
-        "section",
-        screen(store, after.screenshot_uri, caption="after the last turn"),
-        tag("div", tag("h3", "Final screen"), class_="turn-text"),
-        class_="turn",
-    )
 
 
 def _validations(validations: Sequence[Validation]) -> Html:

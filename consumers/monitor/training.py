@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from consumers.monitor import layout
 from consumers.monitor.chart import Series, chart
 from consumers.monitor.html import Node, tag
+from consumers.monitor.skills import sessions_section, skills_section
 from consumers.queries import (
     count_leaked_devices,
     get_status_history,
@@ -37,6 +38,8 @@ def training_page(session: Session, training_id: UUID, now: datetime) -> str | N
         tag("div", *_charts(steps, [*baselines, *evals]), class_="charts"),
         tag("h2", "Evaluations"),
         _evaluations(baselines, evals),
+        skills_section(session, training.id),
+        sessions_section(session, training.id),
         _scored_again(list_scorings_by_training(session, training.id)),
         tag("h2", "Steps"),
         _steps(steps),
@@ -58,6 +61,7 @@ def _facts(training: Training, now: datetime) -> Node:
             "remaining",
             layout.ABSENT if is_over else layout.duration(training.estimated_remaining_time),
         ),
+        ("environment", layout.environment(training)),
         ("policy", training.model_name),
         ("learning rate", f"{training.learning_rate:g}"),
         ("rollouts per step", f"{training.groups_per_batch} groups of {training.group_size}"),

@@ -233,7 +233,7 @@ class TextToSqlRun(SqlRun):
                 outcome=completion.outcome,
                 outcome_reward=reward,
                 process_reward=process,
-                num_rows=None if completion.error else 3,
+                num_rows=None if completion.error or sql is None else 3,
                 execution_time_s=None if sql is None else 0.0042,
                 error_message=completion.error,
                 executed_at=self.now,

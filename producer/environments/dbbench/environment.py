@@ -5,7 +5,6 @@ from uuid import uuid4
 
 from producer.environments.dbbench.observation import rows_text
 from producer.environments.dbbench.session_end import session_end
-from producer.environments.dbbench.setup import LIMITS, table_setup
 from producer.environments.environment import (
     ActionRefusedError,
     EnvironmentFailedError,
@@ -13,6 +12,7 @@ from producer.environments.environment import (
 )
 from producer.sql_data.dbbench.gold_sql import is_ordered
 from producer.sql_data.dbbench.judging import is_right_answer
+from producer.sql_data.dbbench.setup import LIMITS, table_setup
 from producer.sql_data.dbbench.table_hash import table_hash
 from producer.sql_execution import (
     Database,

@@ -6,7 +6,6 @@ partial results are added in order. The threads of one operation are torch's, an
 computed with several of them may round differently on another number.
 """
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -15,18 +14,20 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
+from producer.policy.torch_policy.threads import num_cores
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def num_workers(device: torch.device) -> int:
-    """Cores of this process divided by torch's threads per operation; 1 on an accelerator."""
+def num_workers(device: torch.device, threads: int | None = None) -> int:
+    """Cores of this process divided by threads per operation; 1 on an accelerator.
+
+    `threads` None: those that torch uses now.
+    """
     if device.type != "cpu":
         return 1
-    num_cores = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
-    return max(1, num_cores // torch.get_num_threads())
+    return max(1, num_cores() // (threads or torch.get_num_threads()))
 
 
 def parallel_map(

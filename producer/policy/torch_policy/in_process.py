@@ -37,6 +37,7 @@ from producer.policy.torch_policy.sampling import (
 )
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder
 from producer.policy.torch_policy.state import load_state, save_checkpoint, save_state
+from producer.policy.torch_policy.threads import SMALL_WEIGHTS
 from producer.policy.torch_policy.trial import check_runs
 from producer.policy.torch_policy.update import make_optimizer, policy_gradient
 from producer.policy.torch_policy.value_head import ValueHead, has_value_head
@@ -48,8 +49,6 @@ follow the number of cores: a batch of another size changes the last bits."""
 MIN_PARTS = 2
 """Of a batch of at least two prompts: two parts cost 1.1 times one on one core, four 1.4 times
 (docs/decisions/same-seed.md)."""
-MAX_WEIGHTS_IN_PARTS = 50_000_000
-"""A larger network reads its weights once for all rows, on all cores."""
 
 
 class InProcessPolicy:
@@ -89,7 +88,7 @@ class InProcessPolicy:
         self._value_head: ValueHead | None = None
         """None until an advantage needs values."""
         self._version = 0
-        self._num_weights = sum(weight.numel() for weight in network.base.parameters())
+        self._num_weights = network.num_weights
 
     @property
     def name(self) -> str:
@@ -239,7 +238,7 @@ class InProcessPolicy:
 
     def _num_parts(self, num_rows: int) -> int:
         """A function of the network and of `num_rows` alone."""
-        if self._num_weights > MAX_WEIGHTS_IN_PARTS or self._network.device.type != "cpu":
+        if self._num_weights > SMALL_WEIGHTS or self._network.device.type != "cpu":
             return 1
         return max(MIN_PARTS, math.ceil(num_rows / ROWS_PER_PART))
 

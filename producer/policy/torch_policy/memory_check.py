@@ -40,6 +40,7 @@ from producer.policy.torch_policy.lora_targets import CHOICES
 from producer.policy.torch_policy.placement import Placement
 from producer.policy.torch_policy.screen_encoder import num_screen_tokens
 from producer.policy.torch_policy.stored_weights import read_shapes
+from producer.policy.torch_policy.threads import choose_threads
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +73,7 @@ def check_memory(
     work = Workload(
         extent=extent,
         screen_tokens=screen_tokens,
-        num_lanes=num_workers(placement.device),
+        num_lanes=num_workers(placement.device, choose_threads(size.num_weights, placement.device)),
         screen_cache_bytes=compute.screen_cache_bytes,
         kv_cache_bytes=compute.kv_cache_bytes,
     )

@@ -62,6 +62,11 @@ class Network:
         )
 
     @property
+    def num_weights(self) -> int:
+        """Of the base with its adapter."""
+        return sum(weight.numel() for weight in self.base.parameters())
+
+    @property
     def device(self) -> torch.device:
         """Of the weights."""
         return torch.device(self.base.device)

@@ -15,6 +15,7 @@ from producer.policy.torch_policy.memory_check import check_memory
 from producer.policy.torch_policy.placement import choose_placement
 from producer.policy.torch_policy.prompt_check import check_prompts
 from producer.policy.torch_policy.render import Renderer
+from producer.policy.torch_policy.threads import use_threads
 
 
 def open_in_process(
@@ -50,6 +51,7 @@ def open_in_process(
         lora_alpha=lora_alpha,
         target_modules=target_modules,
     )
+    use_threads(folder, network.num_weights, network.device)
     if needs_screens and not network.architecture.sees_screens:
         message = (
             f"policy {folder!r} ({network.architecture.title}) sees no screens, which this"

@@ -32,6 +32,9 @@ def parse(sql: str) -> exp.Expr:
     tree = trees[0]
     while isinstance(tree, exp.Subquery | exp.Paren):
         tree = tree.this
+    if isinstance(tree, exp.Select) and not tree.expressions:
+        message = "it selects nothing"
+        raise GoldUnreadableError(message)
     return tree
 
 

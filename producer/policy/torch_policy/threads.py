@@ -1,0 +1,42 @@
+"""Threads of one operation on a processor: one for a small network, torch's for a large one.
+
+Threads of an operation wait for each other after each one: on a busy machine a network of 0.25 M
+weights took five to six times as long on two threads as on one, and its lanes (`cpu_parallel`) use
+the cores anyway. A network this small has the same bits on any machine; a larger one has those of
+its number of threads, which is logged.
+"""
+
+import logging
+import os
+from typing import Final
+
+import torch
+
+logger = logging.getLogger(__name__)
+
+SMALL_WEIGHTS: Final = 50_000_000
+"""A larger network reads its weights once for all rows of a batch, on all cores."""
+_TORCHS: Final = torch.get_num_threads()
+"""What torch chose: the cores, or OMP_NUM_THREADS."""
+
+
+def choose_threads(num_weights: int, device: torch.device) -> int:
+    """Threads of one operation of a network of this size."""
+    return 1 if device.type == "cpu" and num_weights <= SMALL_WEIGHTS else _TORCHS
+
+
+def use_threads(name: str, num_weights: int, device: torch.device) -> None:
+    """Compute with `choose_threads` from now on, in the whole process."""
+    threads = choose_threads(num_weights, device)
+    torch.set_num_threads(threads)
+    if device.type == "cpu" and threads > 1:
+        logger.info(
+            "policy %r is computed with %d threads per operation: another number of them"
+            " (OMP_NUM_THREADS) may round differently",
+            *(name, threads),
+        )
+
+
+def num_cores() -> int:
+    """Cores of this process."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

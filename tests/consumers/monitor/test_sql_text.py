@@ -1,0 +1,62 @@
+"""SQL is coloured token by token, and whatever it says stays text."""
+
+import html
+import re
+import time
+import unicodedata
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from consumers.monitor.html import render
+from consumers.monitor.sql_text import LONGEST, sql_block, sql_line
+from tests.consumers.monitor.conftest import HOSTILE
+
+
+def shown(markup: str) -> str:
+    """What a reader sees of it."""
+    return html.unescape(re.sub(r"<[^>]*>", "", markup))
+
+
+def test_keywords_strings_names_numbers_and_comments_have_their_classes() -> None:
+    markup = render(sql_line("select `a`, \"b\" FROM t WHERE x='it''s' AND y<>2.5e3 -- why\n"))
+    assert markup == (
+        '<code class="sql"><b>select</b> <span class="name">`a`</span>,'
+        ' <span class="name">&quot;b&quot;</span> <b>FROM</b> t <b>WHERE</b> x='
+        '<span class="string">&#x27;it&#x27;&#x27;s&#x27;</span> <b>AND</b> y&lt;&gt;'
+        '<span class="number">2.5e3</span> <span class="comment">-- why</span>\n</code>'
+    )
+
+
+def test_comments_of_every_kind_hide_no_keyword_and_columns_with_digits_are_no_numbers() -> None:
+    markup = render(sql_line("/* SELECT\n */ # FROM\nt1.c2"))
+    assert markup == (
+        '<code class="sql"><span class="comment">/* SELECT\n */</span>'
+        ' <span class="comment"># FROM</span>\nt1.c2</code>'
+    )
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=200) | st.just(HOSTILE))
+def test_every_text_is_shown_whole_and_makes_no_markup_of_its_own(text: str) -> None:
+    markup = render(sql_block(text))
+    tags = set(re.findall(r"<(/?\w+)", markup))
+    assert tags <= {"pre", "/pre", "span", "/span", "b", "/b"}
+    unseen = {"Cc", "Cf", "Co", "Cn"}
+    assert shown(markup) == "".join(
+        f"U+{ord(one):04X}" if unicodedata.category(one) in unseen and one not in "\n\t" else one
+        for one in text
+    )
+
+
+def test_text_that_turns_the_line_around_is_named_instead() -> None:
+    assert "U+202E" in shown(render(sql_line("SELECT '\u202etxt'")))
+    assert "\u202e" not in render(sql_line("SELECT '\u202etxt'"))
+
+
+def test_ten_megabytes_of_sql_are_cut_and_cost_no_time() -> None:
+    for text in ("'" * 10_000_000, "/*" * 5_000_000, "SELECT 1 " * 1_100_000, "-" * 10_000_000):
+        began = time.process_time()
+        markup = render(sql_block(text))
+        assert time.process_time() - began < 1
+        assert f"… {len(text) - LONGEST:,} characters more" in markup
+        assert len(markup) < 20 * LONGEST
