@@ -71,7 +71,9 @@ def _steps(scores: Sequence[ScoredCompletion]) -> Node:
         [str(index + 1), *(cells.get(name) for name in names), sql_block(texts[index])]
         for index, cells in sorted(by_step.items())
     ]
-    sums = [[one.whole.scorer, *(score_cell(value) for value in _wholes(one))] for one in scores]
+    sums: list[list[Node]] = [
+        [one.whole.scorer, *(score_cell(value) for value in _wholes(one))] for one in scores
+    ]
     return [
         tag("h2", "Steps by score"),
         layout.table(["step", *names, "SQL"], rows, "No step."),
