@@ -85,6 +85,8 @@ class LazyGroup(RichGroup):
         "rich_help_config": {
             "theme": "default-slim",
             "max_width": 110,
+            # A pair of flags that is too long for its column breaks between them.
+            "delimiter_slash": " / ",
             # A range such as x>=1 is named only when it is broken.
             "options_table_help_sections": ["help", "default"],
         },
