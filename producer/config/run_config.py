@@ -188,6 +188,8 @@ class RunConfig(
                 for name in OF_SCREENS
                 if getattr(self, name) not in {None, type(self).model_fields[name].default}
             ]
+        if self.dbbench_database is not None and self.environment != "dbbench":
+            problems.append("dbbench_database: only of environment dbbench; omit it")
         if self.skip_baseline and self.baseline_only:
             problems.append("baseline_only: contradicts skip_baseline; give one of them")
         if self.log_dir is not None and self.log_path is not None:
