@@ -66,7 +66,7 @@ class Registry:
             raise ValueError(message)
         if not callable(component):
             message = f"{kind} {name!r} cannot be called"
-            raise ValueError(message)
+            raise ValueError(message)  # noqa: TRY004  # as every other mistake of a user's file
         self._components[kind][name] = component
         return component
 
