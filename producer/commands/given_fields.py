@@ -11,6 +11,8 @@ from producer.commands.config_file import place, read_config_file
 from producer.commands.flags import JSON_FIELDS
 from producer.errors import UsageError
 
+FILE_FIELDS = ("file_path", "path")
+"""Of a task source."""
 EXAMPLE = '{"source_type": "demo_training"}'
 
 
@@ -60,8 +62,13 @@ def _parse_json(name: str, text: str) -> JsonValue:
 def _with_absolute_files(source: JsonValue) -> JsonValue:
     if isinstance(source, list):
         return [_with_absolute_files(one) for one in source]
-    if isinstance(source, dict) and isinstance(file_path := source.get("file_path"), str):
-        return {**source, "file_path": str(_absolute(file_path))}
+    if isinstance(source, dict):
+        files = {
+            name: str(_absolute(file))
+            for name in FILE_FIELDS
+            if isinstance(file := source.get(name), str)
+        }
+        return {**source, **files}
     return source
 
 

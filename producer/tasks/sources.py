@@ -11,6 +11,7 @@ A list of sources gives their tasks one after the other.
         {"task_id": "quiet", "description": "Mute the media.", "validation_query": "media_volume",
          "expected": "0", "setup": ["cmd media_session volume --stream 3 --set 7"]}]}
     {"source_type": "database", "training_name": "first", "difficulty": "easy"}
+    {"source_type": "dbbench", "path": "data/dbbench", "split": "train", "skills": ["insert"]}
     {"source_type": "text_to_sql", "path": "bird/dev_20240627", "split": "dev", "limit": 100}
 
 Every mistake is a UsageError that names the field.
@@ -22,12 +23,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import Literal, NamedTuple, NoReturn, Self
+from typing import Literal, NamedTuple, NoReturn, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from producer.errors import CuaTrainError, NotFoundError, UsageError, did_you_mean
-from producer.sql_data.text_to_sql.layouts import DataSplit
+from producer.sql_data.dbbench.splits import Split
+from producer.sql_data.text_to_sql.layouts import DATA_SPLITS, DataSplit
 from producer.sql_data.text_to_sql.tasks import load_text_to_sql
 from producer.task import Task
 from producer.tasks.custom import CustomTask, Difficulty, Name
@@ -48,15 +50,22 @@ SourceType = Literal[
     "file",
     "custom",
     "database",
+    "dbbench",
     "text_to_sql",
 ]
 FIELD_OF_TYPE = {
     "ids": "task_ids",
     "file": "file_path",
     "custom": "custom_tasks",
+    "dbbench": "path",
     "text_to_sql": "path",
 }
-"""Source type -> the field that it requires and that no other type accepts."""
+"""Source type -> the field that it requires and that types without it refuse."""
+SPLITS_OF_TYPE: dict[str, tuple[str, ...]] = {
+    "dbbench": ("train", "held_out"),
+    "text_to_sql": DATA_SPLITS,
+}
+"""Source type -> what its `split` may be."""
 JUDGEABLE: tuple[SourceType, ...] = ("custom", "file", "database")
 """Source types whose tasks a judge may be named for."""
 MAX_NAMED = 20
@@ -100,9 +109,13 @@ class Source(BaseModel):
     training_name: str | None = None
     """Only tasks that this training's rollouts tried; None: any training's; for `database` only."""
     path: Path | None = None
-    """Folder of a data set in BIRD's or Spider's layout; for `text_to_sql` only."""
-    split: DataSplit | None = None
-    """`train`, `dev` or `test`; None: `train`; for `text_to_sql` only."""
+    """Folder of a data set: in BIRD's or Spider's layout for `text_to_sql`, in LifelongAgentBench's
+    for `dbbench`."""
+    split: DataSplit | Split | None = None
+    """Of `text_to_sql`: `train`, `dev` or `test`; None: `train`. Of `dbbench`: `train`, or
+    `held_out`, entries about other tables; None: both."""
+    skills: tuple[str, ...] | None = Field(None, min_length=1)
+    """Only entries that need one of these; None: all; for `dbbench` only."""
     judge: Judge | None = None
     """Who judges the tasks without a validator: `agent`, `none`, or the URL of an OpenAI-compatible
     endpoint; for `custom`, `file` and `database` only. None: the configuration's `judge`."""
@@ -111,19 +124,28 @@ class Source(BaseModel):
 
     @model_validator(mode="after")
     def _fields_fit_the_type(self) -> Self:
-        for source_type, name in FIELD_OF_TYPE.items():
+        required = FIELD_OF_TYPE.get(self.source_type)
+        for name in dict.fromkeys(FIELD_OF_TYPE.values()):
             is_given = getattr(self, name) is not None
-            if is_given and self.source_type != source_type:
-                message = f"{name}: only for source_type {source_type!r}, not {self.source_type!r}"
+            if is_given and name != required:
+                types = " or ".join(
+                    repr(of) for of, field in FIELD_OF_TYPE.items() if field == name
+                )
+                message = f"{name}: only for source_type {types}, not {self.source_type!r}"
                 raise ValueError(message)
-            if not is_given and self.source_type == source_type:
-                message = f"{name}: required by source_type {source_type!r}"
+            if not is_given and name == required:
+                message = f"{name}: required by source_type {self.source_type!r}"
                 raise ValueError(message)
         if self.training_name is not None and self.source_type != "database":
             message = f"training_name: only for source_type 'database', not {self.source_type!r}"
             raise ValueError(message)
-        if self.split is not None and self.source_type != "text_to_sql":
-            message = f"split: only for source_type 'text_to_sql', not {self.source_type!r}"
+        splits = SPLITS_OF_TYPE.get(self.source_type, ())
+        if self.split is not None and self.split not in splits:
+            of = f"use one of {', '.join(splits)}" if splits else "it has none"
+            message = f"split: {self.split!r} is no split of source_type {self.source_type!r}; {of}"
+            raise ValueError(message)
+        if self.skills is not None and self.source_type != "dbbench":
+            message = f"skills: only for source_type 'dbbench', not {self.source_type!r}"
             raise ValueError(message)
         if self.judge is not None and self.source_type not in JUDGEABLE:
             message = (
@@ -296,7 +318,9 @@ def _candidates(source: Source, where: str) -> Sequence[Task]:  # noqa: PLR0911 
         case "file":
             return tasks_from_file(source.file_path or Path(), f"{where}.file_path")
         case "text_to_sql":
-            return load_text_to_sql(source.path or Path(), source.split or "train", where)
+            return load_text_to_sql(
+                source.path or Path(), cast("DataSplit", source.split or "train"), where
+            )
         case "database":
             return tasks_from_database(
                 where,
@@ -304,6 +328,12 @@ def _candidates(source: Source, where: str) -> Sequence[Task]:  # noqa: PLR0911 
                 difficulty=source.difficulty,
                 training_name=source.training_name,
             )
+        case "dbbench":
+            from producer.sql_data.dbbench.tasks import load_dbbench
+
+            skills = source.skills or ()
+            split = cast("Split | None", source.split)
+            return load_dbbench(source.path or Path(), where, split=split, skills=skills)
 
 
 def _by_ids(task_ids: Sequence[str], where: str) -> list[Task]:

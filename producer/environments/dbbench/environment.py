@@ -10,7 +10,6 @@ from producer.environments.environment import (
     EnvironmentFailedError,
     TextObservation,
 )
-from producer.sql_data.dbbench.gold_sql import is_ordered
 from producer.sql_data.dbbench.judging import is_right_answer
 from producer.sql_data.dbbench.setup import LIMITS, table_setup
 from producer.sql_data.dbbench.table_hash import table_hash
@@ -99,6 +98,8 @@ class DbBenchEnvironment:
             expected, actual = entry.answer_md5, found_hash
             is_right = found_hash == entry.answer_md5
         else:
+            from producer.sql_data.dbbench.gold_sql import is_ordered
+
             gold = entry.answer_direct or ()
             expected, actual = str([list(row) for row in gold]), end.answer
             ordered = entry.sql is not None and is_ordered(entry.sql)

@@ -4,9 +4,15 @@ import logging
 from functools import lru_cache
 from typing import Literal
 
-import sqlglot
-from sqlglot import expressions as exp
-from sqlglot.errors import SqlglotError
+from producer.errors import UsageError
+
+try:
+    import sqlglot
+    from sqlglot import expressions as exp
+    from sqlglot.errors import SqlglotError
+except ImportError as error:
+    MESSAGE = "DB Bench reads SQL with sqlglot, which is missing; install cua-train[sql]"
+    raise UsageError(MESSAGE) from error
 
 # It writes about dialects on its logger; what we cannot read, we refuse ourselves.
 logging.getLogger("sqlglot").setLevel(logging.ERROR)

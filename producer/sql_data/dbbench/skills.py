@@ -1,6 +1,6 @@
 """The 22 skills of DB Bench, read from a statement's syntax tree."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from sqlglot import expressions as exp
@@ -182,7 +182,7 @@ def _is_subquery(node: exp.Expr, tree: exp.Expr) -> bool:
     return isinstance(node.this, exp.Query) and not is_part
 
 
-def _has_ancestor(node: exp.Expr, others: list[exp.Expr]) -> bool:
+def _has_ancestor(node: exp.Expr, others: Sequence[exp.Expr]) -> bool:
     parent = node.parent
     while parent is not None:
         if any(parent is other for other in others):

@@ -1,0 +1,62 @@
+"""Entries of DB Bench as tasks."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from producer.errors import UsageError, did_you_mean
+from producer.sql_data.dbbench.layout import read_entries
+from producer.sql_data.dbbench.skills import SKILLS
+from producer.sql_data.dbbench.splits import Split, of_split, split_of
+from producer.task import Task
+from schemas.entry import EntryContent
+
+NUM_ROUNDS: Final = 3
+
+
+def load_dbbench(
+    path: Path, where: str, *, split: Split | None = None, skills: Sequence[str] = ()
+) -> list[Task]:
+    """The tasks of a folder in DB Bench's layout; with `skills`, those that need one of them.
+
+    UsageError, led by `where`; NotFoundError.
+    """
+    for skill in skills:
+        if skill not in SKILLS:
+            message = f"{where}.skills: {skill!r} is no skill.{did_you_mean(skill, SKILLS)}"
+            raise UsageError(message)
+    entries = [
+        entry
+        for entry in of_split(read_entries(path), split)
+        if not skills or set(skills) & set(entry.skills)
+    ]
+    if not entries:
+        chosen = [f"split {split!r}"] if split else []
+        chosen += [f"skills {', '.join(skills)}"] if skills else []
+        message = f"{where}: no entry of {path} has {' and '.join(chosen)}"
+        raise UsageError(message)
+    return [task_of(entry) for entry in entries]
+
+
+def task_of(entry: EntryContent) -> Task:
+    """The task of an entry: its instruction and what the table is called."""
+    table = entry.table_info
+    assert table is not None  # noqa: S101  # entries of DB Bench have one
+    columns = ", ".join(column.name for column in table.columns)
+    return Task(
+        task_id=entry.entry_id,
+        name=f"DB Bench {entry.entry_id}",
+        description=(
+            f"{entry.instruction}\nThe name of this table is {table.name}, and the headers of this"
+            f" table are {columns}."
+        ),
+        difficulty=None,
+        category="database",
+        max_steps=NUM_ROUNDS,
+        validation_query=None,
+        expected_result=None,
+        tags=entry.skills,
+        source_type="dbbench",
+        split="eval" if split_of(entry) == "held_out" else "train",
+        entry=entry,
+    )

@@ -1,0 +1,111 @@
+"""`cua-train data`: what it writes, reports and refuses."""
+
+import json
+import sys
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import pytest
+
+from producer.cli import main
+
+
+class CuaTrain(Protocol):
+    def __call__(self, *words: str, expected: int = 0) -> "Done": ...
+
+
+class Done(NamedTuple):
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def cua_train(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> CuaTrain:
+    """The command in this process: its output, once its exit code is the expected one."""
+
+    def call(*words: str, expected: int = 0) -> Done:
+        monkeypatch.setattr(sys, "argv", ["cua-train", *words])
+        with pytest.raises(SystemExit) as end:
+            main()
+        done = Done(*capfd.readouterr())
+        assert end.value.code == expected, done.stderr
+        return done
+
+    return call
+
+
+def test_entries_are_generated_imported_and_prepared(tmp_path: Path, cua_train: CuaTrain) -> None:
+    entries, imported, grouped = tmp_path / "entries", tmp_path / "imported", tmp_path / "grouped"
+    made = cua_train(
+        *("data", "generate", "--num-samples", "22", "--seed", "5", "--json"),
+        *("--output", str(entries)),
+    )
+    report = json.loads(made.stdout)
+    assert (report["entries"], report["train"] + report["held_out"]) == (22, 22)
+    assert len(report["skills"]) == 22
+    assert min(report["skills"].values()) >= 1
+    assert report["output"] == str(entries / "entry_dict.json")
+    assert len(json.loads((entries / "entry_dict.json").read_text())) == 22
+
+    read = cua_train("data", "import", str(entries), "--output", str(imported), "--json")
+    assert json.loads(read.stdout)["solved_by_gold"] == 22
+    assert (imported / "entry_dict.json").read_text() == (entries / "entry_dict.json").read_text()
+
+    prepared = cua_train(
+        *("data", "prepare", str(imported), "--single-skill", "--target-skill"),
+        *("--min-per-skill", "1", "--output", str(grouped), "--json"),
+    )
+    counts = json.loads(prepared.stdout)["skills"]
+    assert counts["having_aggregate_calculation"] == 1
+    assert {path.name for path in grouped.iterdir()} == set(counts)
+
+    few = cua_train(
+        *("data", "prepare", str(imported), "--single-skill", "--min-per-skill", "9"),
+        *("--output", str(tmp_path / "few")),
+        expected=4,
+    )
+    assert "no skill has 9 entries that need it alone" in few.stderr
+    assert "; --target-skill counts" in few.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "reason"),
+    [
+        (("generate", "--num-samples", "1", "--skills", "selekt"), 2, "Did you mean 'select'?"),
+        (("generate", "--num-samples", "1", "--skills", ","), 2, "no skill is given"),
+        (("generate", "--num-samples", "0"), 2, "--num-samples"),
+        (("import", "nowhere"), 3, "no such folder"),
+        (("import", "."), 3, "no entry_dict.json"),
+        (("prepare", "."), 2, "--single-skill is needed"),
+    ],
+)
+def test_mistakes_are_named(
+    tmp_path: Path,
+    cua_train: CuaTrain,
+    words: tuple[str, ...],
+    code: int,
+    reason: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = cua_train("data", *words, "--output", str(tmp_path / "new"), expected=code)
+    assert reason in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_hub_that_cannot_be_reached_is_said(
+    tmp_path: Path, cua_train: CuaTrain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    output = ("--output", str(tmp_path / "new"))
+    done = cua_train("data", "import", "nobody/nothing", *output, expected=5)
+    assert "nobody/nothing: the hub's data set cannot be downloaded" in done.stderr
+
+
+def test_nothing_is_written_into_a_folder_that_holds_something(
+    tmp_path: Path, cua_train: CuaTrain
+) -> None:
+    (tmp_path / "note").write_text("mine")
+    words = ("data", "generate", "--num-samples", "1", "--output", str(tmp_path))
+    assert "is not empty" in cua_train(*words, expected=2).stderr

@@ -1,0 +1,82 @@
+"""The task source `dbbench`: entries of a folder as tasks."""
+
+from pathlib import Path
+
+import pytest
+from pydantic import JsonValue
+
+from producer.errors import NotFoundError, UsageError
+from producer.sql_data.dbbench.layout import write_entries
+from producer.tasks.sources import load_tasks
+from schemas.entry import Column, EntryContent, TableInfo
+
+
+def entry(name: str, table: str, *skills: str) -> EntryContent:
+    return EntryContent(
+        kind="dbbench",
+        entry_id=name,
+        instruction="How many?",
+        table_info=TableInfo(name=table, columns=(Column(name="id", type="INT"),), rows=((1,),)),
+        answer_direct=((1,),),
+        sql=f"SELECT COUNT(*) FROM {table}",
+        skills=("select", *skills),
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    # sha256 of `farms` begins with a multiple of four, that of `cars` does not.
+    write_entries(
+        [entry("0", "cars"), entry("1", "farms"), entry("2", "cars", "limit_only")], tmp_path
+    )
+    return tmp_path
+
+
+def names(folder: Path, **fields: JsonValue) -> list[str]:
+    source: JsonValue = {"source_type": "dbbench", "path": str(folder), **fields}
+    return [task.task_id for task in load_tasks(source)]
+
+
+def test_a_task_says_what_the_table_is_called_and_is_judged_by_its_environment(
+    folder: Path,
+) -> None:
+    task = load_tasks({"source_type": "dbbench", "path": str(folder)})[0]
+    assert task.description == (
+        "How many?\nThe name of this table is cars, and the headers of this table are id."
+    )
+    assert (task.validation_type, task.max_steps, task.tags) == ("environment", 3, ("select",))
+    assert task.entry == entry("0", "cars")
+
+
+def test_entries_are_chosen_by_split_skills_and_limit(folder: Path) -> None:
+    assert names(folder) == ["0", "1", "2"]
+    assert {*names(folder, split="train"), *names(folder, split="held_out")} == {"0", "1", "2"}
+    assert names(folder, skills=["limit_only"]) == ["2"]
+    assert names(folder, skills=["limit_only", "select"], limit=1) == names(folder, limit=1)
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"skills": ["selekt"]}, "'selekt' is no skill. Did you mean 'select'?"),
+        ({"skills": ["insert"]}, "no entry of"),
+        ({"split": "dev"}, "'dev' is no split of source_type 'dbbench'"),
+        ({"path": None}, "path: required by source_type 'dbbench'"),
+        ({"judge": "agent"}, "judge: only for source_type"),
+    ],
+)
+def test_mistakes_are_named(folder: Path, fields: dict[str, JsonValue], reason: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        load_tasks({"source_type": "dbbench", "path": str(folder), **fields})
+    assert reason in str(raised.value)
+
+
+def test_a_folder_that_is_missing_is_not_found(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="no such folder"):
+        names(tmp_path / "none")
+
+
+def test_fields_of_this_source_are_refused_by_others() -> None:
+    for fields in ({"path": "x"}, {"split": "train"}, {"skills": ["insert"]}):
+        with pytest.raises(UsageError, match=next(iter(fields))):
+            load_tasks({"source_type": "demo_all", **fields})
