@@ -132,6 +132,10 @@ class InProcessPolicy:
                 completions[index] = self._parsed(requests[index], prompt, completion)
         return [completions[index] for index in range(len(requests))]
 
+    def decode(self, tokens: Sequence[int]) -> str:
+        """The text of completion tokens, without special tokens."""
+        return str(self._network.tokenizer.decode(list(tokens), skip_special_tokens=True))
+
     def forget(self, episode: UUID) -> None:
         """Free the episode's cache."""
         self._episodes.forget(episode)
