@@ -2,6 +2,7 @@
 
 import rich_click as click
 
+from producer.commands.sql_data import data
 from producer.commands.sql_training import reward_model, sft
 
 
@@ -10,5 +11,6 @@ def command() -> None:
     """Text-to-SQL with process rewards: supervised trainings and reward models."""
 
 
+command.add_command(data)
 command.add_command(sft)
 command.add_command(reward_model)
