@@ -2,6 +2,7 @@
 
 import rich_click as click
 
+from producer.commands.sql_labels import label_steps
 from producer.commands.sql_training import reward_model, sft
 
 
@@ -11,4 +12,5 @@ def command() -> None:
 
 
 command.add_command(sft)
+command.add_command(label_steps)
 command.add_command(reward_model)

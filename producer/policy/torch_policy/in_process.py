@@ -132,6 +132,14 @@ class InProcessPolicy:
                 completions[index] = self._parsed(requests[index], prompt, completion)
         return [completions[index] for index in range(len(requests))]
 
+    def token_starts(self, tokens: Sequence[int]) -> list[int]:
+        """For each token of a completion the index of its first character in its text."""
+        decode = self._network.tokenizer.decode
+        return [
+            len(decode(list(tokens[:number]), skip_special_tokens=True))
+            for number in range(len(tokens))
+        ]
+
     def forget(self, episode: UUID) -> None:
         """Free the episode's cache."""
         self._episodes.forget(episode)
@@ -265,7 +273,9 @@ class InProcessPolicy:
     def _parsed(
         self, request: SampleRequest, prompt: Prompt, completion: SampledCompletion
     ) -> Completion:
-        text = self._network.tokenizer.decode(completion.tokens, skip_special_tokens=True)
+        text = request.prefix + self._network.tokenizer.decode(
+            completion.tokens, skip_special_tokens=True
+        )
         shot = request.screenshot
         width_px, height_px = (0, 0) if shot is None else (shot.width_px, shot.height_px)
         return Completion(
