@@ -190,7 +190,13 @@ class Episode:
             tuple(screen.png for screen in (*screens, shown(last)) if screen is not None),
             tuple(self._actions),
             len(self._turns),
+            completion_text=self._turns[-1].completion_text if self._turns else "",
+            completion_tokens=self._last_tokens(),
         )
+
+    def _last_tokens(self) -> tuple[int, ...]:
+        tokens = self._turns[-1].tokens if self._turns else None
+        return () if tokens is None else tokens.completion_tokens
 
     def _create(self) -> None:
         plan = self.plan

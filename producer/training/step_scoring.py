@@ -7,14 +7,9 @@ from typing import NamedTuple
 from producer.config import RunConfig
 from producer.policy.policy import Completion
 from producer.process_rewards.step_and_outcome import score_completion
-from producer.process_rewards.token_spans import starts_of
 from producer.rollouts.requests import ScoreSteps, StepScores
 from producer.task import Task
 from schemas.completion import StepScore
-
-Decode = Callable[[Sequence[int]], str]
-"""Completion tokens -> their text, without special tokens."""
-
 
 class Scorer(NamedTuple):
     """A process reward model."""
@@ -35,8 +30,8 @@ def load_step_scorer(config: RunConfig) -> Scorer | None:
 
 def scoring_with(scorer: Scorer | None, policy: object) -> ScoreSteps | None:
     """What scores the completions of this policy; None: nobody does, or it has no tokens."""
-    decode = getattr(policy, "decode", None)
-    if scorer is None or decode is None:
+    token_starts = getattr(policy, "token_starts", None)
+    if scorer is None or token_starts is None:
         return None
     # One at a time, so that a score does not depend on who is scored beside it.
     lock = threading.Lock()
@@ -45,7 +40,7 @@ def scoring_with(scorer: Scorer | None, policy: object) -> ScoreSteps | None:
         tokens = completion.tokens
         if tokens is None or not tokens.completion_tokens:
             return None
-        starts = token_starts(tokens.completion_tokens, completion.text, decode)
+        starts = token_starts(tokens.completion_tokens)
         with lock:
             scored = score_completion(task.description, completion.text, starts, scorer.score_steps)
         return StepScores(
@@ -63,12 +58,3 @@ def scoring_with(scorer: Scorer | None, policy: object) -> ScoreSteps | None:
         )
 
     return score
-
-
-def token_starts(tokens: Sequence[int], text: str, decode: Decode) -> list[int]:
-    """For every token the index of its first character in `text`, which is the tokens decoded."""
-    texts = [decode([token]) for token in tokens]
-    if "".join(texts) == text:
-        return starts_of(texts)
-    # A character of several tokens, or a tokenizer that writes spaces by the token before.
-    return [len(decode(tokens[:at])) for at in range(len(tokens))]

@@ -39,6 +39,7 @@ from producer.policy.torch_policy.screen_encoder import ScreenEncoder
 from producer.policy.torch_policy.state import load_state, save_checkpoint, save_state
 from producer.policy.torch_policy.threads import SMALL_WEIGHTS
 from producer.policy.torch_policy.trial import check_runs
+from producer.policy.token_starts import token_starts
 from producer.policy.torch_policy.update import make_optimizer, policy_gradient
 from producer.policy.torch_policy.value_head import ValueHead, has_value_head
 from producer.policy.torch_policy.value_targets import needs_values
@@ -132,8 +133,11 @@ class InProcessPolicy:
                 completions[index] = self._parsed(requests[index], prompt, completion)
         return [completions[index] for index in range(len(requests))]
 
-    def decode(self, tokens: Sequence[int]) -> str:
-        """The text of completion tokens, without special tokens."""
+    def token_starts(self, tokens: Sequence[int]) -> list[int]:
+        """For each token of a completion the index of its first character in its text."""
+        return token_starts(tokens, self._decode)
+
+    def _decode(self, tokens: Sequence[int]) -> str:
         return str(self._network.tokenizer.decode(list(tokens), skip_special_tokens=True))
 
     def forget(self, episode: UUID) -> None:
@@ -269,7 +273,9 @@ class InProcessPolicy:
     def _parsed(
         self, request: SampleRequest, prompt: Prompt, completion: SampledCompletion
     ) -> Completion:
-        text = self._network.tokenizer.decode(completion.tokens, skip_special_tokens=True)
+        text = request.prefix + self._network.tokenizer.decode(
+            completion.tokens, skip_special_tokens=True
+        )
         shot = request.screenshot
         width_px, height_px = (0, 0) if shot is None else (shot.width_px, shot.height_px)
         return Completion(

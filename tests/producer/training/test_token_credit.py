@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -11,9 +12,9 @@ from producer.config import RunConfig, read_config
 from producer.errors import UsageError
 from producer.policy.learner import TrainedTurn
 from producer.policy.policy import SampledTokens
+from producer.policy.token_starts import token_starts
 from producer.rollouts.plan import GroupOutcome, GroupPlan, RolloutResult, StatedTask
 from producer.training.samples import select_samples
-from producer.training.step_scoring import token_starts
 from producer.training.token_credit import advantages_of_tokens, rewards_of_tokens
 from producer.training.trajectories import trajectory
 from schemas.completion import StepScore
@@ -22,7 +23,7 @@ from tests.support.scripted import WIFI, plan
 pytest.importorskip("torch")
 
 
-def config(tmp_path: Path | None = None, **given: object) -> RunConfig:
+def config(tmp_path: Path | None = None, **given: Any) -> RunConfig:
     return read_config(
         {
             "model_name": "oracle",
@@ -122,7 +123,7 @@ def test_a_function_of_the_users_file_comes_first_and_its_hash_is_recorded(tmp_p
         "def compute_weighted_grpo_advantage(token_level_rewards, eos_mask, index):\n"
         "    return 2 * eos_mask, eos_mask\n"
     )
-    given = {"core_function": "compute_weighted_grpo_advantage", "core_algos": str(path)}
+    given: dict[str, Any] = {"core_function": "compute_weighted_grpo_advantage", "core_algos": str(path)}
     setting = config(**given)
     assert advantages_of_tokens(setting, [result(0, 2, 1.0)], [0]) == [((2.0, 2.0),)]
     assert setting.core_algos_sha256 is not None
@@ -144,7 +145,7 @@ def test_a_function_of_the_users_file_comes_first_and_its_hash_is_recorded(tmp_p
     ],
 )
 def test_settings_without_effect_or_sense_are_refused(
-    given: dict[str, object], message: str
+    given: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UsageError, match=message):
         config(**given)
@@ -156,8 +157,8 @@ def test_tokens_begin_where_their_characters_do() -> None:
     def decode(tokens: Sequence[int]) -> str:
         return "".join(words[token] for token in tokens).replace("\ufffd\ufffd", "é")
 
-    assert token_starts((1, 2, 4), "SELECT 1", decode) == [0, 6, 8]
-    assert token_starts((1, 3, 3, 2), "SELECTé 1", decode) == [0, 6, 7, 7]
+    assert token_starts((1, 2, 4), decode) == [0, 6, 8]
+    assert token_starts((1, 3, 3, 2), decode) == [0, 6, 7, 7]
 
 
 def test_a_result_of_another_length_is_named(tmp_path: Path) -> None:
