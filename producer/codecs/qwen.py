@@ -22,6 +22,18 @@ from schemas import actions
 from schemas.actions import Action
 from schemas.turn import TakenAction
 
+OWN_PROMPT = """\
+You operate a phone by its screenshots. Each turn you see the screen and answer with one tool call:
+<tool_call>
+{"name": "mobile_use", "arguments": {"action": ACTION, ...}}
+</tool_call>
+Actions: click, long_press (coordinate [x, y]; long_press also time in seconds); \
+swipe (coordinate, coordinate2); type (text);
+system_button (button: Back, Home, Menu); open (text: package name); wait (time); \
+answer (text); terminate (status: success or failure).
+Coordinates run from 0 to 1000 on each axis, from the top left. \
+Call terminate when the task is done or cannot be done."""
+"""For a policy that is not told Qwen's official schema."""
 SCALE = 1000
 CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
 TOOLS = ("mobile_use", "computer_use")
