@@ -77,7 +77,7 @@ def encode_call(tool: str, arguments: Fields) -> str:
     return f"<tool_call>\n{call}\n</tool_call>"
 
 
-def _share(pixel: int, size_px: int, size: int) -> int:
+def scaled(pixel: int, size_px: int, size: int) -> int:
     """The pixel's middle in units of `size`; the pixel itself where those are pixels."""
     return pixel if size == size_px else round((pixel + 0.5) * size / size_px)
 
@@ -86,7 +86,7 @@ def _encode_at_point(  # noqa: PLR0911  # one per action
     action: Action, screen: tuple[int, int], size: tuple[int, int]
 ) -> Fields | None:
     def point(x: int, y: int) -> JsonValue:
-        return [_share(x, screen[0], size[0]), _share(y, screen[1], size[1])]
+        return [scaled(x, screen[0], size[0]), scaled(y, screen[1], size[1])]
 
     match action:
         case actions.Click(button="left" | "right" | "wheel"):

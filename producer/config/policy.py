@@ -34,7 +34,9 @@ TargetModules = Annotated[
 ]
 
 
-RendererName = Literal["auto", "compact", "qwen_mobile", "qwen_computer", "qwen", "openai"]
+RendererName = Literal[
+    "auto", "compact", "qwen_mobile", "qwen_computer", "qwen", "recipe", "openai"
+]
 
 
 class PolicyFields(BaseModel):
@@ -71,16 +73,14 @@ class PolicyFields(BaseModel):
             "Start from this adapter (PEFT layout), with its own rank, alpha and target modules."
         ),
     )
-    renderer_name: Literal["auto", "compact", "qwen_mobile", "qwen_computer", "qwen", "openai"] = (
-        Field(
-            "auto",
-            description=(
-                "Format of prompts and actions: qwen_mobile or qwen_computer (Qwen's official"
-                " tools), qwen (a short prompt of ours), compact (the demo policy's calls), openai"
-                " (OpenAI's computer use, for a policy of base_url), or auto"
-                " (compact for the demo policy, else qwen_mobile)."
-            ),
-        )
+    renderer_name: RendererName = Field(
+        "auto",
+        description=(
+            "Format of prompts and actions: qwen_mobile or qwen_computer (Qwen's official"
+            " tools), qwen (a short prompt of ours), recipe (the tools action, wait and finish),"
+            " compact (the demo policy's calls), openai (OpenAI's computer use, for a policy of"
+            " base_url), or auto (compact for the demo policy, else qwen_mobile)."
+        ),
     )
     max_tokens: PositiveInt = Field(2048, description="Maximum length of a completion, in tokens.")
     temperature: NonNegativeFloat = Field(1.0, description="Sampling temperature in training.")

@@ -24,6 +24,7 @@ from producer.codecs.compact import CompactCodec
 from producer.codecs.openai import OPENAI_PROMPT, OpenAICodec
 from producer.codecs.qwen import OWN_PROMPT, QwenCodec
 from producer.codecs.qwen_tools import QwenToolCodec, tools_prompt
+from producer.codecs.recipe import RECIPE_PROMPT, RecipeCodec
 from producer.endpoint_url import KEY_VARIABLE
 from producer.environments.environment import Screenshot
 from producer.errors import UnreachableError, UsageError
@@ -47,6 +48,7 @@ FORMATS: Final[dict[str, ServedFormat]] = {
     "qwen_mobile": ServedFormat(QwenToolCodec("mobile_use"), tools_prompt("mobile_use")),
     "qwen_computer": ServedFormat(QwenToolCodec("computer_use"), tools_prompt("computer_use")),
     "qwen": ServedFormat(QwenCodec(), OWN_PROMPT),
+    "recipe": ServedFormat(RecipeCodec(), RECIPE_PROMPT),
     "openai": ServedFormat(OpenAICodec(), OPENAI_PROMPT),
     "compact": ServedFormat(CompactCodec(), None),
 }

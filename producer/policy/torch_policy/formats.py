@@ -8,6 +8,7 @@ from producer.codecs.compact import CompactCodec
 from producer.codecs.dbbench import DbBenchCodec
 from producer.codecs.qwen import OWN_PROMPT, QwenCodec
 from producer.codecs.qwen_tools import QwenToolCodec, Scale, ToolName, resized, tools_prompt
+from producer.codecs.recipe import RECIPE_PROMPT, RecipeCodec
 from producer.codecs.text_to_sql import TextToSqlCodec
 from producer.errors import UsageError
 from producer.policy.torch_policy.network import Network
@@ -43,13 +44,15 @@ def open_format(
             return Format(DbBenchCodec(), dbbench.SYSTEM_PROMPT)
         case "text_to_sql":
             return Format(TextToSqlCodec(), text_to_sql.SYSTEM_PROMPT)
+        case "recipe":
+            return Format(RecipeCodec(), RECIPE_PROMPT)
         case "qwen_mobile" | "qwen_computer":
             return _official(TOOLS[renderer_name], network, screen_px)
         case "openai":
             message = "renderer_name: openai is the format of a policy of base_url; use another"
             raise UsageError(message)
         case _:
-            choices = "auto, compact, qwen_mobile, qwen_computer or qwen"
+            choices = "auto, compact, qwen_mobile, qwen_computer, qwen or recipe"
             message = f"unknown renderer_name {renderer_name!r}; choose {choices}"
             raise UsageError(message)
 
