@@ -157,10 +157,10 @@ SHOWN_BY: dict[str, str] = {
     "_earlier_skills_and_none_in_the_first_stage",
     "replay_sessions": "tests/producer/training/test_skills.py::test_the_newest_right_sessions_are"
     "_kept_as_text",
-    "gae_gamma": "tests/producer/policy/test_value_head.py::test_an_update_with_values_is_verl_s_on"
-    "_plain_transformers_and_peft",
-    "gae_lambda": "tests/producer/policy/test_value_head.py::test_an_update_with_values_is_verl_s_on"
-    "_plain_transformers_and_peft",
+    "gae_gamma": "tests/producer/policy/test_value_head.py::test_an_update_with_values_is_verl_s"
+    "_on_plain_transformers_and_peft",
+    "gae_lambda": "tests/producer/policy/test_value_head.py::test_an_update_with_values_is_verl_s"
+    "_on_plain_transformers_and_peft",
     "value_learning_rate": "tests/producer/training/test_gae.py::test_every_setting_of_the_values"
     "_reaches_the_update_and_is_refused_without_gae",
     "value_clip": "tests/producer/policy/test_value_head.py::test_a_value_counts_only_so_far_from"
