@@ -37,7 +37,7 @@ METAVARS = {
     "wandb_name": "NAME",
     "device": "auto|cpu|cuda|cuda:N",
     "target_modules": "all|attention|mlp|JSON",
-    "skill_sequence": "NAME,NAME,...",
+    "skill_sequence": "NAME[,NAME]",
     "base_url": "URL",
     "judge": "agent|none|URL",
     "renderer_name": "FORMAT",
