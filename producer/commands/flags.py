@@ -42,6 +42,7 @@ METAVARS = {
     "core_function": "NAME",
     "core_algos": "FILE|MODULE",
     "core_algos_sha256": "SHA256",
+    "skill_sequence": "NAME[,NAME]",
     "base_url": "URL",
     "judge": "agent|none|URL",
     "renderer_name": "FORMAT",

@@ -11,6 +11,7 @@ from producer.rollouts.requests import ScoreSteps, StepScores
 from producer.task import Task
 from schemas.completion import StepScore
 
+
 class Scorer(NamedTuple):
     """A process reward model."""
 

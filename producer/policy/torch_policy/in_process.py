@@ -17,6 +17,7 @@ from producer.codecs.codec import Codec
 from producer.policy.compute_settings import DEFAULT_COMPUTE, ComputeSettings
 from producer.policy.learner import Trajectory, UpdateResult, UpdateSettings
 from producer.policy.policy import Completion, SampleRequest, context_full
+from producer.policy.token_starts import token_starts
 from producer.policy.torch_policy.cpu_parallel import parallel_map
 from producer.policy.torch_policy.episodes import (
     Episodes,
@@ -39,7 +40,6 @@ from producer.policy.torch_policy.screen_encoder import ScreenEncoder
 from producer.policy.torch_policy.state import load_state, save_checkpoint, save_state
 from producer.policy.torch_policy.threads import SMALL_WEIGHTS
 from producer.policy.torch_policy.trial import check_runs
-from producer.policy.token_starts import token_starts
 from producer.policy.torch_policy.update import make_optimizer, policy_gradient
 from producer.policy.torch_policy.value_head import ValueHead, has_value_head
 from producer.policy.torch_policy.value_targets import needs_values

@@ -123,7 +123,10 @@ def test_a_function_of_the_users_file_comes_first_and_its_hash_is_recorded(tmp_p
         "def compute_weighted_grpo_advantage(token_level_rewards, eos_mask, index):\n"
         "    return 2 * eos_mask, eos_mask\n"
     )
-    given: dict[str, Any] = {"core_function": "compute_weighted_grpo_advantage", "core_algos": str(path)}
+    given: dict[str, Any] = {
+        "core_function": "compute_weighted_grpo_advantage",
+        "core_algos": str(path),
+    }
     setting = config(**given)
     assert advantages_of_tokens(setting, [result(0, 2, 1.0)], [0]) == [((2.0, 2.0),)]
     assert setting.core_algos_sha256 is not None
@@ -144,9 +147,7 @@ def test_a_function_of_the_users_file_comes_first_and_its_hash_is_recorded(tmp_p
         ({"core_algos": "/nowhere.py"}, "there is no file '/nowhere.py'"),
     ],
 )
-def test_settings_without_effect_or_sense_are_refused(
-    given: dict[str, Any], message: str
-) -> None:
+def test_settings_without_effect_or_sense_are_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         config(**given)
 
