@@ -4,7 +4,9 @@ An event has an upper size (`schemas.kafka_log.MAX_EVENT_BYTES`), and a run must
 environment's error message has 20 MiB. What is cut says so.
 """
 
-from pydantic import JsonValue
+from itertools import islice
+
+from pydantic import BaseModel, JsonValue
 
 MAX_CHARS = 65_536
 """Of one text; screens of text for a person, and a few hundred of them fit into one event."""
@@ -22,11 +24,43 @@ def cut_optional(text: str | None, max_chars: int = MAX_CHARS) -> str | None:
     return None if text is None else cut(text, max_chars)
 
 
+def is_longer(value: object, max_chars: int) -> bool:
+    """Whether the value's texts, and its numbers, are surely longer; reads no more than that.
+
+    False says nothing, but that `str(value)` takes a few times `max_chars` at most.
+    """
+    left, waiting = max_chars, [value]
+    while waiting and left >= 0:
+        match waiting.pop():
+            case str() as text:
+                left -= len(text)
+            case int() as number:
+                left -= number.bit_length() // 4  # no more than its digits
+            case dict() as fields:
+                left -= len(fields)
+                if left >= 0:
+                    waiting += [*fields, *fields.values()]
+            case BaseModel() as model:
+                waiting.append(dict(model))
+            case list() | tuple() as items:
+                left -= len(items)
+                if left >= 0:
+                    waiting += items
+            case _:
+                left -= 1
+    return left < 0
+
+
 def cut_json(value: JsonValue, max_chars: int = MAX_CHARS) -> JsonValue:
     """The value with every text in it cut; longer than that as a whole: its text, cut."""
     match value:
         case str():
             return cut(value, max_chars)
+        case list() | dict() if len(value) > 2 * max_chars:
+            # The text of so many is too long, whatever they are.
+            some = value[:max_chars] if isinstance(value, list) else _first(value, max_chars)
+            text = str(cut_json(some, max_chars))[:max_chars]
+            return f"{text} … [cut: {len(value):,} values]"
         case list():
             found: JsonValue = [cut_json(one, max_chars) for one in value]
         case dict():
@@ -35,3 +69,7 @@ def cut_json(value: JsonValue, max_chars: int = MAX_CHARS) -> JsonValue:
             return value
     text = str(found)
     return found if len(text) <= 2 * max_chars else cut(text, max_chars)
+
+
+def _first(values: dict[str, JsonValue], number: int) -> dict[str, JsonValue]:
+    return dict(islice(values.items(), number))

@@ -30,6 +30,7 @@ COMMANDS: dict[str, str] = {
     "trainings": "producer.commands.trainings",
     "redo": "producer.commands.redo",
     "rescore": "producer.commands.rescore",
+    "sql": "producer.commands.sql",
 }
 """Command -> the module that has it as `command`."""
 EPILOG = "\n\n".join(
@@ -86,6 +87,8 @@ class LazyGroup(RichGroup):
         "rich_help_config": {
             "theme": "default-slim",
             "max_width": 110,
+            # A pair of flags that is too long for its column breaks between them.
+            "delimiter_slash": " / ",
             # A range such as x>=1 is named only when it is broken.
             "options_table_help_sections": ["help", "default"],
         },

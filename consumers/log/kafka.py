@@ -26,9 +26,11 @@ from schemas.ids import EPOCH_START
 from schemas.installation import Installation
 from schemas.kafka_log import kafka_log_id
 
-STALL_S = 10.0
+STALL_S = 5.0
 """Silence after which the end offsets are checked; if they are ahead, the consumer is stuck and is
 replaced."""
+CHECK_TIMEOUT_MS = 5_000
+"""For that answer: a broker that is stopped is so noticed within ten seconds."""
 SLICE_S = 0.5
 """A poll looks this often whether positions moved without a record."""
 MILLISECOND = timedelta(milliseconds=1)
@@ -272,7 +274,7 @@ class KafkaLogReader:
         try:
             ends = self._ask(
                 lambda consumer: consumer.end_offsets(
-                    list(self._wanted), timeout_ms=ANSWER_TIMEOUT_MS
+                    list(self._wanted), timeout_ms=CHECK_TIMEOUT_MS
                 )
             )
         except UnreachableError as error:

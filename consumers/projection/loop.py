@@ -340,12 +340,13 @@ class ProjectionLoop:
             catching_up.reached(run.committed.positions)
             # A batch that was only sent is no success: the database may refuse every commit.
             has_committed = run.committed.positions != before
-            if not records or has_committed:
+            if self._reader.problem is not None:
+                self._activity.failed(self._reader.problem)
+                run.outage.failed(self._reader.problem)
+                run.check_limit(self._reader.problem, is_lock=False)
+            elif not records or has_committed:
                 run.outage.over()
-                if self._reader.problem is None:
-                    self._activity.worked(run.committed.num_events, has_committed=has_committed)
-                else:
-                    self._activity.failed(self._reader.problem)
+                self._activity.worked(run.committed.num_events, has_committed=has_committed)
         pipeline.settle()
         catching_up.reached(run.committed.positions)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from producer.commands.agent_peft import is_agent_peft, read_agent_peft
 from producer.errors import UsageError
 
 YAML_ENDINGS = (".yaml", ".yml")
@@ -20,8 +21,14 @@ class _RepeatedFieldError(ValueError):
 def read_config_file(path: Path) -> dict[str, Any]:
     """The file's fields. UsageError for what cannot be read, and for a field that is given twice.
 
-    JSON unless the file is called *.toml, *.yaml or *.yml.
+    JSON unless the file is called *.toml, *.yaml or *.yml. An assignment of Agent-PEFT is read with
+    the files that it imports.
     """
+    fields = _read(path)
+    return read_agent_peft(path, _read) if is_agent_peft(fields) else fields
+
+
+def _read(path: Path) -> dict[str, Any]:
     parse = _PARSERS.get(path.suffix.lower(), _parse_json)
     try:
         text = path.read_text(encoding="utf-8-sig")  # editors on Windows begin with a mark

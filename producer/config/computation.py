@@ -14,10 +14,13 @@ def _check_device(device: str) -> str:
     return device
 
 
+Device = Annotated[str, AfterValidator(_check_device)]
+
+
 class ComputationFields(BaseModel):
     """Where the policy is computed, and the memory that it may take."""
 
-    device: Annotated[str, AfterValidator(_check_device)] = Field(
+    device: Device = Field(
         "auto",
         description=(
             "Where the policy is computed: `cpu`, `cuda` or `cuda:N`; auto: the first GPU, or the"

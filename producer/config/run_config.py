@@ -39,9 +39,15 @@ from producer.config.preset import (
     agent_defaults,
     demo_preset,
 )
+from producer.config.process_rewards import (
+    ProcessRewardFields,
+    core_algos_hash,
+    process_reward_problems,
+)
 from producer.config.reporting import ReportingFields
 from producer.config.reward import checked_sha256
 from producer.config.tasks import DEVICES, TaskFields
+from producer.endpoint_url import KEY_VARIABLE, check_url
 from producer.errors import UsageError, did_you_mean
 from producer.field_errors import field_problems
 from producer.policy.adapter_settings import AdapterSettings
@@ -54,6 +60,7 @@ TOPICS: dict[str, type[BaseModel]] = {
     "Episodes": EpisodeFields,
     "Optimisation": OptimisationFields,
     "Continual learning": ContinualFields,
+    "Process rewards": ProcessRewardFields,
     "Computation": ComputationFields,
     "Evaluation": EvaluationFields,
     "Checkpoints and resume": CheckpointFields,
@@ -89,6 +96,7 @@ class RunConfig(
     FailureFields,
     EvaluationFields,
     ComputationFields,
+    ProcessRewardFields,
     ContinualFields,
     OptimisationFields,
     EpisodeFields,
@@ -160,13 +168,34 @@ class RunConfig(
             object.__setattr__(self, "lora_alpha", 2.0 * self.lora_rank)
         return problems
 
+    def _of_a_server(self) -> list[str]:
+        """What a policy on a server cannot have; its URL in its normal form is filled in."""
+        if self.base_url is None:
+            is_openai = self.renderer_name == "openai"
+            return ["renderer_name: openai needs a base_url"] if is_openai else []
+        problems = []
+        if self.environment not in DEVICES:
+            problems.append("base_url: only for environments with a screen; omit it")
+        try:
+            object.__setattr__(self, "base_url", check_url(self.base_url, KEY_VARIABLE))
+        except ValueError as error:
+            problems.append(f"base_url: {error}")
+        if self.model_name in {DEMO_POLICY, ORACLE_POLICY}:
+            problems.append("model_name: give the name that the server of base_url knows")
+        unused = {**dict.fromkeys(ComputationFields.model_fields), "load_checkpoint_path": None}
+        problems += [
+            f"{name}: the policy is computed by the server of base_url; omit it"
+            for name in unused
+            if getattr(self, name) != RunConfig.model_fields[name].default
+        ]
+        return problems
+
     def _not_together(self) -> list[str]:
         """What contradicts itself, and what is not supported yet."""
         problems = []
         if self.wandb_name is not None and self.wandb_project is None:
             problems.append("wandb_name: needs a wandb_project to have a run in")
-        if self.base_url is not None:
-            problems.append("base_url: sampling by a server is not supported yet; omit it")
+        problems += self._of_a_server()
         if "linux" in {self.box_type, self.environment}:
             name = "box_type" if self.box_type == "linux" else "environment"
             problems.append(f"{name}: linux is not supported yet; use android")
@@ -177,6 +206,8 @@ class RunConfig(
                 for name in OF_SCREENS
                 if getattr(self, name) not in {None, type(self).model_fields[name].default}
             ]
+        if self.dbbench_database is not None and self.environment != "dbbench":
+            problems.append("dbbench_database: only of environment dbbench; omit it")
         if self.skip_baseline and self.baseline_only:
             problems.append("baseline_only: contradicts skip_baseline; give one of them")
         if self.log_dir is not None and self.log_path is not None:
@@ -189,6 +220,11 @@ class RunConfig(
                 f" ({self.group_size}), so every group would fail"
             )
         problems += algorithm_problems(self, min_group_size=self.min_group_size)
+        problems += process_reward_problems(
+            self,
+            is_text_to_sql=self.environment == "text_to_sql",
+            advantage=self.advantage,
+        )
         problems += continual_problems(
             self,
             num_steps=self.num_steps,
@@ -198,12 +234,14 @@ class RunConfig(
         return problems
 
     def _set_reward_sha256(self) -> list[str]:
-        """Note the hash of the reward's file; what is wrong with it."""
+        """Note the hashes of files of the user's; what is wrong with them."""
         try:
             sha256 = checked_sha256(self.reward, self.reward_sha256)
+            core_sha256 = core_algos_hash(self.core_algos, self.core_algos_sha256)
         except ValueError as error:
             return [str(error)]
         object.__setattr__(self, "reward_sha256", sha256)
+        object.__setattr__(self, "core_algos_sha256", core_sha256)
         return []
 
     @property

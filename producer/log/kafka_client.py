@@ -7,7 +7,7 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from typing import Any, TypeVar
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
@@ -25,6 +25,7 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 from producer.errors import UnreachableError, UsageError
 from producer.log.interruptible import interruptible
 from producer.log.knock import knock
+from producer.log.named_wait import NamedWaits
 from schemas.kafka_log import client_settings, server_addresses
 from schemas.kafka_token import ClientCredentials
 
@@ -53,6 +54,12 @@ AbstractTokenProvider.register(ClientCredentials)
 Answer = TypeVar("Answer")
 
 
+@cache
+def _waits_for(servers: str) -> NamedWaits:
+    """One for all clients of a process."""
+    return NamedWaits(f"Kafka at {servers}")
+
+
 def _close(consumer: Any) -> None:
     consumer.close(autocommit=False, timeout_ms=0)
 
@@ -74,6 +81,7 @@ class KafkaClients:
         """
         self.servers = servers
         self.stop = stop
+        self._waits = _waits_for(servers)
         try:
             self._addresses = server_addresses(servers)
             self._settings: dict[str, Any] = {
@@ -90,7 +98,8 @@ class KafkaClients:
         """An administrator's client for one block. UnreachableError for what Kafka answers too."""
         admin = self._client(KafkaAdminClient)
         try:
-            yield admin
+            with self._waits.waiting():
+                yield admin
         except KafkaError as error:
             raise self.unreachable(error, "did not answer") from error
         finally:
@@ -119,7 +128,8 @@ class KafkaClients:
 
     def ask(self, question: Callable[[], Answer]) -> Answer:
         """The answer to a question that a consumer puts to Kafka. KafkaError."""
-        return interruptible(question, self.stop)
+        with self._waits.waiting():
+            return interruptible(question, self.stop)
 
     def producer(self, **settings: object) -> Any:
         """An idempotent producer that the caller closes. UnreachableError."""
@@ -145,7 +155,8 @@ class KafkaClients:
             tokens = self._settings.get("sasl_oauth_token_provider")
             if isinstance(tokens, ClientCredentials):
                 tokens.token()  # kafka-python would try for ten seconds, and not say why
-            return make(**self._settings, **settings, kafka_client=remember)
+            with self._waits.waiting():
+                return make(**self._settings, **settings, kafka_client=remember)
         except (KafkaError, OSError, ValueError) as error:
             # A client that could not connect leaves a thread and a socket behind, and its close()
             # does nothing.

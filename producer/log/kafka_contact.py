@@ -3,8 +3,10 @@
 import logging
 import threading
 import time
+from functools import partial
 
 from producer.errors import StopRequestedError, UnreachableError
+from producer.log.interruptible import interruptible
 from schemas.catalogue import TOPIC_NAMES
 from schemas.installation import Installation
 
@@ -29,7 +31,8 @@ def wait_for_kafka(
     has_warned = False
     while True:
         try:
-            KafkaLog(installation, topics).close()
+            attempt = partial(KafkaLog, installation, topics)
+            interruptible(attempt, stop, KafkaLog.close).close()
         except UnreachableError as error:
             if time.monotonic() + RETRY_S > deadline:
                 raise

@@ -12,6 +12,8 @@ WEIGHTS: Final = "adapter_model.safetensors"
 """PEFT's names for the files of an adapter."""
 VALUE_HEAD: Final = "value_head.safetensors"
 """Ours, beside them where the advantage was gae; peft does not read it."""
+ALL_WEIGHTS: Final = "model.safetensors"
+"""Of a policy that was trained whole, in the hub's layout."""
 BASE: Final = "base_policy.json"
 """Ours, beside them: which weights the adapter belongs to."""
 

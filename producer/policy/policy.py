@@ -1,7 +1,7 @@
 """The interface Policy: what the environment shows or says in, completions out. Imports no torch.
 
-Implementations: `oracle.NoisyOracle` (scripted, no tokens) and
-`torch_policy.in_process.InProcessPolicy` (transformers).
+Implementations: `oracle.NoisyOracle` (scripted, no tokens), `served.ServedPolicy` (a server, no
+tokens) and `torch_policy.in_process.InProcessPolicy` (transformers).
 """
 
 from collections.abc import Sequence
@@ -71,6 +71,8 @@ class SampleRequest:
     text: str | None = None
     """What the environment says in words this turn, such as the result of a query; None: nothing.
     On the first turn it follows the task's description."""
+    prefix: str = ""
+    """What the answer begins with, given: the policy continues it. Only on the first turn."""
 
     @property
     def screen(self) -> Screenshot:
@@ -99,6 +101,9 @@ class Completion:
     policy_version: int | None = None
     """Of the weights that sampled it, where they may change within an episode; None: those that the
     episode began with."""
+    failure: str | None = None
+    """Why there is no completion: the attempt failed at the policy, and nothing else is read of
+    this; None: there is one."""
 
 
 def context_full(message: str) -> Completion:

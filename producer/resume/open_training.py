@@ -14,7 +14,7 @@ from typing import Generic
 
 from producer.emit import Emitter, StreamWriter
 from producer.emit.ownership import OwnershipMonitor, claim
-from producer.errors import MismatchError
+from producer.errors import MismatchError, UsageError
 from producer.log.event_log import EventLog
 from producer.log.stream_history import StreamHistory
 from producer.resume import resume_state
@@ -24,7 +24,7 @@ from producer.resume.orphans import close_orphans
 from producer.resume.resume_state import Manifest, SavedState
 from producer.resume.same_tasks import check_same_tasks
 from producer.resume.supersede import supersede_generation
-from producer.resume.training_config import ConfigT
+from producer.resume.training_config import ConfigT, TrainingConfig
 from producer.resume.training_history import TrainingHistory, read_training_history
 from schemas import ids
 from schemas.base import Payload
@@ -212,6 +212,7 @@ def plan_training(
     """Decide how to go on. Pure. UsageError for settings that contradict the record."""
     if not recorded.stream.exists:
         return _plan_new(recorded, asked, run_folder)
+    _check_kind(recorded, asked)
     last = recorded.history.last_configuration(recorded.stream)
     config = asked.continuing(last.config, overwrite=overwrite)
     generation = last.generation if isinstance(last, TrainingResumed) else 0
@@ -243,6 +244,18 @@ def plan_training(
         status_message=f"continues after step {manifest.step}",
     )
     return Plan(config, generation, begins_generation, manifest, folder, first, lost_step=lost_step)
+
+
+def _check_kind(recorded: RecordedTraining, asked: TrainingConfig) -> None:
+    """UsageError when another command trains it."""
+    created = recorded.stream.events[0].payload
+    if isinstance(created, TrainingCreated) and created.kind != asked.kind:
+        command = "cua-train run" if created.kind == "rl" else "cua-train sql"
+        message = (
+            f"training {recorded.run_name!r} was begun by `{command}`; continue it with that, or"
+            " choose another --training-name"
+        )
+        raise UsageError(message)
 
 
 def _plan_new(recorded: RecordedTraining, asked: ConfigT, run_folder: Path) -> Plan[ConfigT]:

@@ -1,19 +1,22 @@
 """Payloads of a rollout's events, built from plain values. Pure: emits and stores nothing."""
 
+import math
+import statistics
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import islice, pairwise
 
-from producer.bounded_text import cut, cut_json, cut_optional
+from producer.bounded_text import cut, cut_json, cut_optional, is_longer
 from producer.environments.environment import Environment, shown
 from producer.policy.policy import PastTurn, SampleRequest
 from producer.rewards import Outcome, Reward, score
 from producer.rollouts.plan import RolloutPlan
-from producer.rollouts.requests import Acted, Judged, Sampled
+from producer.rollouts.requests import Acted, Judged, Sampled, StepScores
 from producer.rollouts.token_records import token_record
-from schemas.actions import Terminate
+from schemas.actions import Action, Terminate
 from schemas.base import Payload
+from schemas.completion import CompletionStepsScored
 from schemas.environment import EnvironmentRequested
 from schemas.rollout import RolloutCreated, RolloutFinished
 from schemas.turn import TakenAction, TurnTaken
@@ -117,7 +120,7 @@ def _recorded_actions(actions: Sequence[TakenAction]) -> tuple[TakenAction, ...]
     """As taken, without texts of megabytes; of absurdly many, the first."""
     return tuple(
         call
-        if len(str(call)) <= MAX_ACTION_CHARS
+        if not is_longer(call, MAX_ACTION_CHARS) and len(str(call)) <= MAX_ACTION_CHARS
         else call.model_copy(
             update={
                 "tool_name": cut(call.tool_name, MAX_NAME_CHARS),
@@ -125,12 +128,17 @@ def _recorded_actions(actions: Sequence[TakenAction]) -> tuple[TakenAction, ...]
                     cut(name, MAX_NAME_CHARS): cut_json(value, MAX_VALUE_CHARS)
                     for name, value in islice(call.tool_args.items(), MAX_ARGUMENTS)
                 },
-                "action": None if len(str(call.action)) > MAX_ACTION_CHARS // 2 else call.action,
+                "action": None if _is_long(call.action) else call.action,
                 "error_message": cut_optional(call.error_message, MAX_ACTION_CHARS // 2),
             }
         )
         for call in actions[:MAX_ACTIONS]
     )
+
+
+def _is_long(action: Action | None) -> bool:
+    limit = MAX_ACTION_CHARS // 2
+    return is_longer(action, limit) or len(str(action)) > limit
 
 
 def validation_recorded(
@@ -157,7 +165,21 @@ def end_facts(plan: RolloutPlan, judged: Judged, judged_at: datetime) -> tuple[P
     """How the episode ended in its environment's own terms; empty where it has none."""
     if judged.verdict is None or judged.verdict.facts is None or plan.entry_row_id is None:
         return ()
-    return judged.verdict.facts(plan.entry_row_id, judged_at)
+    facts = judged.verdict.facts(plan.entry_row_id, judged_at)
+    return facts if judged.scores is None else (*facts, _steps_scored(judged.scores, judged_at))
+
+
+def _steps_scored(scores: StepScores, scored_at: datetime) -> CompletionStepsScored:
+    found = [step.score for step in scores.steps]
+    return CompletionStepsScored(
+        scorer=scores.scorer,
+        steps=scores.steps,
+        product=math.prod(found),
+        minimum=min(found),
+        last=found[-1],
+        average=statistics.fmean(found),
+        scored_at=scored_at,
+    )
 
 
 def rollout_finished(

@@ -10,7 +10,7 @@ from producer.task import Task
 from producer.validators.judge import EQUALS
 from producer.validators.judges import REPORT_QUERY, SUCCESS
 from producer.validators.model_judge import INSTRUCTIONS, MODEL_QUERY
-from schemas.entry import EntryContent, EntryStated
+from schemas.entry import EntryStated, entry_hash
 from schemas.ids import content_hash, entry_row_id, task_row_id, validator_row_id
 from schemas.task import SHELL, TaskStated, ValidatorStated
 
@@ -40,11 +40,6 @@ def definition(task: Task) -> dict[str, JsonValue]:
     if task.validation_type not in {None, SHELL}:
         fields["validation_type"] = task.validation_type
     return TypeAdapter(dict[str, JsonValue]).validate_json(to_json(fields))
-
-
-def entry_hash(entry: EntryContent) -> str:
-    """sha256 of an entry's content."""
-    return content_hash(entry.model_dump(mode="json"))
 
 
 def entry_fact(task: Task, task_row: UUID) -> EntryStated | None:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from producer.emit import Emitter
 from producer.errors import MismatchError, NotFoundError
-from producer.policy.adapter_settings import WEIGHTS
+from producer.policy.adapter_settings import ALL_WEIGHTS, WEIGHTS
 from producer.policy.scripted_learner import STATE
 from producer.resume.open_training import RecordedTraining, read_recorded_training
 from producer.resume.resume_state import EvaluationSummary, checkpoint_folder
@@ -90,8 +90,9 @@ def check_verified(checkpoint: Checkpoint) -> None:
 
 
 def weights_file(folder: Path) -> Path:
-    """The file whose sha256 names a checkpoint: the adapter, or a scripted policy's state."""
-    return folder / (WEIGHTS if (folder / WEIGHTS).exists() else STATE)
+    """The file whose sha256 names a checkpoint: the adapter, all weights, or a scripted state."""
+    found = (name for name in (WEIGHTS, ALL_WEIGHTS) if (folder / name).exists())
+    return folder / next(found, STATE)
 
 
 def file_sha256(path: Path) -> str:

@@ -15,6 +15,8 @@ from producer.training.built_policies import is_unmade
 from producer.training.load_tasks import LoadedTasks, load_evaluation_tasks, load_run_tasks
 from producer.training.open_policy import check_unmade_demo, open_policy, require_torch
 from producer.training.skills import check_skills
+from producer.training.step_scoring import Scorer, load_step_scorer
+from producer.training.token_credit import find_core_function
 from producer.training.tracking import require_tracker
 from schemas.installation import Installation
 
@@ -26,17 +28,28 @@ class Loaded(NamedTuple):
     tasks: LoadedTasks
     policy: tuple[Learner, EnvironmentFactory] | None
     """None: the demo policy, which is not made yet: its warm-up is recorded, after the claim."""
+    step_scorer: Scorer | None
+    """None: completions' steps are not scored."""
 
 
 def load(config: RunConfig, installation: Installation) -> Loaded:
     """Everything that the configuration names. UsageError, NotFoundError, UnreachableError."""
+    if config.base_url is not None:
+        message = (
+            "base_url: a policy on a server can be evaluated, not trained; use cua-train evaluate"
+            " --base-url URL --model-name NAME, or omit it"
+        )
+        raise UsageError(message)
     tasks = load_run_tasks(config, os.environ)
     _check_set_up(config, tasks.tasks, "tasks")
     if tasks.eval_tasks is not tasks.tasks:
         _check_set_up(config, tasks.eval_tasks, "eval_tasks")
     check_skills(config, tasks.tasks)
     require_tracker(config)
-    return Loaded(config, tasks, load_policy(config, installation, tasks))
+    if config.core_function is not None:
+        find_core_function(config)
+    policy = load_policy(config, installation, tasks)
+    return Loaded(config, tasks, policy, load_step_scorer(config))
 
 
 def evaluation_tasks(config: RunConfig, given: Collection[str]) -> LoadedTasks:
@@ -63,7 +76,8 @@ def load_policy(
     asked = [] if tasks is None else tasks.eval_tasks
     if tasks is not None and is_training:
         asked = [*tasks.tasks, *tasks.eval_tasks]
-    require_torch(config.model_name)
+    if config.base_url is None:
+        require_torch(config.model_name)
     instructions = [task.description for task in asked]
     if is_unmade(config, installation.policies_dir):
         if tasks is not None:

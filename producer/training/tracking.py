@@ -11,8 +11,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+from typing import Protocol
 
-from producer.config import RunConfig
 from producer.errors import UsageError
 from producer.log_lines import log_flags
 from schemas.installation import Installation
@@ -23,7 +23,19 @@ FINISH_TIMEOUT_S = 60.0
 """For the last measurements; what is left stays on disk for `cua-project track`."""
 
 
-def require_tracker(config: RunConfig) -> None:
+class Tracked(Protocol):
+    """What a training's configuration says of its mirror."""
+
+    @property
+    def wandb_project(self) -> str | None:
+        """None: it is not mirrored."""
+
+    @property
+    def wandb_name(self) -> str | None:
+        """Of the run there; None: the training's name."""
+
+
+def require_tracker(config: Tracked) -> None:
     """UsageError when the configuration names a tracker whose package is missing."""
     if config.wandb_project is not None and find_spec("wandb") is None:
         message = "wandb_project: wandb is not installed; install cua-train[wandb], or omit it"
@@ -31,7 +43,7 @@ def require_tracker(config: RunConfig) -> None:
 
 
 @contextmanager
-def mirrored(config: RunConfig, name: str, installation: Installation) -> Iterator[None]:
+def mirrored(config: Tracked, name: str, installation: Installation) -> Iterator[None]:
     """Mirror the training inside the block, if its configuration says so."""
     if config.wandb_project is None:
         yield

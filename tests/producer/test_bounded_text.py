@@ -1,8 +1,13 @@
 """Text of any length becomes text that an event has room for, and says that it was cut."""
 
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from producer.bounded_text import MAX_CHARS, cut, cut_json, cut_optional
+from producer.bounded_text import MAX_CHARS, cut, cut_json, cut_optional, is_longer
 
 
 def test_a_short_text_stays_as_it_is() -> None:
@@ -22,4 +27,53 @@ def test_many_short_texts_are_cut_as_a_whole() -> None:
     found = cut_json(["short"] * MAX_CHARS)
     assert isinstance(found, str)
     assert len(found) < MAX_CHARS + 100
+    assert "[cut: " in found
+
+
+@given(
+    st.recursive(
+        st.none() | st.integers() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        max_leaves=30,
+    ),
+    st.integers(0, 200),
+)
+def test_what_is_surely_longer_is_longer(value: JsonValue, max_chars: int) -> None:
+    if is_longer(value, max_chars):
+        assert len(str(value)) > max_chars
+
+
+@pytest.mark.parametrize(
+    ("value", "is_found"),
+    [
+        ("ab", False),
+        ("abc", True),
+        (["a", "b"], True),
+        ({"ab": 1}, True),
+        ([[]], False),
+        ({}, False),
+    ],
+)
+def test_a_value_is_measured_with_its_parts(value: JsonValue, *, is_found: bool) -> None:
+    assert is_longer(value, 2) is is_found
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        "x" * 80_000_000,
+        "\n" * 80_000_000,
+        ["y" * 1000] * 80_000,
+        {f"key {number}": "z" * 1000 for number in range(80_000)},
+        [1] * 5_000_000,
+    ],
+    ids=["a text", "line breaks", "texts", "named texts", "numbers"],
+)
+def test_an_absurd_argument_is_cut_without_being_read(argument: JsonValue) -> None:
+    began_s = time.process_time()
+    found = cut_json(argument, 1000)
+    assert is_longer({"text": argument}, 16_384)
+    assert time.process_time() - began_s < 0.2
+    assert isinstance(found, str)
+    assert 1000 < len(found) < 1100
     assert "[cut: " in found

@@ -7,6 +7,10 @@ import json
 from collections.abc import Callable
 from random import Random
 from typing import Any, NamedTuple
+from uuid import UUID
+
+from schemas.entry import EntryContent, entry_hash
+from schemas.ids import entry_row_id
 
 RAW = {
     "@nan@": "NaN",
@@ -49,7 +53,9 @@ TEXT_FIELDS = {
     "status_message", "text", "model_response", "tool_name", "validation_query", "gbox_id", "path",
     "expected_result", "actual_result", "task_id", "rollout_id", "category", "definition_hash",
     "current_phase", "error_type", "env_type", "box_type", "log_path", "adapter_sha256",
-    "validator_type", "validation_method", "source_type",
+    "validator_type", "validation_method", "source_type", "sql", "answer", "instruction",
+    "evidence", "entry_id", "scorer", "skill", "trained_skill", "database", "difficulty",
+    "answer_md5", "table_hash",
 }  # fmt: skip
 """Fields that take any text."""
 NAMES = [
@@ -88,12 +94,26 @@ def mutate(subject: str, value: bytes, random: Random) -> Mutated:
             # An earlier change left no JSON, or a number too long for Python.
             value = _bytes(value, random)
         names.append(change.__name__.strip("_"))
+    if b'"cua.entry.stated"' in value and random.random() < 0.7:
+        value = _told_honestly(value)
     key = (
         random.choice([None, "", "\x00", "x" * 5_000, *NAMES]) if random.random() < 0.1 else subject
     )
     return Mutated(
         key, value, " then ".join(names) + ("" if key == subject else f", key {key!r:.40}")
     )
+
+
+def _told_honestly(value: bytes) -> bytes:
+    """An entry of other content with that content's hash and id, so that rows are made of it."""
+    try:
+        event = json.loads(value)
+        data = event["data"]
+        data["content_hash"] = entry_hash(EntryContent.model_validate(data["content"]))
+        data["id"] = str(entry_row_id(UUID(data["task_id"]), data["content_hash"]))
+        return _dumped(event)
+    except (ValueError, TypeError, KeyError, RecursionError, AttributeError):
+        return value
 
 
 def _bytes(value: bytes, random: Random) -> bytes:

@@ -12,6 +12,7 @@ from producer.environments.environment import (
 from producer.environments.text_to_sql.completion_end import CompletionFacts, answered_sql
 from producer.process_rewards.row_sets import (
     SMALL_FILE_BYTES,
+    Comparison,
     GoldFailedError,
     compare_rows,
     gold_rows,
@@ -67,10 +68,7 @@ class TextToSqlEnvironment:
     def judge(self, task: Task, evidence: Evidence) -> Verdict:
         """Whether the query's rows are the gold's. EnvironmentFailedError."""
         sql, gold = answered_sql(evidence), _gold(task)
-        try:
-            found = compare_rows(self._database(task), sql, gold)
-        except DatabaseFailedError as error:
-            raise EnvironmentFailedError(str(error)) from error
+        found = self.compare(task, sql)
         return Verdict(
             success=found.outcome == "correct",
             query=QUERY,
@@ -79,6 +77,13 @@ class TextToSqlEnvironment:
             details={"outcome": found.outcome},
             facts=CompletionFacts(sql, found),
         )
+
+    def compare(self, task: Task, sql: str | None) -> Comparison:
+        """The query's rows beside the gold's. EnvironmentFailedError."""
+        try:
+            return compare_rows(self._database(task), sql, _gold(task))
+        except DatabaseFailedError as error:
+            raise EnvironmentFailedError(str(error)) from error
 
     def check(self, task: Task) -> None:
         """Whether the task can be set up and judged; golds of large databases are not executed.

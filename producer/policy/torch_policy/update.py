@@ -67,7 +67,15 @@ def policy_gradient(
     and then until the first optimiser step: the network is whole and may be sampled from.
     """
     began = time.monotonic()
-    passes = UpdatePasses(network, encoder, settings, value_head)
+    adapter = network.trainable()
+    passes = UpdatePasses(
+        network,
+        encoder,
+        settings,
+        value_head,
+        [*adapter, *([] if value_head is None else value_head.parameters())],
+        network.max_workers,
+    )
     sequences = training_sequences(trajectories, network.device)
     if settings.kl_penalty_coef != 0 and sequences:
         sequences = [
@@ -139,14 +147,14 @@ def _substep(
     for one in passes.backward(
         substep, size, gradient_checkpointing, lend, dropout_seed=dropout_seed
     ):
-        add_gradients(passes.parameters(), one.gradients)
+        add_gradients(passes.parameters, one.gradients)
         loss += one.loss
         done.token_loss += one.token_loss
         done.value_loss += one.value_loss
         done.num_clipped += one.num_clipped
         done.logprobs.append(one.logprobs_2N)
     done.losses.append(loss)
-    done.gradient_norms.append(_optimizer_step(passes.network, optimizer, settings))
+    done.gradient_norms.append(_optimizer_step(optimizer, settings))
     if head is not None:
         done.value_gradient_norms.append(
             head.step(settings.value_learning_rate, settings.max_gradient_norm)
@@ -190,12 +198,11 @@ def _after_update(passes: UpdatePasses, sequences: Sequence[TrainingSequence]) -
     return torch.cat(passes.measure(sequences), dim=1)
 
 
-def _optimizer_step(
-    network: Network, optimizer: torch.optim.AdamW, settings: UpdateSettings
-) -> float:
+def _optimizer_step(optimizer: torch.optim.AdamW, settings: UpdateSettings) -> float:
     """One optimiser step; returns the gradient's norm before clipping."""
     max_norm = settings.max_gradient_norm or float("inf")
-    norm = torch.nn.utils.clip_grad_norm_(network.trainable(), max_norm)
+    adapter = [one for group in optimizer.param_groups for one in group["params"]]
+    norm = torch.nn.utils.clip_grad_norm_(adapter, max_norm)
     for group in optimizer.param_groups:
         group["lr"] = settings.learning_rate
     optimizer.step()

@@ -74,11 +74,11 @@ class UpdatePasses:
     settings: UpdateSettings
     value_head: ValueHead | None
     """None: no advantage needs values."""
-
-    def parameters(self) -> list[nn.Parameter]:
-        """The adapter's, then the value head's."""
-        head = [] if self.value_head is None else self.value_head.parameters()
-        return [*self.network.trainable(), *head]
+    parameters: Sequence[nn.Parameter]
+    """The adapter's, then the value head's. Found once: a search takes as long as a small network's
+    layer, as does that of `max_workers`."""
+    max_workers: int | None
+    """The network's."""
 
     def measure(
         self, sequences: Sequence[TrainingSequence], lend: Lend | None = None
@@ -127,9 +127,9 @@ class UpdatePasses:
             with dropout_drawn_from(derived_seed(dropout_seed, number)):
                 return self._backward(sequences, size)
 
-        for part in _parts(network, list(enumerate(batches)), lend):
+        for part in _parts(network, self.max_workers, list(enumerate(batches)), lend):
             with checkpointed_layers(network.language_model, enabled=enabled):
-                yield from parallel_map(backward, part, network.device, network.max_workers)
+                yield from parallel_map(backward, part, network.device, self.max_workers)
 
     def _states(self, sequences: Sequence[TrainingSequence]) -> CompletionStates:
         return completion_states(self.network, self.encoder, [one.tokens for one in sequences])
@@ -157,7 +157,7 @@ class UpdatePasses:
             loss = loss + settings.kl_penalty_coef * aggregate(kl_BT, mask_BT, size)
         value = self._value_loss(states, batch)
         whole = loss if value is None else loss + aggregate(value.loss_BT, mask_BT, size)
-        gradients = torch.autograd.grad(whole, self.parameters(), allow_unused=True)
+        gradients = torch.autograd.grad(whole, self.parameters, allow_unused=True)
         sampled_N = torch.cat([one.sampled_logprobs_N for one in sequences])
         return BackwardPass(
             gradients=gradients,
@@ -202,13 +202,15 @@ class UpdatePasses:
         lend: Lend | None,
     ) -> list[Tensor]:
         network, computed = self.network, list[Tensor]()
-        for part in _parts(network, batches, lend):
+        for part in _parts(network, self.max_workers, batches, lend):
             with torch.no_grad():
-                computed += parallel_map(compute, part, network.device, network.max_workers)
+                computed += parallel_map(compute, part, network.device, self.max_workers)
         return computed
 
 
-def _parts(network: Network, batches: list[Batch], lend: Lend | None) -> Iterator[list[Batch]]:
+def _parts(
+    network: Network, max_workers: int | None, batches: list[Batch], lend: Lend | None
+) -> Iterator[list[Batch]]:
     """The batches, all at once or, with `lend`, as many at a time as run at a time.
 
     Nothing is computed when `lend` is called, before each part.
@@ -217,7 +219,7 @@ def _parts(network: Network, batches: list[Batch], lend: Lend | None) -> Iterato
         yield batches
         return
     num_lanes = num_workers(network.device)
-    size = min(num_lanes, network.max_workers or num_lanes)
+    size = min(num_lanes, max_workers or num_lanes)
     for start in range(0, len(batches), size):
         lend()
         yield batches[start : start + size]

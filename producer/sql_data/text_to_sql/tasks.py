@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Literal
 
-from producer.errors import UsageError
+from producer.errors import NotFoundError, UsageError
 from producer.sql_data.text_to_sql.database_schema import (
     UnreadableDatabaseError,
     create_statements,
@@ -36,9 +36,9 @@ def load_text_to_sql(folder: Path, split: DataSplit, where: str) -> list[Task]:
         statements = {
             path: database_statements(path) for path in {one.database for one in questions}
         }
-    except UsageError as error:
+    except (UsageError, NotFoundError) as error:
         message = f"{where}: {error}"
-        raise UsageError(message) from error
+        raise type(error)(message) from error
     return [_task(question, split, statements[question.database]) for question in questions]
 
 

@@ -2,14 +2,10 @@
 
 import os
 import signal
-import subprocess
-import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from queue import Empty, Queue
 
 import psutil
 import pytest
@@ -21,11 +17,10 @@ from schemas.installation import read_installation
 from tests.reference_fold.histories import history
 from tests.support.logs import write_local_log
 from tests.support.postgres import PostgresServer, execute, one, running_postgres
+from tests.support.running_command import Command
 
 pytestmark = [pytest.mark.services, pytest.mark.slow]
 SILENCE = "takes connections but has not answered"
-NAMED_WITHIN_S = 30
-"""Seven seconds for a machine with nothing else to do, and the start of a process."""
 
 
 class Server:
@@ -40,7 +35,7 @@ class Server:
         write_local_log(self.log_path, history("first", 1))
         assert self.run("run", "--once").wait(60) == 0
 
-    def run(self, *words: str) -> "Command":
+    def run(self, *words: str) -> Command:
         return Command(words, self.environ)
 
     @contextmanager
@@ -72,52 +67,6 @@ class Server:
         while not one(self.url, waiting):
             assert time.monotonic() < deadline
             time.sleep(0.1)
-
-
-class Command:
-    """A `cua-project` of its own."""
-
-    def __init__(self, words: tuple[str, ...], environ: dict[str, str]) -> None:
-        self._lines: Queue[str] = Queue()
-        self._said: list[str] = []
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "consumers", *words],
-            env=environ,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self._reading = threading.Thread(target=self._read, daemon=True)
-        self._reading.start()
-
-    def _read(self) -> None:
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            self._said.append(line)
-            self._lines.put(line)
-
-    def says(self, text: str, within_s: float = NAMED_WITHIN_S) -> str:
-        """The line that has this text."""
-        deadline = time.monotonic() + within_s
-        while True:
-            try:
-                line = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
-            except Empty:
-                message = f"it did not say {text!r}, but {self._said}"
-                raise AssertionError(message) from None
-            if text in line:
-                return line
-
-    def wait(self, within_s: float) -> int:
-        code = self.process.wait(within_s)
-        self._reading.join(10)
-        if self.process.stderr is not None:
-            self.process.stderr.close()
-        return code
-
-    @property
-    def said(self) -> str:
-        return "".join(self._said)
 
 
 @pytest.fixture

@@ -76,6 +76,12 @@ def test_nothing_is_cut_and_no_line_is_wider_than_the_terminal(name: str | None)
     assert max(map(len, shown.splitlines())) <= 80
 
 
+def test_a_pair_of_flags_breaks_between_them() -> None:
+    shown = help_of("run", width=80).split()
+    for option in options("run"):
+        assert {*option.opts, *option.secondary_opts} <= {*shown}, option.name
+
+
 def test_help_ends_with_examples_and_exit_codes() -> None:
     assert "$ cua-train run --training-name first" in help_of()
     assert re.search(r"Exit codes: 0 ok, .* 130 interrupted", help_of(), re.DOTALL)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 from uuid import UUID
 
 import pytest
@@ -14,6 +15,7 @@ from producer.policy.policy import PastTurn, SampleRequest
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.loading import load_network
 from producer.policy.torch_policy.open import open_in_process
+from producer.policy.torch_policy.placement import choose_placement
 from tests.support.checkpoints import write_checkpoint
 
 from .conftest import ClickOnly, make_screen, make_task, randomize_adapter
@@ -170,3 +172,40 @@ def test_a_text_with_the_image_placeholder_is_refused(tmp_path: Path) -> None:
         policy.sample([injected])
     with pytest.raises(UsageError, match="2 image placeholders for 1 screens"):
         policy.sample([replace(injected, screenshot=make_screen(1))])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("model_type", ["qwen2", "qwen3"])
+def test_one_turn_without_screens_is_trained_by_each_token_s_own_advantage_or_reward(
+    tmp_path: Path, model_type: str, dtype: Literal["float32", "bfloat16"]
+) -> None:
+    """An update of one trajectory, as per-session training does."""
+    write_checkpoint(tmp_path, model_type)
+    network = load_network(str(tmp_path), 4, 1, None, choose_placement("cpu", dtype))
+    policy = InProcessPolicy(network, ClickOnly(), SYSTEM)
+    turn = play(policy, 1, 1)[0]
+    assert turn.tokens is not None
+    count = len(turn.tokens.completion_tokens)
+    one = Trajectory(make_task("any"), (TrainedTurn(None, turn.tokens),), 0.0)
+    settings = UpdateSettings("ppo", 1e-2, 1, 1.0, 0.0, seed=0, clip_low=0.2, clip_high=0.2)
+
+    def likelihood() -> float:
+        still = replace(settings, learning_rate=0.0)
+        return -policy.update([replace(one, advantage=1.0)], still).kl_sample_train_v1
+
+    before = likelihood()
+    first = replace(one, token_advantages=((1.0,) + (0.0,) * (count - 1),))
+    result = policy.update([first], settings)
+    # On policy the loss is minus the sum of the advantages, up to bfloat16's rounding.
+    assert result.loss == pytest.approx(-1.0, abs=0.1)
+    assert result.gradient_norm > 0
+    whole = replace(one, token_advantages=((1.0,) * count,))
+    for _ in range(3):
+        policy.update([whole], settings)
+    assert likelihood() > before
+    rewarded = replace(one, token_rewards=((0.0,) * (count - 1) + (1.0,),))
+    result = policy.update([rewarded], settings)
+    assert result.value is not None
+    assert policy._value_head is not None
+    assert {weight.dtype for weight in policy._value_head.parameters()} == {torch.float32}
+    assert policy.update([rewarded], settings).value != result.value

@@ -9,6 +9,7 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
+from pydantic import JsonValue
 
 from producer.codecs import TextToSqlCodec
 from producer.codecs.codec import parse_error
@@ -227,7 +228,10 @@ def test_the_last_answer_counts_and_errors_are_none(database: Path) -> None:
 
 
 def test_a_database_is_found_by_its_content() -> None:
-    source = {"source_type": "text_to_sql", "path": str(ROOT / "tests/data/spider")}
+    source: dict[str, JsonValue] = {
+        "source_type": "text_to_sql",
+        "path": str(ROOT / "tests/data/spider"),
+    }
     folders = data_folders([{"source_type": "demo_all"}, source], {**source, "split": "dev"})
     assert [folder.split for folder in folders] == ["train", "dev"]
     entry = load_tasks(dict(source))[0].entry

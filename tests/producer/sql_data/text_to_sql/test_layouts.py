@@ -124,7 +124,7 @@ Change = Callable[[list[dict[str, Any]]], object]
         (lambda records: records[2].update(question_id="x"), "dev.json[2].question_id: expected"),
         (lambda records: records[2].update(question_id=True), "dev.json[2].question_id: expected"),
         (lambda records: records[2].update(question_id=0), "two questions have the question_id 0"),
-        (lambda records: records.append("x"), "dev.json[3]: expected an object"),  # type: ignore[arg-type]
+        (lambda records: records.append("x"), "dev.json[3]: expected an object"),
         (lambda records: records.clear(), "dev.json: expected a JSON array of questions; found []"),
         (
             lambda records: [record.pop("SQL") for record in records],

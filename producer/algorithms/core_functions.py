@@ -1,0 +1,179 @@
+"""The advantage function of a text-to-SQL training: by name, by algorithm, or the user's own.
+
+A core function takes `token_level_rewards` and `eos_mask` [B, T] and `index` [B], as keywords, and
+returns advantages and returns [B, T].
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Final, Literal, NamedTuple, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from producer.algorithms.advantages import ADVANTAGES, Rewards
+from producer.algorithms.names import AdvantageName
+from producer.algorithms.process_advantages import (
+    AdvantagesAndReturns,
+    Index,
+    compute_grpo_process_advantage_avg_unique,
+    compute_token_wise_advantage,
+    compute_weighted_grpo_advantage,
+    groups_of,
+)
+from producer.algorithms.token_advantages import discounted_returns, whitened
+
+CoreFunction = Callable[..., AdvantagesAndReturns]
+CoreAlgorithm = Literal["grpo", "ppo", "rloo", "prime"]
+Origin = Literal["command line", "algorithm.core_function", "algorithm"]
+PARAMETERS: Final = ("token_level_rewards", "eos_mask", "index")
+PROCESS, OUTCOME = "compute_grpo_process_advantage_avg_unique", "compute_grpo_outcome_advantage"
+SEARCHED: Final[dict[CoreAlgorithm, tuple[str, ...]]] = {
+    "grpo": (
+        PROCESS,
+        "compute_grpo_advantage",
+        "compute_weighted_grpo_advantage",
+        "compute_token_wise_advantage",
+    ),
+    "rloo": ("compute_rloo_advantage", "compute_rloo_outcome_advantage"),
+    "ppo": ("compute_gae_advantage_return",),
+    "prime": ("compute_prime_advantage",),
+}
+"""Names that a module of the user's is searched for, best first."""
+OWN_ESTIMATOR: Final[dict[CoreAlgorithm, str]] = {"ppo": "gae", "prime": "prime"}
+"""Algorithms whose advantages need more than rewards: values, or a reward model's log-probs."""
+
+
+class UnknownFunctionError(ValueError):
+    """No core function has this name, or it takes other arguments."""
+
+
+class ChosenFunction(NamedTuple):
+    """The core function of a training."""
+
+    name: str
+    origin: Origin
+    """What chose it."""
+    function: CoreFunction | None
+    """None: the algorithm's own estimator, `name` in `OWN_ESTIMATOR`."""
+
+
+def choose_core_function(
+    algorithm: CoreAlgorithm,
+    *,
+    command_line: str | None = None,
+    configured: str | None = None,
+    module: Mapping[str, object] | None = None,
+    has_process_rewards: bool = True,
+) -> ChosenFunction:
+    """By the command line, else by `algorithm.core_function`, else what fits the algorithm.
+
+    `module`: names of the user's module; they come before ours. Without a name it is searched for
+    `SEARCHED`; without a find, grpo takes the process advantage, or that of outcomes where there
+    are no process rewards. UnknownFunctionError.
+    """
+    for name, origin in ((command_line, "command line"), (configured, "algorithm.core_function")):
+        if name:
+            return ChosenFunction(name, cast("Origin", origin), _named(name, module or {}))
+    for name in SEARCHED[algorithm]:
+        if module is not None and name in module:
+            return ChosenFunction(name, "algorithm", _named(name, module))
+    if algorithm in OWN_ESTIMATOR:
+        return ChosenFunction(OWN_ESTIMATOR[algorithm], "algorithm", None)
+    fitting = {"grpo": PROCESS if has_process_rewards else OUTCOME}.get(
+        algorithm, f"compute_{algorithm}_outcome_advantage"
+    )
+    return ChosenFunction(fitting, "algorithm", CORE_FUNCTIONS[fitting])
+
+
+def call_core_function(
+    chosen: CoreFunction, token_level_rewards: Tensor, eos_mask: Tensor, index: Index
+) -> AdvantagesAndReturns:
+    """Its advantages and returns, checked. ValueError for another shape or values not finite.
+
+    It gets the index as numbers in a numpy array, whatever the groups are called.
+    """
+    numbers = np.zeros(len(token_level_rewards), dtype=np.int64)
+    for number, places in enumerate(groups_of(index)):
+        numbers[places] = number
+    found = chosen(token_level_rewards=token_level_rewards, eos_mask=eos_mask, index=numbers)
+    shape = tuple(token_level_rewards.shape)
+    if not isinstance(found, tuple) or len(found) != 2:  # noqa: PLR2004  # advantages and returns
+        message = f"a core function must return (advantages, returns); found {type(found).__name__}"
+        raise ValueError(message)
+    for name, value in zip(("advantages", "returns"), found, strict=True):
+        is_fine = isinstance(value, Tensor) and tuple(value.shape) == shape
+        if not is_fine or not bool(torch.isfinite(value).all()):
+            message = f"a core function must return finite {name} of shape {shape}"
+            raise ValueError(message)
+    return found
+
+
+def _named(name: str, module: Mapping[str, object]) -> CoreFunction:
+    function = module.get(name, CORE_FUNCTIONS.get(name))
+    if not callable(function):
+        own = [key for key, value in module.items() if inspect.isfunction(value)]
+        known = ", ".join(dict.fromkeys([*own, *CORE_FUNCTIONS]))
+        message = f"there is no core function {name!r}; use one of {known}"
+        raise UnknownFunctionError(message)
+    try:
+        inspect.signature(function).bind(**dict.fromkeys(PARAMETERS))
+    except TypeError as error:
+        message = f"{name} must take {', '.join(PARAMETERS)}: {error}"
+        raise UnknownFunctionError(message) from None
+    return cast("CoreFunction", function)
+
+
+def _of_outcomes(name: AdvantageName) -> CoreFunction:
+    """The advantage of a whole rollout, from the sum of its rewards, on every token of the mask."""
+
+    def compute(
+        token_level_rewards: Tensor, eos_mask: Tensor, index: Index
+    ) -> AdvantagesAndReturns:
+        groups_B = [0] * len(token_level_rewards)
+        for number, places in enumerate(groups_of(index)):
+            for place in places:
+                groups_B[place] = number
+        rewards = Rewards(
+            token_level_rewards.double().sum(dim=1).tolist(),
+            groups_B,
+            (eos_mask > 0).sum(dim=1).tolist(),
+        )
+        advantages_B = torch.tensor(ADVANTAGES[name](rewards), dtype=torch.float64)
+        advantages_BT = advantages_B.to(eos_mask.device)[:, None] * eos_mask
+        advantages_BT = advantages_BT.to(token_level_rewards.dtype)
+        return advantages_BT, advantages_BT
+
+    return compute
+
+
+def compute_reinforce_plus_plus_outcome_advantage(
+    token_level_rewards: Tensor, eos_mask: Tensor, index: Index, gamma: float = 1.0
+) -> AdvantagesAndReturns:
+    """REINFORCE++ (arXiv 2501.03262): rewards to go, whitened over the batch; groups do not count.
+
+    Returns are those before whitening.
+    """
+    del index
+    returns_BT = discounted_returns(token_level_rewards, eos_mask, gamma=gamma)
+    return whitened(returns_BT, eos_mask) * eos_mask, returns_BT
+
+
+CORE_FUNCTIONS: Final[dict[str, CoreFunction]] = {
+    PROCESS: compute_grpo_process_advantage_avg_unique,
+    "compute_weighted_grpo_advantage": compute_weighted_grpo_advantage,
+    "compute_token_wise_advantage": compute_token_wise_advantage,
+    OUTCOME: _of_outcomes("grpo"),
+    "compute_grpo_advantage": _of_outcomes("grpo"),
+    "compute_dr_grpo_outcome_advantage": _of_outcomes("dr_grpo"),
+    "compute_rloo_outcome_advantage": _of_outcomes("rloo"),
+    "compute_opo_outcome_advantage": _of_outcomes("opo"),
+    "compute_gpg_outcome_advantage": _of_outcomes("gpg"),
+    "compute_grpo_passk_outcome_advantage": _of_outcomes("grpo_passk"),
+    "compute_reinforce_plus_plus_outcome_advantage": compute_reinforce_plus_plus_outcome_advantage,
+    "compute_reinforce_plus_plus_baseline_outcome_advantage": _of_outcomes(
+        "reinforce_plus_plus_baseline"
+    ),
+}
+"""Name -> function, for every core function of ours; names as in verl and RewardSQL."""

@@ -1,0 +1,1 @@
+"""Supervised trainings: fine-tuning, process rewards, pairwise rewards."""

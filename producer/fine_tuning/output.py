@@ -1,0 +1,62 @@
+"""The folder of a finished training's result: it appears complete or not at all."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from producer.durable import sync_folder, write_durably
+from producer.errors import UsageError
+from producer.training.writable import check_writable
+
+MARK: Final = "training.json"
+
+
+def output_folder(output_dir: Path | None, run_folder: Path) -> Path:
+    """Where the result goes."""
+    return run_folder / "model" if output_dir is None else output_dir
+
+
+def check_output(folder: Path, training_name: str) -> None:
+    """UsageError when the result cannot be written there, or what is there is not ours to replace.
+
+    Only a folder that does not exist, is empty, or holds this training's result may be written.
+    """
+    if folder.exists() and not folder.is_dir():
+        message = f"output_dir: {folder} is a file; choose another"
+        raise UsageError(message)
+    if folder.is_dir() and any(folder.iterdir()):
+        owner = owner_of(folder)
+        if owner is None:
+            message = f"output_dir: {folder} is not empty; choose another, or empty it first"
+            raise UsageError(message)
+        if owner != training_name:
+            message = (
+                f"output_dir: {folder} holds the result of training {owner!r}; choose another"
+                f" --output-dir, or continue that one with --training-name {owner}"
+            )
+            raise UsageError(message)
+    check_writable(folder, "output_dir")
+
+
+def owner_of(folder: Path) -> str | None:
+    """The training whose result the folder holds; None: it holds none."""
+    try:
+        return str(json.loads((folder / MARK).read_text(encoding="utf-8"))["training_name"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def write_output(folder: Path, training_name: str, export: Callable[[Path], str]) -> None:
+    """Replace the folder by what `export` writes into a new one beside it."""
+    making = folder.with_name(f".making-{folder.name}")
+    shutil.rmtree(making, ignore_errors=True)
+    making.parent.mkdir(parents=True, exist_ok=True)
+    digest = export(making)
+    mark = {"training_name": training_name, "weights_sha256": digest}
+    write_durably(making / MARK, json.dumps(mark, indent=2) + "\n")
+    if folder.exists():
+        shutil.rmtree(folder)
+    making.rename(folder)
+    sync_folder(folder.parent)

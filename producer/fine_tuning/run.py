@@ -1,0 +1,291 @@
+"""`fine_tune(...)`: one process's work on a supervised training, from its settings to its result.
+
+The sibling of `producer.training.run`: the same lock, log, claim, heartbeat and resume, and other
+steps.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from producer.console import progress_bar
+from producer.emit import Emitter
+from producer.emit.ownership import ClaimLostError
+from producer.errors import LogBrokenError, StopRequestedError, TakenOverError, UsageError
+from producer.fine_tuning.examples import load_examples
+from producer.fine_tuning.loop import FineTuningLoop, describe, held_out_summary
+from producer.fine_tuning.output import check_output, output_folder, owner_of, write_output
+from producer.fine_tuning.settings import FineTuningConfig, Objective, read_fine_tuning
+from producer.fine_tuning.summary import FineTuningSummary, summarise
+from producer.fine_tuning.trainee import Trainee, open_trainee
+from producer.resume import resume_state
+from producer.resume.open_training import AlreadyComplete, OpenedTraining, open_training
+from producer.resume.orphans import end_abandoned
+from producer.resume.resume_state import Manifest
+from producer.resume.run_folder import (
+    check_not_elsewhere,
+    find_run_folder,
+    link_run_folder,
+    training_in,
+)
+from producer.resume.training_lock import TrainingLock, training_lock
+from producer.training.heartbeat import HEARTBEAT_S, heartbeat
+from producer.training.open_policy import require_torch
+from producer.training.preflight import check_home, check_services
+from producer.training.run import utc_now
+from producer.training.run_files import RunFiles, log_file
+from producer.training.tracking import mirrored, require_tracker
+from producer.training.writable import check_writable
+from producer.training_name import check_training_name, new_training_name
+from schemas.base import Progress
+from schemas.installation import Installation
+from schemas.training import (
+    TrainingCancelled,
+    TrainingCompleted,
+    TrainingFailed,
+    TrainingStarted,
+)
+
+logger = logging.getLogger(__name__)
+
+
+def fine_tune(
+    objective: Objective,
+    given: Mapping[str, Any],
+    *,
+    installation: Installation,
+    names: Mapping[str, str] | None = None,
+    clock: Callable[[], datetime] = utc_now,
+    stop: threading.Event | None = None,
+    on_open: Callable[[str, Path], None] | None = None,
+    takeover: bool = False,
+    heartbeat_s: float = HEARTBEAT_S,
+) -> FineTuningSummary:
+    """Train to the end of the settings, or continue the training of their name. Blocks.
+
+    `given`: our fields; `names`: what the user calls them. Raises the errors of `producer.errors`;
+    whatever is refused leaves nothing. StopRequestedError after `stop` was set: the training is
+    cancelled and can be continued.
+    """
+    begun_s = monotonic()
+    stop = stop or threading.Event()
+    place = _place(objective, given, dict(names or {}), installation, clock)
+    config, folder = place.config, place.folder
+    check_home(installation, config.model_name)
+    if config.log_path is not None:
+        check_writable(folder, "log_path")
+        check_not_elsewhere(installation, place.name, folder)
+    output = output_folder(config.output_dir, folder)
+    check_output(output, place.name)
+    require_tracker(config)
+    require_torch(config.model_name)
+    trainee = open_trainee(config, load_examples(config))
+    config = trainee.config
+    check_services(installation, stop)
+    with (
+        training_lock(folder, place.name, takeover=takeover) as lock,
+        Emitter.open(installation, clock=clock, stop=stop) as emitter,
+    ):
+        opened = open_training(
+            *(emitter, place.name, config, folder), clock=clock, takeover=takeover, stop=stop
+        )
+        link_run_folder(installation, place.name, folder)
+        if on_open is not None:
+            on_open(place.name, folder)
+        if isinstance(opened, AlreadyComplete):
+            logger.info("training %r is already complete", place.name)
+            manifest = opened.manifest
+            _restore_output(trainee, place, output, manifest)
+        else:
+            process = _Process(
+                opened, trainee, emitter, place, output, installation, clock, stop, lock
+            )
+            with log_file(folder), mirrored(config, place.name, installation):
+                manifest = process.run(heartbeat_s)
+    return summarise(
+        manifest,
+        config,
+        sizes=(trainee.num_examples, trainee.num_held_out, trainee.num_left_out),
+        seconds=monotonic() - begun_s,
+        folder=folder,
+        output=output,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A training's name, folder and settings."""
+
+    name: str
+    folder: Path
+    config: FineTuningConfig
+
+
+def _place(
+    objective: Objective,
+    given: Mapping[str, Any],
+    names: dict[str, str],
+    installation: Installation,
+    clock: Callable[[], datetime],
+) -> _Place:
+    """Find the training that the settings mean, with the settings that it was begun with."""
+    log_path = given.get("log_path")
+    log_path = None if log_path is None else Path(log_path).expanduser().absolute()
+    known = None if log_path is None else training_in(log_path)
+    asked = given.get("training_name") or known
+    try:
+        name = None if asked is None else check_training_name(str(asked))
+    except ValueError as error:
+        message = f"training_name: {error}"
+        raise UsageError(message) from None
+    if name is None:
+        model_name = str(given.get("model_name", "training"))
+        name = new_training_name(model_name, clock())
+    folder = find_run_folder(installation, name, log_path)
+    try:
+        recorded = resume_state.read_run_config(folder)
+    except FileNotFoundError:
+        recorded = None
+    if recorded is not None and (begun := recorded.get("objective")) != objective:
+        message = (
+            f"training {name!r} is {_BEGUN_AS.get(str(begun), 'of `cua-train run`')}; choose"
+            " another --training-name"
+        )
+        raise UsageError(message)
+    changed = dict(given)
+    if log_path is not None:
+        changed["log_path"] = log_path
+    config = read_fine_tuning(objective, changed, recorded, names)
+    return _Place(name, folder, config.named(name))
+
+
+_BEGUN_AS = {
+    "sft": "of `cua-train sql sft`",
+    "process_reward": "of `cua-train sql reward-model --kind process`",
+    "pairwise_reward": "of `cua-train sql reward-model --kind pairwise`",
+}
+
+
+def _restore_output(trainee: Trainee, place: _Place, output: Path, manifest: Manifest) -> None:
+    """Write the result again where it is missing, from the last state."""
+    if owner_of(output) == place.name:
+        return
+    state = next(
+        one for one in resume_state.find_states(place.folder) if one.manifest.step == manifest.step
+    )
+    trainee.load_state(state.folder)
+    write_output(output, place.name, trainee.export)
+
+
+@dataclass(slots=True)
+class _Process:
+    """One process's work on a training that it owns; used once."""
+
+    opened: OpenedTraining[FineTuningConfig]
+    trainee: Trainee
+    emitter: Emitter
+    place: _Place
+    output: Path
+    installation: Installation
+    clock: Callable[[], datetime]
+    stop: threading.Event
+    lock: TrainingLock
+    lost: ClaimLostError | None = None
+    """Set when another writer owns the training."""
+
+    def run(self, heartbeat_s: float) -> Manifest:
+        """Train. The training's end is always emitted, unless the log broke or it was lost."""
+        stream = self.opened.stream
+        resume_state.write_config(self.place.folder, self.opened.plan.config.recorded())
+        with heartbeat(stream, self.opened.monitor, self._on_lost, heartbeat_s):
+            try:
+                return self._train()
+            except StopRequestedError:
+                if self.lost is not None:
+                    raise self.lost from None
+                message = "stopped on request; the same command continues it"
+                stream.emit(TrainingCancelled(status_message=message, ended_at=self.clock()))
+                raise
+            except (LogBrokenError, TakenOverError):
+                raise
+            except Exception as error:
+                message = f"{type(error).__name__}: {error}"[:2000]
+                stream.emit(TrainingFailed(error_message=message, ended_at=self.clock()))
+                raise
+
+    def _on_lost(self, error: ClaimLostError) -> None:
+        self.lost = error
+        self.stop.set()
+
+    def _train(self) -> Manifest:
+        plan, stream = self.opened.plan, self.opened.stream
+        end_abandoned(self.installation, self.emitter, self.clock, self.stop)
+        if plan.state_folder is not None:
+            self.trainee.load_state(plan.state_folder)
+        files = self._open_files()
+        manifest = self._first_state()
+        stream.emit(TrainingStarted(current_step=manifest.step))
+        history = self.opened.history
+        with progress_bar(self.place.name, plan.config.num_steps) as bar:
+            bar.advance(manifest.step)
+            loop = FineTuningLoop(
+                config=plan.config,
+                trainee=self.trainee,
+                stream=stream,
+                emitter=self.emitter,
+                run_folder=self.place.folder,
+                manifest=manifest,
+                generation=plan.generation,
+                clock=self.clock,
+                stop=self.stop,
+                check_owner=self.lock.check,
+                files=files,
+                bar=bar,
+                highest_percent=history.stated_percent(
+                    history.of(stream.subject), plan.generation, plan.config.num_steps
+                ),
+            )
+            manifest = loop.run()
+        self.lock.check()
+        write_output(self.output, self.place.name, self.trainee.export)
+        stream.emit(
+            TrainingCompleted(
+                current_step=manifest.step, progress=Progress(percent=100.0), ended_at=self.clock()
+            )
+        )
+        self.emitter.flush()
+        return manifest
+
+    def _open_files(self) -> RunFiles:
+        """The files beside the states, with what was recorded until now."""
+        opened, files = self.opened, RunFiles(self.place.folder)
+        recorded = opened.history.payloads_of(opened.stream.subject)
+        replayed = [resume_state.pending_from_json(one) for one in opened.plan.manifest.pending]
+        files.rewrite([*recorded, *replayed, opened.plan.first], opened.plan.manifest.evaluations)
+        return files
+
+    def _first_state(self) -> Manifest:
+        """Save the state that the first step begins from, unless it was loaded from there."""
+        plan = self.opened.plan
+        manifest = replace(plan.manifest, generation=plan.generation)
+        if plan.state_folder is not None and plan.manifest.generation == plan.generation:
+            return manifest
+        self.lock.check()
+        folder = resume_state.begin_state(self.place.folder, plan.generation, manifest.step)
+        self.trainee.save_state(folder)
+        if not manifest.evaluations and (figures := self.trainee.evaluate()) is not None:
+            logger.info("before the first step: %s", describe(figures))
+            manifest = replace(manifest, evaluations=(held_out_summary(0, figures),))
+        manifest = replace(
+            manifest,
+            pending=(),
+            claim_epoch=self.opened.stream.point.epoch,
+            claim_source=self.emitter.source,
+        )
+        resume_state.commit_state(folder, manifest)
+        return manifest

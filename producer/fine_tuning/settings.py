@@ -1,0 +1,272 @@
+"""The settings of a supervised training: frozen, validated once, recorded in its first event.
+
+One class for the three objectives: their defaults differ (`DEFAULTS`), as the original's do.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    PrivateAttr,
+    ValidationError,
+    model_validator,
+)
+
+from producer.config.computation import Device
+from producer.config.continuing import check_same
+from producer.config.numbers import (
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    Seed,
+)
+from producer.errors import UsageError
+from producer.field_errors import field_problems
+from producer.training_name import check_training_name
+from schemas.training import Recipe
+
+Objective = Literal["sft", "process_reward", "pairwise_reward"]
+Every = Literal["steps", "epoch", "no"]
+Share = Annotated[float, Field(ge=0, lt=1)]
+
+DEFAULTS: Final[dict[Objective, dict[str, Any]]] = {
+    "sft": {
+        "learning_rate": 1e-4,
+        "weight_decay": 0.1,
+        "warmup_ratio": 0.05,
+        "batch_size": 16,
+        "max_length": 2048,
+        "held_out_ratio": 0.01,
+        "save_strategy": "steps",
+        "eval_strategy": "steps",
+        "train_type": "lora",
+        "adam_beta2": 0.999,
+    },
+    "process_reward": {},
+    "pairwise_reward": {},
+}
+"""Where an objective's defaults are not those of the fields, which are the reward models'."""
+
+CHANGEABLE: Final = frozenset(
+    {
+        *(
+            "steps_per_epoch",
+            "output_dir",
+            "log_path",
+            "device",
+            "gradient_checkpointing",
+        ),
+        *("save_strategy", "save_steps", "save_total_limit", "eval_strategy", "eval_steps"),
+        *("logging_steps", "wandb_project", "attention"),
+    }
+)
+"""Fields that may differ when a training is continued."""
+OF_ONE_PROCESS: Final = frozenset({"log_path"})
+
+
+def _as_list(given: object) -> object:
+    return [given] if isinstance(given, str | Path) else given
+
+
+def _check_two(tokens: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(tokens)) != 2 or not all(tokens):  # noqa: PLR2004  # good and bad
+        message = "must be two different tokens: of a right step, of a wrong one"
+        raise ValueError(message)
+    return tokens
+
+
+class FineTuningConfig(BaseModel):
+    """Every setting of `cua-train sql sft` and `cua-train sql reward-model`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+    objective: Objective
+    training_name: Annotated[str, AfterValidator(check_training_name)] | None = Field(
+        None, description="The same name continues the same training."
+    )
+    log_path: Path | None = Field(None, description="Folder of resume states and checkpoints.")
+    model_name: str = Field(description="Policy to train: a folder or a Hugging Face id.")
+    data_path: Annotated[tuple[Path, ...], BeforeValidator(_as_list), Field(min_length=1)] = Field(
+        description="Files of examples, JSON or JSON lines, or the folder of a data set."
+    )
+    data_sha256: str = Field("", description="Of those files; filled in.")
+    output_dir: Path | None = Field(
+        None, description="Folder for the trained policy; without it `model` in the run's folder."
+    )
+    epochs: PositiveInt = Field(1, description="Passes over the training examples.")
+    steps_per_epoch: NonNegativeInt = Field(0, description="Of those files; filled in.")
+    learning_rate: PositiveFloat = Field(9e-6, description="Highest, of AdamW.")
+    weight_decay: NonNegativeFloat = Field(0.0, description="Of matrices; biases have none.")
+    adam_beta2: Share = Field(0.95, description="AdamW's second beta; its first is 0.9.")
+    lr_scheduler: Literal[
+        "cosine", "linear", "constant", "constant_with_warmup", "cosine_with_min_lr"
+    ] = Field("cosine", description="How the learning rate falls after the warm-up.")
+    warmup_ratio: Share = Field(0.03, description="Share of the steps in which it rises.")
+    max_gradient_norm: PositiveFloat = Field(1.0, description="Global L2 norm; clipped above.")
+    batch_size: PositiveInt = Field(256, description="Examples per optimiser step.")
+    max_length: PositiveInt = Field(
+        8192, description="Tokens of an example; longer ones are left out, and counted."
+    )
+    seed: Seed = Field(42, description="Of fresh weights.")
+    data_seed: Seed = Field(42, description="Of the examples' order and of those held out.")
+    held_out_ratio: Share = Field(0.1, description="Share of examples to evaluate on.")
+    save_strategy: Every = Field("epoch", description="When a checkpoint is kept.")
+    save_steps: PositiveInt = Field(50, description="Steps between checkpoints.")
+    save_total_limit: PositiveInt | None = Field(None, description="Newest checkpoints kept.")
+    eval_strategy: Every = Field("epoch", description="When the held-out examples are evaluated.")
+    eval_steps: PositiveInt = Field(50, description="Steps between evaluations.")
+    logging_steps: PositiveInt = Field(1, description="Steps between lines on stderr.")
+    train_type: Literal["full", "lora"] = Field("full", description="All weights, or an adapter.")
+    lora_rank: PositiveInt = Field(8, description="Of the adapter.")
+    lora_alpha: PositiveFloat = Field(32.0, description="The adapter is scaled by alpha / rank.")
+    dtype: Literal["float32", "bfloat16"] = Field(
+        "float32", description="Of matrix products; weights and optimiser are float32."
+    )
+    gradient_checkpointing: bool = Field(False, description="Save memory, compute twice.")
+    attention: Literal["sdpa", "flash_attention_2"] = Field("sdpa", description="Implementation.")
+    device: Device = Field("auto", description="cpu, cuda or cuda:N; auto: a GPU if there is one.")
+    wandb_project: str | None = Field(None, description="Mirror the figures there.")
+    use_chat_template: bool = Field(True, description="Write prompts in the policy's template.")
+    system: str | None = Field(None, description="System prompt of examples that have none.")
+    placeholder_token: Annotated[str, Field(min_length=1)] = Field(
+        " и", description="Marks the end of each step."
+    )
+    reward_tokens: Annotated[tuple[str, ...], AfterValidator(_check_two)] = Field(
+        ("+", "-"), description="Tokens of a right and of a wrong step."
+    )
+    input_key: str = Field("input", description="Field of the text with its step markers.")
+    label_key: str = Field("label", description="Field of the steps' labels.")
+    labels: Literal["soft", "hard"] = Field(
+        "soft", description="Labels that are numbers: as they are, or right above one half."
+    )
+    chosen_key: str = Field("chosen", description="Field of the better answer.")
+    rejected_key: str = Field("rejected", description="Field of the worse answer.")
+
+    _explicit: frozenset[str] = PrivateAttr(default=frozenset())
+
+    @model_validator(mode="after")
+    def _check_together(self) -> Self:
+        if self.objective == "pairwise_reward" and self.train_type == "lora":
+            message = "train_type: a pairwise reward model is trained whole; use full"
+            raise ValueError(message)
+        return self
+
+    @property
+    def kind(self) -> Literal["sft"]:
+        """As `TrainingCreated` records it; `objective` is in its config."""
+        return "sft"
+
+    @property
+    def wandb_name(self) -> None:
+        """The run there has the training's name."""
+
+    @property
+    def baseline_only(self) -> bool:
+        """Never: the held-out examples are evaluated before the first step anyway."""
+        return False
+
+    @property
+    def num_steps(self) -> int:
+        """Optimiser steps of all epochs."""
+        return self.epochs * self.steps_per_epoch
+
+    def with_data(self, *, sha256: str, steps_per_epoch: int) -> Self:
+        """A copy that knows its examples."""
+        return self._changed(data_sha256=sha256, steps_per_epoch=steps_per_epoch)
+
+    def named(self, training_name: str) -> Self:
+        """A copy with this name."""
+        return self._changed(training_name=training_name)
+
+    def _changed(self, **changes: object) -> Self:
+        changed = self.model_copy(update=changes)
+        changed._explicit = self._explicit
+        return changed
+
+    def recorded(self) -> dict[str, JsonValue]:
+        """As JSON for the training's first event."""
+        return self.model_dump(mode="json")
+
+    def recipe(self, log_path: Path) -> Recipe:
+        """The settings that have columns of their own."""
+        return Recipe(
+            log_path=str(log_path),
+            model_name=self.model_name,
+            lora_rank=self.lora_rank if self.train_type == "lora" else None,
+            learning_rate=self.learning_rate,
+            batch_size=self.batch_size,
+            group_size=1,
+            groups_per_batch=self.batch_size,
+            max_tokens=0,
+            temperature=0.0,
+            kl_penalty_coef=0.0,
+            num_substeps=1,
+            max_turns=1,
+            seed=self.seed,
+            box_type="text_to_sql",
+            renderer_name=None,
+            wandb_project=self.wandb_project,
+        )
+
+    def continuing(self, recorded: dict[str, JsonValue], *, overwrite: bool) -> Self:
+        """As `TrainingConfig.continuing`."""
+        own = self.recorded()
+        if recorded.get("data_sha256") != self.data_sha256 and not overwrite:
+            message = (
+                f"data_path: the examples in {', '.join(map(str, self.data_path))} are not those"
+                " that the training began with; put them back, or choose another --training-name"
+            )
+            raise UsageError(message)
+        given = {name: own[name] for name in self._explicit if name in own}
+        if not overwrite:
+            check_same(recorded, given, CHANGEABLE)
+        kept = {name: one for name, one in recorded.items() if name not in OF_ONE_PROCESS}
+        derived = {"data_sha256": self.data_sha256, "steps_per_epoch": self.steps_per_epoch}
+        return type(self)._read({**kept, **given, **derived}, self._explicit)
+
+    @classmethod
+    def _read(cls, fields: dict[str, Any], explicit: frozenset[str]) -> Self:
+        config = cls.model_validate(fields)
+        config._explicit = explicit
+        return config
+
+
+def read_fine_tuning(
+    objective: Objective,
+    given: dict[str, Any],
+    recorded: dict[str, JsonValue] | None = None,
+    names: dict[str, str] | None = None,
+) -> FineTuningConfig:
+    """The settings of `given` over those `recorded` by an earlier process, over the defaults.
+
+    UsageError lists every problem, one per line, by the name that the user wrote: `names` gives it
+    where it is not the field's.
+    """
+    base = {
+        name: one
+        for name, one in (recorded or DEFAULTS[objective]).items()
+        if name not in OF_ONE_PROCESS
+    }
+    try:
+        return FineTuningConfig._read({**base, **given, "objective": objective}, frozenset(given))
+    except ValidationError as error:
+        problems = [
+            _by_given_name(line, names or {})
+            for line in field_problems(error, FineTuningConfig.model_fields)
+        ]
+    if len(problems) == 1:
+        raise UsageError(problems[0])
+    raise UsageError("\n  ".join(["the configuration is not valid:", *problems]))
+
+
+def _by_given_name(line: str, names: dict[str, str]) -> str:
+    field, colon, rest = line.partition(":")
+    root, dot, part = field.partition(".")
+    return f"{names.get(root, root)}{dot}{part}{colon}{rest}"

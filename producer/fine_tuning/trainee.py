@@ -1,0 +1,268 @@
+"""What a supervised training trains: a loaded network, its items, its output. All that needs torch.
+
+Opened before anything is recorded: what cannot work is refused and leaves nothing.
+"""
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+
+from producer.errors import UsageError
+from producer.fine_tuning.encoding import (
+    Encoded,
+    EncodedPair,
+    LabelledMarks,
+    encode,
+    marks_of,
+    without_long,
+)
+from producer.fine_tuning.examples import Examples
+from producer.fine_tuning.settings import FineTuningConfig
+from producer.policy.adapter_settings import ALL_WEIGHTS
+from producer.policy.memory_demand import TOKENS_PER_MICRO_BATCH
+from producer.policy.torch_policy.architectures import Architecture
+from producer.policy.torch_policy.checkpointing import checkpointed_layers
+from producer.policy.torch_policy.hub import policy_folder
+from producer.policy.torch_policy.loading import load_network, open_base
+from producer.policy.torch_policy.network import Network
+from producer.policy.torch_policy.placement import Placement, choose_placement
+from producer.policy.torch_policy.state import save_checkpoint, sync_files
+from producer.supervised.batches import steps_per_epoch
+from producer.supervised.fit import Fit, FitSettings, FitStep
+from producer.supervised.held_out import Figures, evaluate
+from producer.supervised.learning_rate import ScheduleName
+from producer.supervised.objective import CrossEntropy, LoadedNetwork
+from producer.supervised.objective import Example as TokenExample
+from producer.supervised.pair_scorer import scoring_network
+from producer.supervised.pairwise_reward import BradleyTerry, TokenPair
+from producer.supervised.precision import InBfloat16, autocast
+from producer.supervised.process_reward import MarkedSteps, StepCrossEntropy
+from producer.supervised.step_marks import label_tokens
+
+SMALL_WEIGHTS: Final = 50_000_000
+"""A network up to this size is faster on a processor with a thread per pass than with all."""
+_BESIDE_WEIGHTS: Final = frozenset({".json", ".jinja", ".txt"})
+_DTYPES: Final = {"BF16": torch.bfloat16, "F16": torch.float16}
+MIN_RATE: Final = 0.1
+"""Of cosine_with_min_lr: share of the highest rate that is left at the end (OpenRLHF)."""
+_SCHEDULES: Final[dict[str, tuple[ScheduleName, float]]] = {
+    "cosine": ("cosine", 0.0),
+    "cosine_with_min_lr": ("cosine", MIN_RATE),
+    "linear": ("linear", 0.0),
+    "constant": ("constant", 0.0),
+    "constant_with_warmup": ("constant", 0.0),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A loaded network whose weights to train require gradients."""
+
+    network: LoadedNetwork
+    tokenizer: Any
+    lora: Network | None
+    """Of train_type lora."""
+    stored_dtype: str
+    """Of the policy's weights in its folder."""
+
+
+@dataclass(slots=True)
+class Trainee:
+    """A network that learns from examples. Not thread-safe."""
+
+    config: FineTuningConfig
+    """With what is known of its examples."""
+    num_examples: int
+    num_held_out: int
+    num_left_out: int
+    """Longer than `max_length`."""
+    _opened: "_Opened"
+    _objective: CrossEntropy | StepCrossEntropy | BradleyTerry
+    _fit: Fit[Any]
+    _held_out: Sequence[Any]
+
+    def step(self) -> FitStep:
+        """One optimiser step."""
+        with checkpointed_layers(self._opened.network, enabled=self.config.gradient_checkpointing):
+            return self._fit.step()
+
+    def evaluate(self) -> Figures | None:
+        """On the held-out examples; None without any."""
+        if not self._held_out:
+            return None
+        is_bfloat16 = self.config.dtype == "bfloat16"
+        with autocast(self._opened.network.device, is_bfloat16=is_bfloat16):
+            return evaluate(
+                self._opened.network, self._objective, self._held_out, TOKENS_PER_MICRO_BATCH
+            )
+
+    def save_state(self, folder: Path) -> None:
+        """Everything that the next step needs, into an existing folder; synced."""
+        self._fit.save_state(folder)
+
+    def load_state(self, folder: Path) -> None:
+        """Restore what `save_state` wrote, bit for bit. MismatchError."""
+        self._fit.load_state(folder)
+
+    def export(self, folder: Path) -> str:
+        """Write the trained policy into a new folder; the sha256 of its weights file, hex.
+
+        All weights in the hub's layout, in the type that the policy was stored in, or an adapter in
+        PEFT's; with the tokenizer.
+        """
+        folder.mkdir(parents=True)
+        if self._opened.lora is not None:
+            digest = save_checkpoint(folder, self._opened.lora)
+        else:
+            digest = self._export_whole(folder)
+        self._opened.tokenizer.save_pretrained(folder)
+        if self.config.objective == "process_reward":
+            marks_of(self.config).write(folder)
+        sync_files(folder)
+        return digest
+
+    def _export_whole(self, folder: Path) -> str:
+        network = self._opened.network
+        dtype = _DTYPES.get(self._opened.stored_dtype, torch.float32)
+        if self.config.objective == "pairwise_reward":
+            dtype = torch.float32  # a score's differences are smaller than a bfloat16
+        weights = {name: one.to(dtype) for name, one in network.state_dict().items()}
+        network.save_pretrained(folder, state_dict=weights, max_shard_size="1000GB")
+        config_file = folder / "config.json"
+        stored = json.loads(config_file.read_text(encoding="utf-8"))
+        stored["dtype"] = str(dtype).removeprefix("torch.")
+        config_file.write_text(json.dumps(stored, indent=2, sort_keys=True) + "\n")
+        source = policy_folder(self.config.model_name, local_files_only=True)
+        for path in sorted(source.iterdir()):
+            is_index = path.name.endswith(".index.json")
+            written = folder / path.name
+            if path.suffix in _BESIDE_WEIGHTS and not is_index and not written.exists():
+                shutil.copyfile(path, written)
+        return file_sha256(folder / ALL_WEIGHTS)
+
+
+def file_sha256(path: Path) -> str:
+    """Hex, read in pieces."""
+    digest = sha256()
+    with path.open("rb") as file:
+        while piece := file.read(1 << 22):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def open_trainee(config: FineTuningConfig, examples: Examples) -> Trainee:
+    """Load and encode everything. UsageError, NotFoundError."""
+    opened = _open_network(config)
+    tokenizer, network = opened.tokenizer, opened.network
+    max_length = _longest(config, network)
+    kept = without_long(encode(tokenizer, config, examples.training, max_length))
+    held_out = [
+        one for one in encode(tokenizer, config, examples.held_out, max_length) if one is not None
+    ]
+    config = config.with_data(
+        sha256=examples.sha256, steps_per_epoch=steps_per_epoch(len(kept), config.batch_size)
+    )
+    _use_one_thread_for_small(network)
+    objective = _objective(config, tokenizer)
+    return Trainee(
+        config=config,
+        num_examples=len(kept),
+        num_held_out=len(held_out),
+        num_left_out=len(examples.training) + len(examples.held_out) - len(kept) - len(held_out),
+        _opened=opened,
+        _objective=objective,
+        _fit=Fit(
+            network,
+            [_item(one) for one in kept],
+            InBfloat16(objective) if config.dtype == "bfloat16" else objective,
+            _fit_settings(config),
+        ),
+        _held_out=[_item(one) for one in held_out],
+    )
+
+
+def _open_network(config: FineTuningConfig) -> _Opened:
+    placement = choose_placement(config.device)
+    if config.train_type == "lora":
+        lora = load_network(
+            *(config.model_name, config.lora_rank, config.seed, None, placement),
+            lora_alpha=config.lora_alpha,
+        )
+        _check_text(config, lora.architecture)
+        lora.base.set_attn_implementation(config.attention)
+        return _Opened(lora.adapted, lora.tokenizer, lora, "")
+    base = open_base(config.model_name, Placement(placement.device, torch.float32))
+    _check_text(config, base.architecture)
+    network = base.network
+    if config.objective == "pairwise_reward":
+        network = scoring_network(network, int(base.processor.pad_token_id), config.seed)
+    network.set_attn_implementation(config.attention)
+    network.requires_grad_(requires_grad=True)
+    return _Opened(network, base.processor, None, base.stored_dtype)
+
+
+def _check_text(config: FineTuningConfig, architecture: Architecture) -> None:
+    if architecture.sees_screens:
+        message = (
+            f"model_name: {config.model_name} ({architecture.title}) sees screens; choose a policy"
+            " of text, such as Qwen2.5"
+        )
+        raise UsageError(message)
+
+
+def _objective(
+    config: FineTuningConfig,
+    tokenizer: Any,  # noqa: ANN401  # transformers
+) -> CrossEntropy | StepCrossEntropy | BradleyTerry:
+    match config.objective:
+        case "sft":
+            return CrossEntropy()
+        case "process_reward":
+            return StepCrossEntropy(label_tokens(tokenizer, marks_of(config)))
+        case "pairwise_reward":
+            return BradleyTerry()
+
+
+def _item(encoded: Encoded) -> TokenExample | MarkedSteps | TokenPair:
+    match encoded:
+        case LabelledMarks():
+            return MarkedSteps(*encoded.marked, encoded.labels)
+        case EncodedPair():
+            return TokenPair(encoded.chosen, encoded.rejected)
+        case _:
+            return TokenExample(*encoded)
+
+
+def _fit_settings(config: FineTuningConfig) -> FitSettings:
+    schedule, final_factor = _SCHEDULES[config.lr_scheduler]
+    warmed = 0.0 if config.lr_scheduler == "constant" else config.warmup_ratio
+    return FitSettings(
+        num_steps=config.num_steps,
+        batch_size=config.batch_size,
+        learning_rate=config.learning_rate,
+        warmup_steps=-int(-warmed * config.num_steps // 1),
+        schedule=schedule,
+        final_factor=final_factor,
+        weight_decay=config.weight_decay,
+        betas=(0.9, config.adam_beta2),
+        max_gradient_norm=config.max_gradient_norm,
+        seed=config.data_seed,
+    )
+
+
+def _longest(config: FineTuningConfig, network: LoadedNetwork) -> int:
+    """No example may be longer than what the policy was made for."""
+    context = getattr(network.config, "max_position_embeddings", None)
+    return config.max_length if context is None else min(config.max_length, int(context))
+
+
+def _use_one_thread_for_small(network: LoadedNetwork) -> None:
+    num_weights = sum(one.numel() for one in network.parameters())
+    if network.device.type == "cpu" and num_weights <= SMALL_WEIGHTS:
+        torch.set_num_threads(1)

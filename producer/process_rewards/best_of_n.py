@@ -1,0 +1,121 @@
+"""Best-of-N: of several completions the one whose steps a process reward model likes best.
+
+Every figure for N of n completions is the mean over all subsets of size N, so that it does not
+depend on which were drawn first; for N = n it is what was chosen. Ties go to the completion that
+was sampled first.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Final, Literal, NamedTuple
+
+Strategy = Literal["product", "min", "last", "average"]
+STRATEGIES: Final[dict[Strategy, Callable[[Sequence[float]], float]]] = {
+    "product": math.prod,
+    "min": min,
+    "last": lambda scores: scores[-1],
+    "average": lambda scores: math.fsum(scores) / len(scores),
+}
+"""How the scores of a completion's steps become one."""
+
+
+class Candidate(NamedTuple):
+    """One completion of a question."""
+
+    scores: tuple[float, ...]
+    """Of its steps, from 0 to 1; empty: nothing could be scored, and it is chosen last."""
+    is_right: bool
+    """Whether its rows are the gold's."""
+
+
+class BestOfN(NamedTuple):
+    """Shares of right answers with N completions a question."""
+
+    num_candidates: int
+    """N."""
+    by_strategy: dict[Strategy, float]
+    """Of the chosen completions."""
+    pass_at_n: float
+    """That any of N is right: what no choice exceeds."""
+
+
+def completion_score(scores: Sequence[float], strategy: Strategy) -> float:
+    """One number of a completion's steps; -inf without steps. ValueError for no probability."""
+    if not all(0 <= score <= 1 for score in scores):
+        message = f"expected scores from 0 to 1; found {list(scores)}"
+        raise ValueError(message)
+    return STRATEGIES[strategy](scores) if scores else -math.inf
+
+
+def ranked(candidates: Sequence[Candidate], strategy: Strategy) -> list[int]:
+    """Indices of the completions, the chosen one first."""
+    return sorted(
+        range(len(candidates)),
+        key=lambda at: (-completion_score(candidates[at].scores, strategy), at),
+    )
+
+
+def choose(candidates: Sequence[Candidate], strategy: Strategy) -> int:
+    """Index of the chosen completion. ValueError without completions."""
+    if not candidates:
+        message = "expected at least one completion to choose from"
+        raise ValueError(message)
+    return ranked(candidates, strategy)[0]
+
+
+def pass_at_k(num_samples: int, num_right: int, k: int) -> float:
+    """1 - C(n - c, k) / C(n, k): the share of subsets of size k with a right one.
+
+    Unbiased (arXiv 2107.03374). ValueError unless 0 <= c <= n and 1 <= k <= n.
+    """
+    if not (0 <= num_right <= num_samples and 1 <= k <= num_samples):
+        message = (
+            f"expected 0 <= c <= n and 1 <= k <= n; found n {num_samples}, c {num_right}, k {k}"
+        )
+        raise ValueError(message)
+    return 1 - math.comb(num_samples - num_right, k) / math.comb(num_samples, k)
+
+
+def best_of_n(questions: Sequence[Sequence[Candidate]], n: int) -> BestOfN:
+    """The shares over the questions. ValueError without questions, or with fewer than `n` each."""
+    if not questions or min(map(len, questions)) < n or n < 1:
+        message = f"expected questions with at least {n} completions each, and n of at least 1"
+        raise ValueError(message)
+    passed = [
+        pass_at_k(len(candidates), sum(one.is_right for one in candidates), n)
+        for candidates in questions
+    ]
+    return BestOfN(
+        n,
+        {
+            strategy: math.fsum(_chosen_right(one, strategy, n) for one in questions)
+            / len(questions)
+            for strategy in STRATEGIES
+        },
+        math.fsum(passed) / len(questions),
+    )
+
+
+def best_of_sizes(
+    questions: Sequence[Sequence[Candidate]], sizes: Sequence[int] = ()
+) -> list[BestOfN]:
+    """`best_of_n` for several N; without `sizes` 1, 2, 4 ... and all of the completions."""
+    most = min(map(len, questions), default=0)
+    powers = [2**power for power in range(most.bit_length())]
+    chosen = sorted({*sizes} or {*(size for size in powers if size <= most), most})
+    return [best_of_n(questions, size) for size in chosen]
+
+
+def _chosen_right(candidates: Sequence[Candidate], strategy: Strategy, n: int) -> float:
+    """Share of subsets of size n whose chosen completion is right.
+
+    The completion at place j of the ranking is chosen from the C(N - 1 - j, n - 1) subsets that
+    have it and none before it.
+    """
+    most = len(candidates)
+    subsets = sum(
+        math.comb(most - 1 - place, n - 1)
+        for place, at in enumerate(ranked(candidates, strategy))
+        if candidates[at].is_right
+    )
+    return subsets / math.comb(most, n)

@@ -1,0 +1,143 @@
+"""The reward of a completion's tokens: what its steps are worth, and what its answer is worth.
+
+R = rm_coef * score of the token's step + verifier_coef * outcome. As published, the outcome is on
+every token where steps are scored, so that r > 1 tells a right answer's steps; without scores
+(rm_coef 0) it is on the last token alone.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from producer.process_rewards.cocte import split_steps
+from producer.process_rewards.reward_batch import RewardBatch, RewardItem
+from producer.process_rewards.sql_reward import sql_reward_function
+from producer.process_rewards.token_spans import TokenSpan, token_spans
+
+ScoreSteps = Callable[[str, Sequence[str]], list[float]]
+"""A process reward model: (prompt, steps) -> for each step the probability that it is right."""
+ComputeScore = Callable[..., float]
+END_OF_TURN: Final = "<|im_end|>"
+
+
+@dataclass(frozen=True, slots=True)
+class RewardWeights:
+    """How much steps and outcome count."""
+
+    rm_coef: float = 0.0
+    """Of a step's score; 0: steps are not scored."""
+    verifier_coef: float = 1.0
+    """Of the outcome."""
+
+
+class ScoredSteps(NamedTuple):
+    """A completion's steps, their tokens and scores; equal lengths."""
+
+    texts: tuple[str, ...]
+    spans: tuple[TokenSpan, ...]
+    scores: tuple[float, ...]
+
+
+def score_completion(
+    prompt: str, completion: str, starts_T: Sequence[int], score_steps: ScoreSteps
+) -> ScoredSteps:
+    """The steps as `score_steps` judges them; without SQL the whole completion is one.
+
+    `starts_T` as in `token_spans`. ValueError for another number of scores, or one outside 0 to 1.
+    """
+    steps = split_steps(completion)
+    texts = tuple(step.text for step in steps) or (completion,)
+    scores = tuple(score_steps(prompt, texts))
+    if len(scores) != len(texts) or not all(0 <= score <= 1 for score in scores):
+        message = f"expected a score from 0 to 1 for each of {len(texts)} steps; found {scores}"
+        raise ValueError(message)
+    spans = token_spans(steps, starts_T) if steps else (TokenSpan(0, len(starts_T)),)
+    return ScoredSteps(texts, spans, scores)
+
+
+def token_rewards(
+    num_tokens: int, outcome: float, steps: ScoredSteps | None, weights: RewardWeights
+) -> list[float]:
+    """R of each token. `steps` None: they were not scored; the outcome is on the last token."""
+    if not num_tokens:
+        return []
+    if steps is None or not weights.rm_coef:
+        return [0.0] * (num_tokens - 1) + [weights.verifier_coef * outcome]
+    rewards = [weights.verifier_coef * outcome] * num_tokens
+    for span, score in zip(steps.spans, steps.scores, strict=True):
+        for at in range(span.first, span.last):
+            rewards[at] += weights.rm_coef * score
+    return rewards
+
+
+class StepAndOutcomeManager:
+    """The published reward manager: `__call__(batch)` gives rewards [B, T]."""
+
+    def __init__(
+        self,
+        tokenizer: Any,  # noqa: ANN401  # transformers ships no types
+        num_examine: int,
+        config: Any,  # noqa: ANN401  # a mapping, or an object with attributes
+        compute_score: ComputeScore | None = None,
+    ) -> None:
+        """`config`: `reward_model.rm_coef` (0), `verifier.reward_coef` (1), `verifier.port`.
+
+        `num_examine` is the original's: nothing is printed here.
+        """
+        self.tokenizer = tokenizer
+        self.num_examine = num_examine
+        self.config = config
+        self.compute_score = compute_score or sql_reward_function
+        self._weights = RewardWeights(
+            rm_coef=float(_setting(config, "reward_model", "rm_coef", 0.0)),
+            verifier_coef=float(_setting(config, "verifier", "reward_coef", 1.0)),
+        )
+
+    def __call__(self, data: RewardBatch) -> Any:  # noqa: ANN401  # a tensor, whose library is not imported here
+        """Rewards of the responses' tokens, 0 behind their ends."""
+        rewards_BT = (data.batch["responses"] * 0).float()
+        for at in range(len(data)):
+            item = data[at]
+            num_tokens = _num_tokens(item)
+            steps = None
+            if "rm_scores" in item.batch:
+                steps = _steps_of_marks(item.batch["rm_scores"].tolist()[:num_tokens])
+            own = token_rewards(num_tokens, self._outcome(item, num_tokens), steps, self._weights)
+            for place, reward in enumerate(own):
+                rewards_BT[at, place] = reward
+        return rewards_BT
+
+    def _outcome(self, item: RewardItem, num_tokens: int) -> float:
+        if not self._weights.verifier_coef:
+            return 0.0
+        text = self.tokenizer.decode(item.batch["responses"][:num_tokens])
+        others = item.non_tensor_batch
+        return float(
+            self.compute_score(
+                port=_setting(self.config, "verifier", "port", None),
+                db_id=others["db_id"],
+                question_id=others["index"],
+                solution_str=text.replace(END_OF_TURN, ""),
+                ground_truth=others["reward_model"]["ground_truth"],
+                extra_info=others.get("extra_info"),
+            )
+        )
+
+
+def _num_tokens(item: RewardItem) -> int:
+    """Of the response, padding apart."""
+    return int(item.batch["attention_mask"][len(item.batch["prompts"]) :].sum())
+
+
+def _steps_of_marks(scores_T: Sequence[float]) -> ScoredSteps:
+    """A score that is not 0 belongs to its token and those since the score before it."""
+    marks = [at for at, score in enumerate(scores_T) if score]
+    firsts = [0, *(at + 1 for at in marks)]
+    spans = tuple(TokenSpan(first, at + 1) for first, at in zip(firsts, marks, strict=False))
+    return ScoredSteps(("",) * len(marks), spans, tuple(scores_T[at] for at in marks))
+
+
+def _setting(config: Any, section: str, name: str, default: Any) -> Any:  # noqa: ANN401  # see __init__
+    for key in (section, name):
+        config = config.get(key) if isinstance(config, Mapping) else getattr(config, key, None)
+    return default if config is None else config

@@ -1,0 +1,147 @@
+"""A file of the user's that registers rewards or holds core functions, loaded as it is.
+
+Files written for RewardSQL import `register_…` from `src.trainer.training_manager` and `DataProto`
+from verl. Where those are not installed, stand-ins answer while the file is loaded: ours for the
+decorators and the batch, and nothing for the rest of verl.
+"""
+
+import hashlib
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+from producer.process_rewards import registry as own_registry
+from producer.process_rewards.reward_batch import RewardBatch
+
+ORIGINAL_NAMES: Final = (
+    "register_reward_function",
+    "register_reward_manager",
+    "register_core_algos",
+    "registry",
+)
+VERL_NEEDS: Final = ("verl", "ray", "tensordict")
+"""Without any of them verl cannot be imported."""
+FORM: Final = "give a .py file, or package.module from the folder that holds it"
+
+
+class _StandIn(ModuleType):
+    """A module that was not found; any other name of it is an error that says so."""
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        message = f"{self.__name__} is not installed here, so {name} of it is not known"
+        raise AttributeError(message)
+
+
+def load_user_module(name: str) -> ModuleType:
+    """The module at a path ending in .py, or of this dotted name. ValueError says what is wrong.
+
+    What it registers is in `registry` afterwards. A file that was changed is loaded again.
+    """
+    path = Path(name).expanduser()
+    is_file = path.suffix == ".py"
+    if is_file and not path.is_file():
+        message = f"there is no file {name!r}; {FORM}"
+        raise ValueError(message)
+    if not is_file and not all(part.isidentifier() for part in name.split(".")):
+        message = f"{name!r} is neither a .py file nor a module's name; {FORM}"
+        raise ValueError(message)
+    try:
+        with _stand_ins():
+            return _load_file(path.resolve()) if is_file else _import(name)
+    except ModuleNotFoundError as error:
+        message = f"{name}: there is no module {error.name!r}; {FORM}"
+        raise ValueError(message) from error
+    except (Exception, SystemExit) as error:
+        message = f"{name}: loading it raised {type(error).__name__}: {error}"
+        raise ValueError(message) from error
+
+
+def source_sha256(module: ModuleType) -> str:
+    """Hex sha256 of the module's file, which a training records. ValueError without one."""
+    file = getattr(module, "__file__", None)
+    if file is None or Path(file).suffix != ".py":
+        message = f"{module.__name__} has no source file, so what it does cannot be recorded"
+        raise ValueError(message)
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+
+
+def _load_file(path: Path) -> ModuleType:
+    name = f"cua_user_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}_{path.stem}"
+    spec = spec_from_file_location(name, path)
+    assert spec is not None  # noqa: S101  # of a .py file there is one
+    assert spec.loader is not None  # noqa: S101
+    module = module_from_spec(spec)
+    # Dataclasses and pickles of the file look their module up by name.
+    sys.modules[name] = module
+    with _on_path(str(path.parent)):
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[name]
+            raise
+    return module
+
+
+def _import(name: str) -> ModuleType:
+    with _on_path(str(Path.cwd())):
+        importlib.invalidate_caches()
+        return importlib.import_module(name)
+
+
+@contextmanager
+def _on_path(folder: str) -> Iterator[None]:
+    """The folder is searched last; it stays, because functions may import when they are called."""
+    if folder not in sys.path:
+        sys.path.append(folder)
+    yield
+
+
+@contextmanager
+def _stand_ins() -> Iterator[None]:
+    added = {name: module for name, module in _missing().items() if name not in sys.modules}
+    sys.modules.update(added)
+    try:
+        yield
+    finally:
+        for name in added:
+            sys.modules.pop(name, None)
+
+
+def _missing() -> dict[str, ModuleType]:
+    """Stand-ins for what the published files import and this machine has not."""
+    found: dict[str, ModuleType] = {}
+    if not _is_there("src.trainer.training_manager"):
+        names = {name: getattr(own_registry, name) for name in ORIGINAL_NAMES}
+        found |= _package("src.trainer.training_manager", names)
+    if any(find_spec(name) is None for name in VERL_NEEDS):
+        found |= _package("verl.utils.torch_functional", {})
+        vars(found["verl"])["DataProto"] = RewardBatch
+    return found
+
+
+def _package(name: str, names: dict[str, object]) -> dict[str, ModuleType]:
+    """Stand-ins for a module and the packages around it."""
+    parts = name.split(".")
+    modules: dict[str, ModuleType] = {}
+    for end in range(1, len(parts) + 1):
+        module = modules[".".join(parts[:end])] = _StandIn(".".join(parts[:end]))
+        module.__path__ = []
+        if end > 1:
+            setattr(modules[".".join(parts[: end - 1])], parts[end - 1], module)
+    vars(modules[name]).update(names)
+    return modules
+
+
+def _is_there(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False

@@ -1,0 +1,124 @@
+"""Figures on held-out items, for each objective. Axes: M targets, V vocabulary."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from producer.policy.torch_policy.cpu_parallel import parallel_map
+from producer.policy.torch_policy.logprobs import length_batches
+from producer.supervised.figures import area_under_curve
+from producer.supervised.objective import (
+    CrossEntropy,
+    Example,
+    LoadedNetwork,
+    hidden_states,
+    output_layer,
+    padded_tokens,
+)
+from producer.supervised.pairwise_reward import BradleyTerry, TokenPair
+from producer.supervised.process_reward import MarkedSteps, StepCrossEntropy
+
+
+class Outcome(NamedTuple):
+    """One target of a held-out item."""
+
+    loss: float
+    is_right: bool
+    score: float = 0.0
+    """Probability that a step is right; 0 in other objectives."""
+    is_positive: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Means over the targets: tokens, steps or pairs."""
+
+    loss: float
+    """Nats."""
+    accuracy: float
+    """Tokens predicted, steps or pairs judged right."""
+    auc: float | None
+    """Of steps; None: another objective, or all labels are the same."""
+    num_targets: int
+
+
+def evaluate(
+    network: LoadedNetwork,
+    objective: CrossEntropy | StepCrossEntropy | BradleyTerry,
+    items: Sequence[Any],
+    max_tokens: int,
+) -> Figures:
+    """Figures on the items, which must not be empty; nothing changes."""
+    outcomes_of: Callable[[Sequence[Any]], list[Outcome]]
+    match objective:
+        case CrossEntropy():
+            outcomes_of = lambda part: _tokens(network, part)  # noqa: E731
+        case StepCrossEntropy():
+            outcomes_of = lambda part: _steps(network, objective, part)  # noqa: E731
+        case BradleyTerry():
+            outcomes_of = lambda part: _pairs(network, objective, part)  # noqa: E731
+    lengths = [objective.num_tokens(item) for item in items]
+    parts = [[items[at] for at in part] for part in length_batches(lengths, max_tokens)]
+    with torch.no_grad():
+        outcomes = [
+            one for found in parallel_map(outcomes_of, parts, network.device) for one in found
+        ]
+    num = len(outcomes)
+    is_scored = isinstance(objective, StepCrossEntropy)
+    scores, positive = [one.score for one in outcomes], [one.is_positive for one in outcomes]
+    return Figures(
+        loss=sum(one.loss for one in outcomes) / num,
+        accuracy=sum(one.is_right for one in outcomes) / num,
+        auc=area_under_curve(scores, positive) if is_scored else None,
+        num_targets=num,
+    )
+
+
+def _tokens(network: LoadedNetwork, items: Sequence[Example]) -> list[Outcome]:
+    tokens_BT = padded_tokens([item.tokens for item in items], network.device)
+    hidden_BTD = hidden_states(network, tokens_BT)
+    places = [
+        (row, at)
+        for row, item in enumerate(items)
+        for at, is_target in enumerate(item.loss_mask)
+        if is_target
+    ]
+    rows_M, at_M = (torch.tensor(one, device=tokens_BT.device) for one in zip(*places, strict=True))
+    logits_MV: Tensor = output_layer(network)(hidden_BTD[rows_M, at_M - 1]).float()
+    targets_M = tokens_BT[rows_M, at_M]
+    losses_M = functional.cross_entropy(logits_MV, targets_M, reduction="none")
+    right_M = logits_MV.argmax(dim=-1) == targets_M
+    return [
+        Outcome(loss, right)
+        for loss, right in zip(losses_M.tolist(), right_M.tolist(), strict=True)
+    ]
+
+
+def _steps(
+    network: LoadedNetwork, objective: StepCrossEntropy, items: Sequence[MarkedSteps]
+) -> list[Outcome]:
+    logprobs = objective.logprobs(network, items).tolist()
+    labels = [label for item in items for label in item.labels]
+    return [
+        Outcome(
+            loss=-(label * right + (1 - label) * wrong),
+            is_right=(right > wrong) == (label > 0.5),  # noqa: PLR2004  # more right than not
+            score=right,
+            is_positive=label > 0.5,  # noqa: PLR2004
+        )
+        for (right, wrong), label in zip(logprobs, labels, strict=True)
+    ]
+
+
+def _pairs(
+    network: LoadedNetwork, objective: BradleyTerry, items: Sequence[TokenPair]
+) -> list[Outcome]:
+    margins_B = objective.margins(network, items)
+    losses = (-functional.logsigmoid(margins_B)).tolist()
+    return [
+        Outcome(loss, margin > 0) for loss, margin in zip(losses, margins_B.tolist(), strict=True)
+    ]

@@ -1,0 +1,180 @@
+"""Agent-PEFT's assignments with the component files that they import."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from producer.commands.config_file import read_config_file
+from producer.errors import UsageError
+
+FILES = {
+    "definition.yaml": """\
+task_dict:
+  import: [components/task.yaml]
+agent_dict:
+  import: [components/agent.yaml]
+language_model_dict:
+  import: [components/model.yaml]
+callback_dict:
+  import: [components/callbacks.yaml]
+import: [components/environment.yaml]
+""",
+    "components/environment.yaml": """\
+environment_config:
+  use_task_client_flag: true
+logger_config: {level: INFO}
+""",
+    "components/task.yaml": """\
+db_bench_single_skill:
+  module: src.tasks.DBBenchSingleSkill
+  parameters:
+    task_name: {module: src.TaskName, parameters: {value: db_bench}}
+    single_skill_task_generator:
+      module: src.Generator
+      parameters: {skill_to_tasks_path: data/single_skill_tasks.json}
+    max_round: 3
+    random_seed: null
+os_interaction:
+  parameters: {max_round: 5}
+""",
+    "components/agent.yaml": """\
+lora_rl_agent:
+  module: src.agents.LoRARLAgent
+  parameters:
+    language_model: null
+    system_prompt: You help with SQL.
+    inference_config_dict:
+      {do_sample: false, num_beams: 1, max_new_tokens: 512, temperature: null, top_k: null}
+    rl_callback: null
+""",
+    "components/model.yaml": """\
+default:
+  module: src.HuggingfaceLoRALanguageModel
+  parameters:
+    dtype: bfloat16
+    device_map: auto
+    lora_config:
+      {r: 16, lora_alpha: 32, target_modules: [q_proj, v_proj], lora_dropout: 0.1, bias: none,
+       task_type: CAUSAL_LM}
+Small-LoRA:
+  parameters:
+    model_name_or_path: /models/small
+    quantum: 3
+""",
+    "components/callbacks.yaml": """\
+rl_training_callback:
+  parameters:
+    reward_weight: 1.0
+    learning_rate: 1e-5
+    optimizer_class: AdamW
+    gradient_accumulation_steps: 4
+    reward_correct: 1.0
+    reward_incorrect: -0.1
+    reward_timeout: -0.3
+previous_sample_utilization_callback:
+  parameters: {original_first_user_prompt: x, utilized_sample_count: 16}
+""",
+    "instance/rl_training.yaml": """\
+import: [../definition.yaml]
+assignment_config:
+  task: db_bench_single_skill
+  agent:
+    name: lora_rl_agent
+    custom_parameters: {language_model: Small-LoRA}
+  language_model_list: [{name: Small-LoRA}]
+  callback_dict:
+    rl_training: {name: rl_training_callback}
+    callback_0: {name: current_session_saving_callback}
+  output_dir: outputs/small/{TIMESTAMP}
+  sample_order: ["0", "1", "2", "3", "4", "5", "6", "7", "8"]
+environment_config:
+  use_task_client_flag: false
+colour: blue
+""",
+}
+MAIN = "instance/rl_training.yaml"
+
+
+def write(folder: Path, **changes: tuple[str, str]) -> Path:
+    """The files; `changes`: stem -> (old, new) text in it."""
+    for name, text in FILES.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        old, new = changes.get(path.stem, ("", ""))
+        assert old in text
+        path.write_text(text.replace(old, new) if old else text)
+    return folder / MAIN
+
+
+def test_known_fields_become_the_configurations_own(tmp_path: Path) -> None:
+    assert read_config_file(write(tmp_path)) == {
+        "environment": "dbbench",
+        "group_size": 1,
+        "max_turns": 3,
+        "tasks": {"source_type": "dbbench", "path": "data/single_skill_tasks.json"},
+        "max_tokens": 512,
+        "model_name": "/models/small",
+        "dtype": "bfloat16",
+        "lora_rank": 16,
+        "lora_alpha": 32,
+        "target_modules": ["q_proj", "v_proj"],
+        "lora_dropout": 0.1,
+        "learning_rate": 1e-5,
+        "groups_per_batch": 4,
+        "reward": "dbbench",
+        # Nine sessions, four of them an update.
+        "num_steps": 3,
+        "log_dir": "outputs/small",
+    }
+
+
+def test_unknown_fields_are_named_and_those_without_effect_with_the_reason(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    read_config_file(write(tmp_path))
+    (warning,) = [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING]
+    assert warning.endswith("not known and are ignored: colour, language_model.quantum")
+    said = " ".join(one.getMessage() for one in caplog.records)
+    for name in ("device_map", "system_prompt", "do_sample", "callback_0", "environment_config"):
+        assert name in said
+
+
+def test_past_sessions_in_the_prompt_are_the_callbacks_samples(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        rl_training=("name: rl_training_callback", "name: previous_sample_utilization_callback"),
+    )
+    fields = read_config_file(path)
+    assert fields["replay_sessions"] == 16
+    assert "learning_rate" not in fields
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"callbacks": ("reward_correct: 1.0", "reward_correct: 2.0")}, "reward_correct: 2.0"),
+        ({"callbacks": ("AdamW", "SGD")}, "optimizer_class: 'SGD'"),
+        ({"callbacks": ("1e-5", "fast")}, "learning_rate: 'fast' cannot be honoured; use a number"),
+        ({"model": ("bias: none", "bias: all")}, "lora_config.bias: 'all'"),
+        ({"agent": ("num_beams: 1", "num_beams: 4")}, "num_beams: 4"),
+        (
+            {"rl_training": ("task: db_bench_single_skill", "task: os_interaction")},
+            "os_interaction",
+        ),
+        ({"rl_training": ("language_model: Small", "language_model: Large")}, "'Large-LoRA'"),
+        ({"rl_training": ("[../definition.yaml]", "[../gone.yaml]")}, "gone.yaml does not exist"),
+        ({"rl_training": ("[../definition.yaml]", "[rl_training.yaml]")}, "imports itself"),
+        ({"rl_training": ("[../definition.yaml]", "3")}, "import: must be a list of files"),
+        ({"rl_training": ('["0", "1", ', '"all" # [')}, "sample_order: 'all'"),
+    ],
+)
+def test_what_cannot_be_honoured_is_refused_by_file_and_field(
+    tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        read_config_file(write(tmp_path, **changes))
+    assert message in str(refused.value)
+    assert ".yaml" in str(refused.value)

@@ -1,0 +1,155 @@
+"""Examples are read in their originals' forms; another form is named with file and field."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from producer.errors import UsageError
+from producer.fine_tuning.examples import (
+    Conversation,
+    LabelledSteps,
+    Pair,
+    choose_held_out,
+    load_examples,
+)
+from producer.fine_tuning.settings import FineTuningConfig, Objective, read_fine_tuning
+from producer.supervised.sequences import Message
+
+ASKED, ANSWERED = Message("user", "How many?"), Message("assistant", "SELECT 1")
+
+
+def config_of(objective: Objective, path: Path, **changes: object) -> FineTuningConfig:
+    given = {"model_name": "m", "data_path": str(path), "held_out_ratio": 0, **changes}
+    return read_fine_tuning(objective, given)
+
+
+def read(tmp_path: Path, objective: Objective, rows: object, **changes: object) -> list[Any]:
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps(rows), encoding="utf-8")
+    return list(load_examples(config_of(objective, path, **changes)).training)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"messages": [one._asdict() for one in (ASKED, ANSWERED)]},
+        {"prompt": "How many?", "completion": "SELECT 1"},
+        {"query": "How many?", "response": "SELECT 1"},
+        {"instruction": "How many?", "input": "", "output": "SELECT 1"},
+    ],
+)
+def test_a_prompt_and_its_answer_come_in_the_forms_of_the_originals(
+    tmp_path: Path, row: dict[str, Any]
+) -> None:
+    assert read(tmp_path, "sft", [row]) == [Conversation((ASKED, ANSWERED))]
+
+
+def test_the_system_prompt_is_for_examples_that_have_none(tmp_path: Path) -> None:
+    own = {"system": "Mine", "prompt": "How many?", "completion": "SELECT 1"}
+    rows = [own, {**own, "system": ""}]
+    systems = [one.messages[0] for one in read(tmp_path, "sft", rows, system="Ours")]
+    assert systems == [Message("system", "Mine"), Message("system", "Ours")]
+
+
+def test_steps_are_split_at_their_markers_with_hard_and_soft_labels(tmp_path: Path) -> None:
+    rows = [
+        {"input": "q\n\na и\n\nb и", "label": ["+", "-"]},
+        {"input": "q\n\na и\n\nb и\n", "label": [0.25, 0.75]},
+    ]
+    texts = ("q\n\na", "\n\nb")
+    assert read(tmp_path, "process_reward", rows) == [
+        LabelledSteps(texts, (1.0, 0.0)),
+        LabelledSteps(texts, (0.25, 0.75)),
+    ]
+    assert read(tmp_path, "process_reward", rows[1:], labels="hard") == [
+        LabelledSteps(texts, (0.0, 1.0))
+    ]
+
+
+def test_pairs_are_texts_or_messages_under_their_keys(tmp_path: Path) -> None:
+    rows = [
+        {"good": "a", "bad": "b"},
+        {"prompt": "How many?", "good": "SELECT 1", "bad": "b"},
+    ]
+    keys = {"chosen_key": "good", "rejected_key": "bad"}
+    found = read(tmp_path, "pairwise_reward", rows, **keys)
+    assert found[0] == Pair("a", "b")
+    assert found[1].chosen == Conversation((ASKED, ANSWERED))
+
+
+def test_json_lines_hold_one_example_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"prompt": "a", "completion": "b"}\n\n{"prompt": "c", "completion": "d"}\n')
+    assert len(load_examples(config_of("sft", path)).training) == 2
+
+
+@pytest.mark.parametrize(
+    ("objective", "rows", "message"),
+    [
+        ("sft", {"rows": []}, r"rows.json must hold a list of examples"),
+        ("sft", [], r"rows.json holds no examples"),
+        ("sft", ["text"], r"rows.json: row 0: \"text\" is not an object"),
+        ("sft", [{"completion": "b"}], r"row 0: prompt: is missing"),
+        ("sft", [{"prompt": "a"}], r"row 0: completion: is missing"),
+        ("sft", [{"prompt": "a", "completion": None}], r"row 0: completion: null is no text"),
+        ("sft", [{"prompt": "a", "completion": " "}], r"row 0: completion: \" \" is no text"),
+        ("sft", [{"messages": {}}], r"row 0: messages: is not a list of messages"),
+        ("sft", [{"messages": [{"role": "robot"}]}], r"row 0: messages.0: has no role"),
+        ("sft", [{"messages": [{"role": "user"}]}], r"row 0: messages.0.content: is missing"),
+        (
+            "sft",
+            [{"messages": [{"role": "user", "content": "a"}]}],
+            r"row 0: messages: ends with user; the answer to learn is missing",
+        ),
+        ("process_reward", [{"label": []}], r"row 0: input: is missing"),
+        ("process_reward", [{"input": "a", "label": []}], r"row 0: input: has no step marker"),
+        ("process_reward", [{"input": "a и b", "label": ["+"]}], r"has text after the last step"),
+        ("process_reward", [{"input": "a и"}], r"row 0: label: null is not a list of labels"),
+        (
+            "process_reward",
+            [{"input": "a и", "label": ["+", "-"]}],
+            r"row 0: label: has 2 labels, and input has 1 steps",
+        ),
+        ("process_reward", [{"input": "a и", "label": ["*"]}], r"label.0: \"\*\" is neither"),
+        ("process_reward", [{"input": "a и", "label": [1.5]}], r"label.0: 1.5 is neither"),
+        ("pairwise_reward", [{"chosen": "a"}], r"row 0: rejected: is missing"),
+    ],
+)
+def test_a_row_of_another_form_is_named_with_its_file_and_field(
+    tmp_path: Path, objective: Objective, rows: object, message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        read(tmp_path, objective, rows)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"{", "rows.json is not valid JSON, line 1"),
+        (b"\xff\xfe\x00", "rows.json is not text in UTF-8"),
+        (b"[" * 100_000, "rows.json is nested too deeply"),
+    ],
+)
+def test_a_file_that_is_no_json_is_named(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "rows.json"
+    path.write_bytes(content)
+    with pytest.raises(UsageError, match=message):
+        load_examples(config_of("sft", path))
+    with pytest.raises(UsageError, match=r"absent\.json cannot be read: No such file"):
+        load_examples(config_of("sft", tmp_path / "absent.json"))
+
+
+def test_what_is_held_out_shares_no_prompt_with_what_is_learned() -> None:
+    groups = [f"q{number // 4}" for number in range(40)]
+    held_out = choose_held_out(groups, 0.25, seed=1)
+    assert len(held_out) == 12  # three questions of four: the first number at or above 10
+    asked = {groups[index] for index in held_out}
+    learned = {group for index, group in enumerate(groups) if index not in held_out}
+    assert asked.isdisjoint(learned)
+    assert choose_held_out(groups, 0.25, seed=1) == held_out
+    assert choose_held_out(groups, 0.25, seed=2) != held_out
+    assert choose_held_out(groups, 0, seed=1) == frozenset()
+    assert choose_held_out(["a"] * 9, 0.5, seed=1) == frozenset()
+    assert len(choose_held_out(["a", "b"], 0.001, seed=1)) == 1

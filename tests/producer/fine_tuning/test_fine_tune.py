@@ -1,0 +1,319 @@
+"""A supervised training is a training like the others: its events, its result, its refusals."""
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from peft import PeftModel
+from safetensors.torch import load_file
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+)
+
+from producer.errors import CuaTrainError, StopRequestedError, UsageError
+from producer.fine_tuning.run import fine_tune
+from producer.fine_tuning.settings import Objective
+from producer.fine_tuning.summary import FineTuningSummary
+from producer.supervised.pair_scorer import PairScorer
+from producer.supervised.step_scorer import StepScorer
+from producer.training.run import run
+from schemas.installation import Installation
+from tests.support.reading import installation_at, read_all
+from tests.support.small_run import small, watching
+
+
+@pytest.fixture
+def installation(tmp_path: Path) -> Installation:
+    return installation_at(tmp_path / "home")
+
+
+def train(
+    installation: Installation, given: dict[str, Any], objective: Objective = "sft", **more: Any
+) -> FineTuningSummary:
+    return fine_tune(objective, given, installation=installation, **more)
+
+
+def events(installation: Installation, kind: str) -> list[dict[str, Any]]:
+    found = [json.loads(record.value) for record in read_all(installation)]
+    return [one["data"] for one in found if one["type"] == kind]
+
+
+def test_it_learns_and_records_every_step(
+    installation: Installation, given: dict[str, Any]
+) -> None:
+    summary = train(installation, given)
+    assert (summary.status, summary.steps, summary.examples, summary.held_out) == (
+        *("completed", 9, 21, 3),
+    )
+    assert summary.train_loss_first is not None
+    assert summary.train_loss_last is not None
+    assert summary.train_loss_last < summary.train_loss_first / 1.5
+    assert summary.loss_before is not None
+    assert summary.loss_after is not None
+    assert summary.loss_after < summary.loss_before / 1.5
+    created = events(installation, "cua.training.created")[0]
+    assert (created["kind"], created["total_steps"]) == ("sft", 9)
+    assert created["config"]["objective"] == "sft"
+    assert created["recipe"]["lora_rank"] is None
+    finished = events(installation, "cua.step.finished")
+    assert [one["policy_version"] for one in finished] == list(range(1, 10))
+    assert all(one["reward_mean"] is None for one in finished)
+    assert all(one["kl_divergence"] is None for one in finished)
+    assert all(one["policy_gradient_norm"] > 0 for one in finished)
+    assert [("test/loss" in one["metrics"]) for one in finished] == [False, False, True] * 3
+    assert [one["step"] for one in events(installation, "cua.checkpoint.saved")] == [3, 6, 9]
+    assert events(installation, "cua.training.heartbeat_sent")
+    assert len(events(installation, "cua.training.completed")) == 1
+
+
+def test_a_completed_training_prints_its_result_again(
+    installation: Installation, given: dict[str, Any]
+) -> None:
+    first = train(installation, given)
+    num_records = len(read_all(installation))
+    output = Path(first.output_dir)
+    weights = load_file(output / "model.safetensors")
+    again = train(installation, {"training_name": "small"})
+    assert len(read_all(installation)) == num_records
+    figures = ("steps", "loss_before", "loss_after", "accuracy_after", "train_loss_last", "status")
+    assert [getattr(again, one) for one in figures] == [getattr(first, one) for one in figures]
+    # The result is written again where it is missing.
+    for path in output.iterdir():
+        path.unlink()
+    train(installation, {"training_name": "small"})
+    restored = load_file(output / "model.safetensors")
+    assert all(torch.equal(restored[name], one) for name, one in weights.items())
+
+
+def test_an_adapter_is_loaded_by_peft_alone(
+    installation: Installation, given: dict[str, Any], policy: Path, tmp_path: Path
+) -> None:
+    out = str(tmp_path / "out")
+    train(installation, {**given, "train_type": "lora", "epochs": 30, "output_dir": out})
+    assert events(installation, "cua.training.created")[0]["recipe"]["lora_rank"] == 8
+    plain = AutoModelForCausalLM.from_pretrained(policy)
+    adapted = PeftModel.from_pretrained(plain, tmp_path / "out").eval()
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "out")
+    assert answer(adapted, tokenizer, "Show users number 4") == "SELECT name FROM users"
+
+
+def test_all_weights_are_loaded_by_transformers_alone(
+    installation: Installation, given: dict[str, Any], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    train(installation, {**given, "epochs": 15, "output_dir": str(out)})
+    network = AutoModelForCausalLM.from_pretrained(out, dtype="auto")
+    assert network.dtype == torch.float32
+    tokenizer = AutoTokenizer.from_pretrained(out)
+    assert answer(network, tokenizer, "Show users number 4") == "SELECT name FROM users"
+
+
+def answer(network: Any, tokenizer: Any, prompt: str) -> str:
+    asked = tokenizer.apply_chat_template(
+        [{"role": "user", "content": prompt}], tokenize=False, add_generation_prompt=True
+    )
+    tokens = torch.tensor([tokenizer.encode(asked, add_special_tokens=False)])
+    with torch.no_grad():
+        found = network.generate(input_ids=tokens, max_new_tokens=12, do_sample=False)
+    text: str = tokenizer.decode(found[0, tokens.shape[1] :], skip_special_tokens=True)
+    return text
+
+
+def test_a_process_reward_model_scores_as_it_was_trained(
+    installation: Installation, given: dict[str, Any], data: dict[str, Path], tmp_path: Path
+) -> None:
+    out = tmp_path / "prm"
+    settings = {**given, "data_path": [str(data["process_reward"])], "output_dir": str(out)}
+    summary = train(installation, {**settings, "epochs": 20}, "process_reward")
+    assert summary.accuracy_after is not None
+    assert summary.train_loss_last is not None
+    # Soft labels of 0.75 leave an entropy of 0.562 at every other step.
+    assert summary.train_loss_last == pytest.approx(0.562 / 2, abs=0.03)
+    scorer = StepScorer.load(out, device="cpu")
+    right, wrong = (
+        scorer.score_steps("Show users number 4", ["WITH a AS", f"SELECT name FROM {table}"])
+        for table in ("users", "items")
+    )
+    assert right[0] == pytest.approx(0.75, abs=0.1)
+    assert right[1] > 0.8
+    assert wrong[1] < 0.2
+
+
+def test_a_process_reward_adapter_scores_over_its_base(
+    installation: Installation, given: dict[str, Any], data: dict[str, Path], tmp_path: Path
+) -> None:
+    out = tmp_path / "prm"
+    settings = {**given, "data_path": [str(data["process_reward"])], "output_dir": str(out)}
+    train(installation, {**settings, "epochs": 20, "train_type": "lora"}, "process_reward")
+    scores = StepScorer.load(out, device="cpu").score_steps("Show users number 4", ["WITH a AS"])
+    assert scores[0] == pytest.approx(0.75, abs=0.15)
+
+
+def test_a_pairwise_reward_model_prefers_the_better_answer(
+    installation: Installation, given: dict[str, Any], data: dict[str, Path], tmp_path: Path
+) -> None:
+    out = tmp_path / "rm"
+    settings = {**given, "data_path": [str(data["pairwise_reward"])], "output_dir": str(out)}
+    summary = train(installation, {**settings, "epochs": 12}, "pairwise_reward")
+    assert summary.train_loss_last is not None
+    assert summary.train_loss_last < 0.1
+    better, worse = PairScorer.load(out, device="cpu").score(
+        "Show users number 4", ["SELECT name FROM users", "SELECT name FROM items"]
+    )
+    assert better > worse
+    assert AutoModelForSequenceClassification.from_pretrained(out).config.num_labels == 1
+
+
+def test_a_stopped_training_continues_by_its_name_alone_with_the_same_bits(
+    installation: Installation, given: dict[str, Any], tmp_path: Path
+) -> None:
+    whole = installation_at(tmp_path / "whole")
+    train(whole, given)
+    stop = threading.Event()
+
+    def stop_at(line: str) -> None:
+        if line.startswith("step 4/9: loss"):
+            stop.set()
+
+    with watching(stop_at), pytest.raises(StopRequestedError):
+        train(installation, given, stop=stop)
+    assert len(events(installation, "cua.step.finished")) == 4
+    assert len(events(installation, "cua.training.cancelled")) == 1
+    summary = train(installation, {"training_name": "small"})
+    assert (summary.steps, summary.generation) == (9, 0)
+    assert bits(installation, summary) == bits(whole, summary)
+
+
+def bits(installation: Installation, summary: FineTuningSummary) -> dict[str, Any]:
+    """Figures of every step, and the trained weights."""
+    output = installation.runs_dir / summary.training_name / "model"
+    weights = load_file(next(output.glob("*.safetensors")))
+    finished = events(installation, "cua.step.finished")
+    return {
+        "losses": [one["loss"] for one in finished],
+        "norms": [one["policy_gradient_norm"] for one in finished],
+        "weights": {name: one.numpy().tobytes() for name, one in weights.items()},
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"learning_rate": 0.5}, "learning_rate: 0.01 -> 0.5"),
+        ({"epochs": 4}, "epochs: 3 -> 4"),
+        ({"train_type": "lora"}, "train_type: 'full' -> 'lora'"),
+    ],
+)
+def test_other_settings_are_refused(
+    installation: Installation, given: dict[str, Any], changes: dict[str, Any], message: str
+) -> None:
+    train(installation, given)
+    num_records = len(read_all(installation))
+    with pytest.raises(UsageError, match=message):
+        train(installation, {"training_name": "small", **changes})
+    assert len(read_all(installation)) == num_records
+
+
+def test_other_examples_under_the_same_name_are_refused(
+    installation: Installation, given: dict[str, Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.json"
+    path.write_text(Path(given["data_path"][0]).read_text(encoding="utf-8"))
+    train(installation, {**given, "data_path": [str(path)]})
+    rows = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(rows[:-1]))
+    with pytest.raises(UsageError, match="are not those that the training began with"):
+        train(installation, {"training_name": "small"})
+
+
+def test_a_name_of_another_kind_of_training_is_refused(
+    installation: Installation, given: dict[str, Any], data: dict[str, Path]
+) -> None:
+    run(small(training_name="rl", num_steps=1), installation=installation)
+    with pytest.raises(UsageError, match="training 'rl' is of `cua-train run`"):
+        train(installation, {**given, "training_name": "rl"})
+    train(installation, given)
+    with pytest.raises(UsageError, match="training 'small' is of `cua-train sql sft`"):
+        train(installation, {**given, "data_path": [str(data["process_reward"])]}, "process_reward")
+    with pytest.raises(UsageError, match="training 'small' was begun by `cua-train sql`"):
+        run(small(training_name="small", num_steps=1), installation=installation)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model_name": None}, "model_name: "),
+        ({"data_path": ["absent.json"]}, "absent.json cannot be read"),
+        ({"max_length": 3}, "max_length: all 21 examples are longer"),
+        ({"device": "cuda:9"}, "device: cuda:9 is not on this machine"),
+        ({"device": "gpu"}, "device: 'gpu' is no device that is supported"),
+        ({"output_dir": "FULL"}, "output_dir: .* is not empty"),
+        ({"output_dir": "/dev/null/x"}, "output_dir: /dev/null/x cannot be used"),
+        ({"model_name": "/absent"}, "/absent does not exist"),
+    ],
+)
+def test_what_is_refused_leaves_nothing(
+    installation: Installation,
+    given: dict[str, Any],
+    tmp_path: Path,
+    changes: dict[str, Any],
+    message: str,
+) -> None:
+    if changes.get("output_dir") == "FULL":
+        (tmp_path / "full").mkdir()
+        (tmp_path / "full" / "precious.txt").write_text("mine")
+        changes = {"output_dir": str(tmp_path / "full")}
+    with pytest.raises(CuaTrainError, match=message):
+        train(installation, {**given, **changes})
+    assert not installation.home.exists()
+
+
+def test_the_result_of_another_training_is_not_replaced(
+    installation: Installation, given: dict[str, Any], tmp_path: Path
+) -> None:
+    out = str(tmp_path / "out")
+    train(installation, {**given, "output_dir": out})
+    with pytest.raises(UsageError, match="holds the result of training 'small'"):
+        train(installation, {**given, "training_name": "other", "output_dir": out})
+
+
+def test_long_examples_are_left_out_and_counted(
+    installation: Installation, given: dict[str, Any], tmp_path: Path
+) -> None:
+    rows = json.loads(Path(given["data_path"][0]).read_text(encoding="utf-8"))
+    rows[5]["completion"] = "SELECT name FROM users " * 30
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps(rows))
+    summary = train(
+        installation,
+        {**given, "data_path": [str(path)], "max_length": 60, "epochs": 1, "held_out_ratio": 0},
+    )
+    assert (summary.examples, summary.held_out, summary.left_out) == (23, 0, 1)
+    assert summary.loss_after is None
+
+
+def test_only_the_newest_checkpoints_are_kept(
+    installation: Installation, given: dict[str, Any]
+) -> None:
+    summary = train(installation, {**given, "save_total_limit": 2})
+    kept = Path(summary.log_path) / "checkpoints" / "generation-0"
+    assert sorted(one.name for one in kept.iterdir()) == ["step-000006", "step-000009"]
+    states = Path(summary.log_path) / "state" / "generation-0"
+    assert sorted(one.name for one in states.iterdir()) == ["step-000006", "step-000009"]
+
+
+@pytest.mark.parametrize("changes", [{"dtype": "bfloat16"}, {"gradient_checkpointing": True}])
+def test_precision_changes_the_bits_and_checkpointing_does_not(
+    installation: Installation, given: dict[str, Any], tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    settings = {**given, "epochs": 1}
+    plain = train(installation_at(tmp_path / "plain"), settings)
+    changed = train(installation, {**settings, **changes})
+    first, second = bits(installation_at(tmp_path / "plain"), plain), bits(installation, changed)
+    assert (first == second) == ("gradient_checkpointing" in changes)
+    assert second["losses"] == pytest.approx(first["losses"], rel=0.05)

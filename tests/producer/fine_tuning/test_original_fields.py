@@ -1,0 +1,214 @@
+"""The original's sft_config.json and rm_config.json are read as they are."""
+
+from typing import Any
+
+import pytest
+
+from producer.errors import UsageError
+from producer.fine_tuning.original_fields import read_original
+from producer.fine_tuning.settings import FineTuningConfig, Objective, read_fine_tuning
+
+SFT_FILE: dict[str, Any] = {
+    "model_id_or_path": "Qwen/Qwen2.5-Coder-7B-Instruct",
+    "output_dir": "/models/sft",
+    "dataset": ["/data/sft.json"],
+    "max_length": 8192,
+    "learning_rate": 1e-5,
+    "per_device_train_batch_size": 2,
+    "gradient_checkpointing": True,
+    "gradient_accumulation_steps": 16,
+    "save_strategy": "epoch",
+    "eval_steps": 500,
+    "save_total_limit": 20,
+    "torch_dtype": "bfloat16",
+    "deepspeed_config": "/swift/ds_config/zero3.json",
+    "lora_rank": 8,
+    "lora_alpha": 32,
+    "train_type": "full",
+    "use_liger": True,
+    "model_type": "qwen2_5",
+    "template": "qwen2_5",
+    "init_weights": True,
+    "attn_impl": "flash_attn",
+    "ignore_args_error": True,
+    "save_only_model": True,
+    "use_chat_template": False,
+}
+"""The fields of the published sft_config.json."""
+
+RM_FILE: dict[str, Any] = {
+    "model_id_or_path": "/hub/Qwen2.5-Coder-7B-Instruct",
+    "output_dir": "/models/prm",
+    "dataset": "/data/prm.json",
+    "max_length": 8192,
+    "train_batch_size": 4,
+    "micro_train_batch_size": 1,
+    "learning_rate": 1e-6,
+    "max_epochs": 1,
+    "save_steps": 10000,
+    "logging_steps": 1,
+    "eval_steps": 1000,
+    "torch_dtype": "bfloat16",
+    "zero_stage": 3,
+    "gradient_checkpointing": True,
+    "packing_samples": True,
+    "load_checkpoint": True,
+    "flash_attn": True,
+    "input_key": "input",
+    "label_key": "label",
+    "use_wandb": True,
+    "wandb_group": "prm",
+    "wandb_project": "openrlhf",
+    "placeholder_token": " и",
+    "reward_tokens": ["+", "-"],
+    "ckpt_path": "/models/prm/ckpt",
+}
+"""The fields of the published rm_config.json."""
+
+REFUSED = {"deepspeed_config", "attn_impl", "zero_stage", "flash_attn"}
+
+
+def without(fields: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if name not in names}
+
+
+def settings(objective: Objective, fields: dict[str, Any]) -> FineTuningConfig:
+    read = read_original(fields, objective)
+    needed = {"model_name": "m", "data_path": "d.json"}
+    return read_fine_tuning(objective, {**needed, **read.given}, names=read.names)
+
+
+@pytest.mark.parametrize(
+    ("objective", "fields", "names"),
+    [
+        ("sft", SFT_FILE, ("deepspeed_config", "attn_impl")),
+        ("process_reward", RM_FILE, ("zero_stage", "flash_attn")),
+    ],
+)
+def test_deepspeed_and_flash_attention_are_refused_by_name_all_at_once(
+    objective: Objective, fields: dict[str, Any], names: tuple[str, str]
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        read_original(fields, objective)
+    assert [line.strip().split(":")[0] for line in str(refused.value).splitlines()[1:]] == [*names]
+    assert all(
+        f"--omit {name}" in str(refused.value) or "--omit it" in str(refused.value)
+        for name in names
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("zero_stage", 0), ("flash_attn", False), ("deepspeed_config", None), ("attn_impl", "sdpa")],
+)
+def test_what_asks_for_neither_is_accepted(field: str, value: object) -> None:
+    assert settings("process_reward", {field: value}).attention == "sdpa"
+
+
+def test_the_published_sft_file_means_these_settings() -> None:
+    config = settings("sft", without(SFT_FILE, *REFUSED))
+    assert config.model_name == "Qwen/Qwen2.5-Coder-7B-Instruct"
+    assert str(config.output_dir) == "/models/sft"
+    assert [str(one) for one in config.data_path] == ["/data/sft.json"]
+    assert (config.max_length, config.learning_rate, config.batch_size) == (8192, 1e-5, 32)
+    assert (config.gradient_checkpointing, config.dtype) == (True, "bfloat16")
+    assert (config.save_strategy, config.save_total_limit) == ("epoch", 20)
+    assert (config.eval_strategy, config.eval_steps) == ("steps", 500)
+    assert (config.train_type, config.use_chat_template) == ("full", False)
+    # Defaults of the original's own loader.
+    assert (config.weight_decay, config.warmup_ratio, config.lr_scheduler) == (0.1, 0.05, "cosine")
+    assert (config.seed, config.data_seed, config.epochs) == (42, 42, 1)
+
+
+def test_the_published_rm_file_means_these_settings() -> None:
+    config = settings("process_reward", without(RM_FILE, *REFUSED))
+    assert config.model_name == "/hub/Qwen2.5-Coder-7B-Instruct"
+    assert [str(one) for one in config.data_path] == ["/data/prm.json"]
+    assert (config.max_length, config.batch_size, config.learning_rate) == (8192, 4, 1e-6)
+    assert (config.epochs, config.logging_steps) == (1, 1)
+    assert (config.save_strategy, config.save_steps) == ("steps", 10000)
+    assert (config.eval_strategy, config.eval_steps) == ("steps", 1000)
+    assert (config.placeholder_token, config.reward_tokens) == (" и", ("+", "-"))
+    assert (config.input_key, config.label_key) == ("input", "label")
+    assert str(config.log_path) == "/models/prm/ckpt"
+    assert (config.weight_decay, config.warmup_ratio, config.train_type) == (0.0, 0.03, "full")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "ours", "expected"),
+    [
+        ("model_name_or_path", "x", "model_name", "x"),
+        ("num_train_epochs", 3, "epochs", 3),
+        ("max_epochs", 3, "epochs", 3),
+        ("warm_up_ratio", 0.2, "warmup_ratio", 0.2),
+        ("warmup_ratio", 0.2, "warmup_ratio", 0.2),
+        ("weight_decay", 0.3, "weight_decay", 0.3),
+        ("lr_scheduler_type", "linear", "lr_scheduler", "linear"),
+        ("max_grad_norm", 0.5, "max_gradient_norm", 0.5),
+        ("seed", 7, "seed", 7),
+        ("data_seed", 7, "data_seed", 7),
+        ("split_dataset_ratio", 0.25, "held_out_ratio", 0.25),
+        ("eval_strategy", "no", "eval_strategy", "no"),
+        ("logging_steps", 9, "logging_steps", 9),
+        ("apply_chat_template", False, "use_chat_template", False),
+        ("system", "Write SQL.", "system", "Write SQL."),
+        ("chosen_key", "good", "chosen_key", "good"),
+        ("rejected_key", "bad", "rejected_key", "bad"),
+        ("save_steps", -1, "save_strategy", "epoch"),
+        ("eval_steps", -1, "eval_strategy", "epoch"),
+        ("bf16", True, "dtype", "bfloat16"),
+        ("torch_dtype", "float32", "dtype", "float32"),
+        ("device", "cpu", "device", "cpu"),
+    ],
+)
+def test_a_known_field_is_honoured(field: str, value: object, ours: str, expected: object) -> None:
+    assert getattr(settings("pairwise_reward", {field: value}), ours) == expected
+
+
+def test_a_step_of_the_sft_file_takes_its_batch_times_its_accumulation() -> None:
+    assert settings("sft", {"per_device_train_batch_size": 3}).batch_size == 48
+    assert settings("sft", {"gradient_accumulation_steps": 5}).batch_size == 5
+    both = {"per_device_train_batch_size": 3, "gradient_accumulation_steps": 5}
+    assert settings("sft", both).batch_size == 15
+
+
+def test_unknown_fields_and_those_without_effect_are_named() -> None:
+    notes = read_original({**without(SFT_FILE, *REFUSED), "colour": "red"}, "sft").notes
+    assert [note.split(":")[0] for note in notes] == [
+        *("use_liger", "model_type", "template", "init_weights", "ignore_args_error"),
+        *("save_only_model", "colour", "lora_rank", "lora_alpha"),
+    ]
+    assert "colour: unknown, ignored" in notes
+
+
+def test_a_field_of_another_objective_is_named_and_not_used() -> None:
+    read = read_original({"chosen_key": "good", "label_key": "l"}, "process_reward")
+    assert read.given == {"label_key": "l"}
+    assert [note.split(":")[0] for note in read.notes] == ["chosen_key"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("torch_dtype", "float16", "torch_dtype: 'float16' is not supported"),
+        ("fp16", True, "fp16: float16 overflows"),
+        ("per_device_train_batch_size", 0, "per_device_train_batch_size: 0 is not a whole number"),
+        ("gradient_accumulation_steps", "x", "gradient_accumulation_steps: 'x' is not a whole"),
+        ("attn_impl", "xformers", "attn_impl: 'xformers' is not one of sdpa, flash_attn"),
+        ("num_train_epochs", 0, "num_train_epochs: 0 is out of range"),
+        ("learning_rate", "fast", 'learning_rate: "fast" is not a number'),
+        ("lr_scheduler_type", "cubic", 'lr_scheduler_type: "cubic" is not one of cosine, linear'),
+        ("train_type", "qlora", 'train_type: "qlora" is not one of full, lora'),
+        ("model_id_or_path", 3, "model_id_or_path: 3 is not text"),
+    ],
+)
+def test_a_value_that_cannot_be_honoured_is_refused_by_the_files_name(
+    field: str, value: object, message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        settings("sft", {field: value})
+
+
+def test_two_names_of_one_field_may_not_contradict_each_other() -> None:
+    with pytest.raises(UsageError, match="max_epochs: contradicts num_train_epochs"):
+        read_original({"num_train_epochs": 1, "max_epochs": 2}, "sft")

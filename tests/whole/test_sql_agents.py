@@ -1,0 +1,119 @@
+"""Runs of both SQL agents by the oracle: every fact the trainer states is a row, none is parked."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from consumers.fold.fold import Fold
+from consumers.fold.operator_drops import Drops
+from consumers.fold.parse import parse_record
+from consumers.fold.rows import Insert, Operation, Upsert
+from consumers.fold.stream import Stream, new_stream
+from producer.config import read_config
+from producer.sql_data.dbbench.generate import generate
+from producer.sql_data.dbbench.layout import write_entries
+from producer.sql_data.text_to_sql.generate import SyntheticSize, write_synthetic
+from producer.training.run import run
+from schemas.installation import Installation, read_installation
+from tests.support.reading import read_all
+
+SMALL: dict[str, Any] = {"model_name": "oracle", "oracle_noise": 0.3, "num_steps": 2}
+SKILLS = ("insert", "subquery_nested")
+
+
+@pytest.fixture
+def installation(tmp_path: Path) -> Installation:
+    return read_installation({"CUA_HOME": str(tmp_path / "home")})
+
+
+def rows_of(installation: Installation) -> dict[str, list[dict[str, Any]]]:
+    """The rows that the fold inserts, by table. Fails when a record is parked."""
+    operations: list[Operation] = []
+    records = read_all(installation)
+    streams: dict[str, Stream] = {str(one.key): new_stream(str(one.key)) for one in records}
+    fold = Fold(streams, log_id="local", drops=Drops(), write=operations.extend)
+    batch = fold.take_all([parse_record(record) for record in records])
+    assert [held.reason for held in batch.held.values()] == []
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for one in operations:
+        if isinstance(one, Insert | Upsert):
+            rows.setdefault(one.table, []).append(dict(one.row))
+    return rows
+
+
+def test_sessions_of_skills_in_turn_are_rows_with_their_entries_and_the_matrix(
+    tmp_path: Path, installation: Installation
+) -> None:
+    write_entries(generate(44, 0), tmp_path / "data")
+    source = {"source_type": "dbbench", "path": str(tmp_path / "data"), "skills": list(SKILLS)}
+    config = read_config(
+        {
+            **SMALL,
+            "environment": "dbbench",
+            "tasks": source,
+            "group_size": 1,
+            "min_group_size": 1,
+            "groups_per_batch": 4,
+            "skill_sequence": SKILLS,
+            "steps_per_skill": 1,
+            "replay_sessions": 2,
+            "eval_every": 0,
+            "eval_episodes": 12,
+        }
+    )
+    summary = run(config, installation=installation)
+    rows = rows_of(installation)
+    # A baseline, an evaluation after each skill, and two steps of four.
+    assert len(rows["session"]) == 3 * 12 + 2 * 4
+    entries = {row["id"]: row for row in rows["entry"]}
+    assert {row["entry_id"] for row in rows["session"]} <= entries.keys()
+    assert {row["outcome"] for row in rows["session"]} == {"correct", "incorrect"}
+    assert max(row["num_replayed"] for row in rows["session"]) == 2
+    stages = [(row["stage"], row["trained_skill"]) for row in rows["skill_success"]]
+    assert {*stages} == {(0, None), (1, "insert"), (2, "subquery_nested")}
+    last = {row["skill"]: row for row in rows["skill_success"] if row["stage"] == 2}
+    assert {*SKILLS, "all"} <= last.keys()
+    assert last["all"]["num_sessions"] == 12
+    assert last["all"]["success_rate"] == summary.success_after
+    # Counted again from sessions and entries.
+    final = {row["evaluation_id"] for row in rows["skill_success"] if row["stage"] == 2}
+    rollouts = {row["id"] for row in rows["rollout"] if row.get("eval_id") in final}
+    right: Counter[str] = Counter()
+    for session in rows["session"]:
+        if session["id"] in rollouts and session["outcome"] == "correct":
+            right.update(entries[session["entry_id"]]["skills"])
+    assert {name: row["num_correct"] for name, row in last.items() if name != "all"} == {
+        name: right[name] for name in last if name != "all"
+    }
+
+
+def test_completions_are_rows_with_what_their_sql_came_to(
+    tmp_path: Path, installation: Installation
+) -> None:
+    size = SyntheticSize(num_train_databases=2, num_dev_databases=1, questions_per_template=1)
+    write_synthetic(tmp_path / "data", seed=0, size=size)
+    source = {"source_type": "text_to_sql", "path": str(tmp_path / "data")}
+    config = read_config(
+        {
+            **SMALL,
+            "environment": "text_to_sql",
+            "tasks": source,
+            "eval_tasks": {**source, "split": "dev"},
+            "group_size": 3,
+            "groups_per_batch": 2,
+            "eval_every": 0,
+            "eval_episodes": 10,
+        }
+    )
+    run(config, installation=installation)
+    rows = rows_of(installation)
+    assert len(rows["completion"]) == 2 * 10 + 2 * 2 * 3
+    outcomes = Counter(row["outcome"] for row in rows["completion"])
+    assert outcomes["correct"]
+    assert outcomes["no_sql"] + outcomes["incorrect"] + outcomes["error"]
+    assert all(
+        row["outcome_reward"] == float(row["outcome"] == "correct") for row in rows["completion"]
+    )
+    assert {row["kind"] for row in rows["entry"]} == {"text_to_sql"}
