@@ -184,7 +184,7 @@ def read(home: Path) -> list[dict[str, Any]]:
     return [json.loads(one.value) for one in read_all(installation_at(home))]
 
 
-def kill_once_trained(home: Path, num_steps: int, **changes: object) -> None:
+def kill_once_trained(home: Path, after: int, **changes: object) -> None:
     """SIGKILL after so many finished steps, in the midst of the next."""
     command = [
         *(sys.executable, "-m", "tests.support.slow_run"),
@@ -201,13 +201,13 @@ def kill_once_trained(home: Path, num_steps: int, **changes: object) -> None:
                 except (OSError, ValueError):
                     events = []  # the log is being made
                 done = [one for one in events if one["type"] == "cua.step.finished"]
-                if len(done) >= num_steps:
+                if len(done) >= after:
                     return
                 process.send_signal(signal.SIGCONT)
                 time.sleep(0.1)
         finally:
             process.kill()
-    pytest.fail(f"the process ended before step {num_steps}")
+    pytest.fail(f"the process ended before step {after}")
 
 
 @pytest.mark.parametrize("baseline", ["none", "moving"])
