@@ -167,6 +167,18 @@ SHOWN_BY: dict[str, str] = {
     "_the_one_before_the_update",
     "value_coef": "tests/producer/policy/test_value_head.py::test_a_value_coefficient_trains_the"
     "_adapter_on_the_values_too",
+    "process_reward_model": "tests/producer/training/test_token_credit.py::test_a_group_of_one_outc"
+    "ome_is_told_apart_by_its_steps",
+    "rm_coef": "tests/producer/training/test_token_credit.py::test_a_token_has_its_ste"
+    "ps_score_and_the_outcome_each_with_its_weight",
+    "verifier_coef": "tests/producer/training/test_token_credit.py::test_a_token_has_its_ste"
+    "ps_score_and_the_outcome_each_with_its_weight",
+    "core_function": "tests/producer/training/test_token_credit.py::test_the_process_advanta"
+    "ge_of_a_group_by_hand",
+    "core_algos": "tests/producer/training/test_token_credit.py::test_a_function_of_the_u"
+    "sers_file_comes_first_and_its_hash_is_recorded",
+    "core_algos_sha256": "tests/producer/training/test_token_credit.py::test_a_function_of_the_u"
+    "sers_file_comes_first_and_its_hash_is_recorded",
 }
 """Field -> the test that shows what it does."""
 
