@@ -39,6 +39,7 @@ METAVARS = {
     "target_modules": "all|attention|mlp|JSON",
     "skill_sequence": "NAME[,NAME]",
     "base_url": "URL",
+    "dbbench_database": "URL",
     "judge": "agent|none|URL",
     "renderer_name": "FORMAT",
     "judge_model": "NAME",
