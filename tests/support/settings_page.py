@@ -17,8 +17,8 @@ and `tests/support/settings_page.py`.
 SHOWN_BY: dict[str, str] = {
     "model_name": "tests/producer/training/test_policies_of_the_hub.py::test_every_architecture"
     "_with_a_tower_trains_and_its_adapter_loads_in_plain_peft",
-    "base_url": "tests/producer/training/test_settings.py::test_what_is_not_there_yet_or_goes"
-    "_with_nothing_is_refused_by_name",
+    "base_url": "tests/producer/training/test_served_policy.py::test_a_server_is_asked"
+    "_turn_by_turn_and_its_words_become_actions",
     "lora_rank": "tests/producer/training/test_policies_of_the_hub.py::test_a_training_from_an"
     "_adapter_has_its_rank_and_continues_with_it",
     "lora_alpha": "tests/producer/policy/test_adapters.py::test_the_scale_is_twice_the_rank"
@@ -149,6 +149,8 @@ SHOWN_BY: dict[str, str] = {
     "_the_project_and_name_that_it_was_given",
     "environment": "tests/test_contributing.py::test_every_environment_keeps_the_contract_and_can"
     "_be_chosen",
+    "dbbench_database": "tests/producer/training/test_settings.py::test_what_is_not_there_yet_or"
+    "_goes_with_nothing_is_refused_by_name",
     "skill_sequence": "tests/producer/training/test_skills.py::test_each_stage_trains_on_the_tasks"
     "_that_need_its_skill",
     "steps_per_skill": "tests/producer/training/test_skills.py::test_the_steps_follow_from_the"
