@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 SENT_AT_ONCE = 5_000
 NAMES = b'"trainingid":"'
-READ_WHOLE_TO = 1_000_000
+READ_WHOLE_TO = 100_000
 """Events up to which a resume without tables is measured: it reads the whole log."""
 Blocks = dict[tuple[str, int, int], set[str]]
 
@@ -69,7 +69,9 @@ def _measure(kafka: KafkaService, bench: BenchServer, num_events: int, home: Pat
         with connected(url, "bench") as connection, connection, connection.cursor() as cursor:
             execute(cursor, block_commands("cua", blocks))
             cursor.execute("UPDATE cua.reader_position SET indexed_from = 0")
-            cursor.execute("ANALYZE cua.training_block")
+        with connected(url, "bench") as connection, connection.cursor() as cursor:
+            connection.autocommit = True
+            cursor.execute("VACUUM ANALYZE")
         os.environ["DATABASE_URL"] = url
         costs = [
             cost("cua-train run, a new name", lambda: _begin(kafka, "never heard of"), bench),
