@@ -21,6 +21,8 @@ logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 
 DIVISION_DIGITS: Final = 4
 """That MySQL adds to the scale of a DECIMAL that is divided (div_precision_increment)."""
+MAX_NODES: Final = 2_000
+MAX_DEPTH: Final = 100
 COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
 WHOLE: Final = (exp.Count, exp.Length, exp.Floor, exp.Ceil, exp.IntDiv, exp.Sign)
 PARTS_OF_SAME_SCALE: Final = (exp.Sum, exp.Min, exp.Max, exp.Neg, exp.Paren, exp.Abs, exp.Alias)
@@ -64,6 +66,7 @@ def translate(sql: str, tables: Tables) -> str:
         message = "you can only execute one statement at a time"
         raise NotMysqlError(message)
     tree = trees[0]
+    _check_size(tree)
     _check_names(tree, tables)
     for select in list(tree.find_all(exp.Select)):
         _check_groups(select)
@@ -83,6 +86,17 @@ def translate(sql: str, tables: Tables) -> str:
     except (SqlglotError, RecursionError) as error:
         message = f"the statement cannot be executed here: {str(error).splitlines()[0]}"
         raise NotMysqlError(message) from error
+
+
+def _check_size(tree: exp.Expr) -> None:
+    """What follows is recursive, and its time grows with the tree."""
+    level, num_nodes, depth = [tree], 0, 0
+    while level:
+        num_nodes, depth = num_nodes + len(level), depth + 1
+        if num_nodes > MAX_NODES or depth > MAX_DEPTH:
+            message = "the statement is too complex"
+            raise NotMysqlError(message)
+        level = [child for node in level for child in node.iter_expressions()]
 
 
 def _check_names(tree: exp.Expr, tables: Tables) -> None:
@@ -251,6 +265,7 @@ def _assign_in_order(update: exp.Update) -> None:
             earlier = assigned.get(column.name.lower())
             if earlier is not None:
                 column.replace(exp.Paren(this=earlier.copy()))
+        _check_size(assignment)
         target = assignment.left
         assigned[target.name.lower()] = assignment.right
         target.set("table", None)

@@ -9,8 +9,8 @@ from producer.sql_execution.mysql_session import backticked
 from producer.sql_execution.sqlite import quoted
 from schemas.entry import TableInfo
 
-LIMITS = Limits(num_rows=200, result_characters=10_000)
-"""An observation has to fit into a prompt."""
+LIMITS = Limits(time_s=2.0, num_rows=200, result_characters=10_000, sql_characters=5_000)
+"""An observation has to fit into a prompt; a table has some fifty rows."""
 
 
 def open_embedded(table: TableInfo, limits: Limits = LIMITS) -> Database:
