@@ -12,13 +12,12 @@ from producer.environments.environment import (
 )
 from producer.errors import UsageError
 from producer.sql_data.dbbench.judging import is_right_answer
-from producer.sql_data.dbbench.setup import LIMITS, server_setup, table_setup
+from producer.sql_data.dbbench.setup import LIMITS, open_embedded, server_setup
 from producer.sql_data.dbbench.table_hash import table_hash
 from producer.sql_execution import (
     Database,
     DatabaseFailedError,
     SqlRefusedError,
-    open_throw_away,
 )
 from producer.sql_execution.mysql_admin import administrator
 from producer.sql_execution.mysql_session import MysqlDatabase
@@ -33,11 +32,6 @@ OpenDatabase = Callable[[TableInfo], Database]
 """A database that holds this table alone. DatabaseFailedError, ValueError."""
 QUERY = "dbbench"
 """What the verdict names as its query."""
-
-
-def open_embedded(table: TableInfo) -> Database:
-    """The table in SQLite. DatabaseFailedError; ValueError for rows that do not fit."""
-    return open_throw_away(table_setup(table), LIMITS)
 
 
 def open_on_server(url: str, password: str | None = None) -> OpenDatabase:
