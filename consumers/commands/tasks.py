@@ -30,7 +30,10 @@ COLUMNS = (
     "--training", "training", metavar="NAME", help="Only tasks that this training's rollouts tried."
 )
 @click.option(
-    "--json", "as_json", is_flag=True, help="Print an array of objects, each with its validator."
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print an array of objects, each with its validator and its data set's entry.",
 )
 def command(
     *, category: str | None, difficulty: str | None, training: str | None, as_json: bool
@@ -54,7 +57,8 @@ def command(
         for task in found:
             newest.setdefault(task.task_id, task)
         if as_json:
-            click.echo(json.dumps([_row(task) for task in newest.values()]))
+            entries = _entries(session, list(newest.values()))
+            click.echo(json.dumps([_row(task, entries.get(task.id)) for task in newest.values()]))
             return
         print_table(
             [
@@ -90,11 +94,26 @@ def _training_id(session: "Session", name: str) -> UUID:
     return training.id
 
 
-def _row(task: "Task") -> dict[str, object]:
+def _entries(session: "Session", tasks: Sequence["Task"]) -> dict[UUID, object]:
+    """Task -> the content of its entry, of tasks that are made of one."""
+    from sqlalchemy import select
+
+    from consumers.queries import entry_content
+    from consumers.tables import Entry
+
+    wanted = select(Entry).where(Entry.task_id.in_([task.id for task in tasks]))
+    return {
+        entry.task_id: entry_content(entry).model_dump(mode="json")
+        for entry in session.scalars(wanted.order_by(Entry.created_at, Entry.id))
+    }
+
+
+def _row(task: "Task", entry: object) -> dict[str, object]:
     validator = _validator(task.validation_type, task.validators)
     return {
         **{name: getattr(task, name) for name in COLUMNS},
         "validator": None if validator is None else validator.config_json,
+        "entry": entry,
         "updated_at": task.updated_at.isoformat(),
     }
 

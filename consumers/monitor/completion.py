@@ -67,11 +67,13 @@ def _steps(scores: Sequence[ScoredCompletion]) -> Node:
             texts.setdefault(step.step_index, step.text)
             by_step.setdefault(step.step_index, {})[scored.whole.scorer] = score_cell(step.score)
     names = [scored.whole.scorer for scored in scores]
-    rows = [
+    rows: list[list[Node]] = [
         [str(index + 1), *(cells.get(name) for name in names), sql_block(texts[index])]
         for index, cells in sorted(by_step.items())
     ]
-    sums = [[one.whole.scorer, *(score_cell(value) for value in _wholes(one))] for one in scores]
+    sums: list[list[Node]] = [
+        [one.whole.scorer, *(score_cell(value) for value in _wholes(one))] for one in scores
+    ]
     return [
         tag("h2", "Steps by score"),
         layout.table(["step", *names, "SQL"], rows, "No step."),

@@ -63,7 +63,7 @@ def sessions_section(session: Session, training_id: UUID) -> Node:
     if not counts:
         return None
     outcomes = sorted({came_to for _, came_to in counts})
-    rows = [
+    rows: list[list[Node]] = [
         [layout.status(status), *(layout.number(counts.get((status, one), 0)) for one in outcomes)]
         for status in sorted({status for status, _ in counts})
     ]

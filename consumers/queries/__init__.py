@@ -37,6 +37,7 @@ from consumers.queries.session import get_session, init_database
 from consumers.queries.skills import SkillMatrix, skill_matrix, success_by_skill
 from consumers.queries.sql_agents import (
     ScoredCompletion,
+    entry_content,
     get_completion_by_rollout,
     get_entry,
     get_session_by_rollout,
@@ -66,6 +67,7 @@ __all__ = [
     "ScoredCompletion",
     "SkillMatrix",
     "count_leaked_devices",
+    "entry_content",
     "get_annotation",
     "get_completion_by_rollout",
     "get_entry",

@@ -15,6 +15,7 @@ from consumers.tables import (
     Rollout,
     StepScore,
 )
+from schemas.entry import EntryContent
 
 
 class ScoredCompletion(NamedTuple):
@@ -28,6 +29,21 @@ class ScoredCompletion(NamedTuple):
 def get_entry(session: Session, entry_id: UUID) -> Entry | None:
     """The entry with this row id."""
     return session.get(Entry, entry_id)
+
+
+def entry_content(entry: Entry) -> EntryContent:
+    """The entry as it was stated.
+
+    Of values that PostgreSQL keeps otherwise (NUL, -0.0, floats of whole numbers beyond 10^15) as
+    the row has them.
+    """
+    table = None
+    if entry.table_name is not None:
+        table = {"name": entry.table_name, "columns": entry.columns_json, "rows": entry.rows_json}
+    names = ("kind", "entry_id", "instruction", "database", "database_sha256", "evidence")
+    columns = {name: getattr(entry, name) for name in (*names, "answer_md5", "sql", "difficulty")}
+    content = {"table_info": table, "answer_direct": entry.answer_direct_json, **columns}
+    return EntryContent.model_validate(content | {"skills": entry.skills})
 
 
 def list_entries_by_task(session: Session, task: UUID) -> Sequence[Entry]:

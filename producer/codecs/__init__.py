@@ -7,6 +7,7 @@ from producer.codecs.dbbench import DbBenchCodec
 from producer.codecs.openai import OpenAICodec
 from producer.codecs.qwen import QwenCodec
 from producer.codecs.qwen_tools import QwenToolCodec
+from producer.codecs.recipe import RecipeCodec
 from producer.codecs.text_to_sql import TextToSqlCodec
 
 CODECS: tuple[Codec, ...] = (
@@ -16,6 +17,7 @@ CODECS: tuple[Codec, ...] = (
     QwenToolCodec("computer_use"),
     OpenAICodec(),
     AnthropicCodec(),
+    RecipeCodec(),
 )
 
 __all__ = [
@@ -28,5 +30,6 @@ __all__ = [
     "OpenAICodec",
     "QwenCodec",
     "QwenToolCodec",
+    "RecipeCodec",
     "TextToSqlCodec",
 ]

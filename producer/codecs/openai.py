@@ -31,6 +31,18 @@ NATIVE: Final = frozenset(
 )
 """Types of actions of OpenAI computer use."""
 PASSED_OVER: Final = ("message", "reasoning")
+OPENAI_PROMPT: Final = """\
+You operate a phone by its screenshots. Each turn you see the screen and answer with one JSON \
+object and nothing else:
+{"type": "computer_call", "action": {"type": ACTION, ...}}
+Actions: click (x, y, button: "left"); double_click (x, y); scroll (x, y, scroll_x, scroll_y); \
+type (text); keypress (keys: a list); wait; screenshot.
+Or a call of a function, its arguments as a JSON text:
+{"type": "function_call", "name": NAME, "arguments": "{...}"}
+Functions: long_press (x, y); swipe (x, y, to_x, to_y); system_button (button: home, back, \
+recents); open_app (package); answer (text); terminate (status: success or failure).
+Coordinates are pixels of the screenshot, from the top left. \
+Call terminate when the task is done or cannot be done."""
 EXAMPLE: Final = '{"type": "computer_call", "action": {...}}'
 
 

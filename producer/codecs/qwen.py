@@ -22,6 +22,18 @@ from schemas import actions
 from schemas.actions import Action
 from schemas.turn import TakenAction
 
+OWN_PROMPT = """\
+You operate a phone by its screenshots. Each turn you see the screen and answer with one tool call:
+<tool_call>
+{"name": "mobile_use", "arguments": {"action": ACTION, ...}}
+</tool_call>
+Actions: click, long_press (coordinate [x, y]; long_press also time in seconds); \
+swipe (coordinate, coordinate2); type (text);
+system_button (button: Back, Home, Menu); open (text: package name); wait (time); \
+answer (text); terminate (status: success or failure).
+Coordinates run from 0 to 1000 on each axis, from the top left. \
+Call terminate when the task is done or cannot be done."""
+"""For a policy that is not told Qwen's official schema."""
 SCALE = 1000
 CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
 TOOLS = ("mobile_use", "computer_use")
@@ -65,7 +77,7 @@ def encode_call(tool: str, arguments: Fields) -> str:
     return f"<tool_call>\n{call}\n</tool_call>"
 
 
-def _share(pixel: int, size_px: int, size: int) -> int:
+def scaled(pixel: int, size_px: int, size: int) -> int:
     """The pixel's middle in units of `size`; the pixel itself where those are pixels."""
     return pixel if size == size_px else round((pixel + 0.5) * size / size_px)
 
@@ -74,7 +86,7 @@ def _encode_at_point(  # noqa: PLR0911  # one per action
     action: Action, screen: tuple[int, int], size: tuple[int, int]
 ) -> Fields | None:
     def point(x: int, y: int) -> JsonValue:
-        return [_share(x, screen[0], size[0]), _share(y, screen[1], size[1])]
+        return [scaled(x, screen[0], size[0]), scaled(y, screen[1], size[1])]
 
     match action:
         case actions.Click(button="left" | "right" | "wheel"):

@@ -21,6 +21,7 @@ logger = logging.getLogger(__name__)
 EPILOG = examples(
     "$ cua-train evaluate --training-name first --episodes 200",
     "$ cua-train evaluate --model-name demo --ablate blank-screenshots",
+    "$ cua-train evaluate --base-url http://localhost:8000/v1 --model-name my-policy",
 )
 OF_TRAINING = "the training's, or demo's"
 
@@ -32,6 +33,15 @@ OF_TRAINING = "the training's, or demo's"
     panel="Policy",
     text="Evaluate this policy instead: a folder, a Hugging Face id, `demo` or `oracle`.",
 )
+@field_flag(
+    "base_url",
+    panel="Policy",
+    default="none",
+    text="Sample the policy --model-name from this OpenAI-compatible server; the key is that of"
+    " OPENAI_API_KEY.",
+)
+@field_flag("renderer_name", panel="Policy", default=OF_TRAINING)
+@field_flag("max_turn_time_seconds", panel="Episodes", default=OF_TRAINING)
 @field_flag("eval_tasks", panel="Episodes", default=OF_TRAINING)
 @field_flag("judge", panel="Episodes", default=OF_TRAINING)
 @field_flag("judge_model", panel="Episodes", default=OF_TRAINING)
@@ -57,6 +67,9 @@ def command(
     training_name = training_name or given.pop("training_name", None)
     if training_name is not None and "model_name" in given:
         message = "give either --training-name or --model-name, not both"
+        raise UsageError(message)
+    if training_name is not None and "base_url" in given:
+        message = "base_url: a training has its own policy; use --model-name instead of its name"
         raise UsageError(message)
     from producer.training.writable import check_writable
 

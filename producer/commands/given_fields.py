@@ -1,9 +1,11 @@
 """The fields that a command was given: those of its flags, over those of its --config file."""
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from pydantic import JsonValue
 
@@ -38,6 +40,8 @@ def given_fields(flags: Mapping[str, Any], config_file: Path | None) -> dict[str
     if isinstance(adapter, Path) and not adapter.is_dir():
         message = f"load_checkpoint_path: there is no folder {adapter}"
         raise UsageError(message)
+    if isinstance(given.get("dbbench_database"), str):
+        given["dbbench_database"] = _without_password(given["dbbench_database"])
     for name in JSON_FIELDS & given.keys():
         given[name] = _with_absolute_files(given[name])
     return given
@@ -74,3 +78,16 @@ def _with_absolute_files(source: JsonValue) -> JsonValue:
 
 def _absolute(path: str | Path) -> Path:
     return Path(path).expanduser().absolute()
+
+
+def _without_password(url: str) -> str:
+    """The URL without its password, which goes to the environment: the record must not hold it."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url
+    if parts.password is None:
+        return url
+    os.environ["CUA_DBBENCH_PASSWORD"] = unquote(parts.password)
+    user = parts.netloc.partition(":")[0]
+    return parts._replace(netloc=f"{user}@{parts.netloc.rpartition('@')[2]}").geturl()

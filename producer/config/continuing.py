@@ -31,6 +31,7 @@ CHANGEABLE = frozenset(
         "gradient_checkpointing",
         "screen_cache_bytes",
         "kv_cache_bytes",
+        "dbbench_database",
     }
 )
 """Fields that may differ when a training is continued: its length, its folder, how it is observed,

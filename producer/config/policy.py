@@ -34,6 +34,11 @@ TargetModules = Annotated[
 ]
 
 
+RendererName = Literal[
+    "auto", "compact", "qwen_mobile", "qwen_computer", "qwen", "recipe", "openai"
+]
+
+
 class PolicyFields(BaseModel):
     """The policy and how it samples."""
 
@@ -46,7 +51,10 @@ class PolicyFields(BaseModel):
     )
     base_url: str | None = Field(
         None,
-        description="Server that samples, OpenAI-compatible. Not supported yet.",
+        description=(
+            "Sample from this OpenAI-compatible server, such as http://localhost:8000/v1; the key"
+            " is that of OPENAI_API_KEY. For cua-train evaluate only."
+        ),
     )
     lora_rank: PositiveInt = Field(32, description="Rank of the LoRA adapters.")
     lora_alpha: PositiveFloat | None = Field(
@@ -65,12 +73,13 @@ class PolicyFields(BaseModel):
             "Start from this adapter (PEFT layout), with its own rank, alpha and target modules."
         ),
     )
-    renderer_name: Literal["auto", "compact", "qwen_mobile", "qwen_computer", "qwen"] = Field(
+    renderer_name: RendererName = Field(
         "auto",
         description=(
             "Format of prompts and actions: qwen_mobile or qwen_computer (Qwen's official"
-            " tools), qwen (a short prompt of ours), compact (the demo policy's calls), or auto"
-            " (compact for the demo policy, else qwen_mobile)."
+            " tools), qwen (a short prompt of ours), recipe (the tools action, wait and finish),"
+            " compact (the demo policy's calls), openai (OpenAI's computer use, for a policy of"
+            " base_url), or auto (compact for the demo policy, else qwen_mobile)."
         ),
     )
     max_tokens: PositiveInt = Field(2048, description="Maximum length of a completion, in tokens.")

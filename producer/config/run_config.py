@@ -36,6 +36,7 @@ from producer.config.preset import DEMO_POLICY, DEMO_PRESET, ORACLE_POLICY, demo
 from producer.config.reporting import ReportingFields
 from producer.config.reward import checked_sha256
 from producer.config.tasks import DEVICES, TaskFields
+from producer.endpoint_url import KEY_VARIABLE, check_url
 from producer.errors import UsageError, did_you_mean
 from producer.field_errors import field_problems
 from producer.policy.adapter_settings import AdapterSettings
@@ -149,13 +150,34 @@ class RunConfig(
             object.__setattr__(self, "lora_alpha", 2.0 * self.lora_rank)
         return problems
 
+    def _of_a_server(self) -> list[str]:
+        """What a policy on a server cannot have; its URL in its normal form is filled in."""
+        if self.base_url is None:
+            is_openai = self.renderer_name == "openai"
+            return ["renderer_name: openai needs a base_url"] if is_openai else []
+        problems = []
+        if self.environment not in DEVICES:
+            problems.append("base_url: only for environments with a screen; omit it")
+        try:
+            object.__setattr__(self, "base_url", check_url(self.base_url, KEY_VARIABLE))
+        except ValueError as error:
+            problems.append(f"base_url: {error}")
+        if self.model_name in {DEMO_POLICY, ORACLE_POLICY}:
+            problems.append("model_name: give the name that the server of base_url knows")
+        unused = {**dict.fromkeys(ComputationFields.model_fields), "load_checkpoint_path": None}
+        problems += [
+            f"{name}: the policy is computed by the server of base_url; omit it"
+            for name in unused
+            if getattr(self, name) != RunConfig.model_fields[name].default
+        ]
+        return problems
+
     def _not_together(self) -> list[str]:
         """What contradicts itself, and what is not supported yet."""
         problems = []
         if self.wandb_name is not None and self.wandb_project is None:
             problems.append("wandb_name: needs a wandb_project to have a run in")
-        if self.base_url is not None:
-            problems.append("base_url: sampling by a server is not supported yet; omit it")
+        problems += self._of_a_server()
         if "linux" in {self.box_type, self.environment}:
             name = "box_type" if self.box_type == "linux" else "environment"
             problems.append(f"{name}: linux is not supported yet; use android")
@@ -166,6 +188,8 @@ class RunConfig(
                 for name in OF_SCREENS
                 if getattr(self, name) not in {None, type(self).model_fields[name].default}
             ]
+        if self.dbbench_database is not None and self.environment != "dbbench":
+            problems.append("dbbench_database: only of environment dbbench; omit it")
         if self.skip_baseline and self.baseline_only:
             problems.append("baseline_only: contradicts skip_baseline; give one of them")
         if self.log_dir is not None and self.log_path is not None:

@@ -1,13 +1,27 @@
 """Fields of the configuration: what is asked, and of which device."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import AfterValidator, BaseModel, Field, JsonValue
 
 from producer.config.numbers import Seed
+from producer.sql_execution.mysql_url import parse_server_url
 from producer.validators.judges import Judge
 
 EnvironmentName = Literal["android", "linux", "dbbench", "text_to_sql"]
+
+
+def _without_password(url: str) -> str:
+    if parse_server_url(url).password:
+        message = (
+            "the URL must not hold a password, because it is recorded; give it in the environment"
+            " variable CUA_DBBENCH_PASSWORD"
+        )
+        raise ValueError(message)
+    return url
+
+
+ServerWithoutPassword = Annotated[str, AfterValidator(_without_password)]
 DEVICES = frozenset({"android", "linux"})
 """Environments with a screen."""
 
@@ -38,6 +52,14 @@ class TaskFields(BaseModel):
         description=(
             "What the agent works in: a phone (android), a desktop (linux), sessions with a"
             " database (dbbench), or questions to answer in SQL (text_to_sql)."
+        ),
+    )
+    dbbench_database: ServerWithoutPassword | None = Field(
+        None,
+        description=(
+            "Where sessions of dbbench have their databases: mysql://USER@HOST:PORT of a MySQL or"
+            " MariaDB server whose USER may create databases and users; the password is in"
+            " CUA_DBBENCH_PASSWORD. None: SQLite in this process's own children."
         ),
     )
     box_type: Literal["android", "linux"] = Field("android", description="Type of device.")

@@ -1,7 +1,7 @@
 """The interface Policy: what the environment shows or says in, completions out. Imports no torch.
 
-Implementations: `oracle.NoisyOracle` (scripted, no tokens) and
-`torch_policy.in_process.InProcessPolicy` (transformers).
+Implementations: `oracle.NoisyOracle` (scripted, no tokens), `served.ServedPolicy` (a server, no
+tokens) and `torch_policy.in_process.InProcessPolicy` (transformers).
 """
 
 from collections.abc import Sequence
@@ -99,6 +99,9 @@ class Completion:
     policy_version: int | None = None
     """Of the weights that sampled it, where they may change within an episode; None: those that the
     episode began with."""
+    failure: str | None = None
+    """Why there is no completion: the attempt failed at the policy, and nothing else is read of
+    this; None: there is one."""
 
 
 def context_full(message: str) -> Completion:

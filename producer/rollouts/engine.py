@@ -221,7 +221,10 @@ class RolloutEngine:
             completion = sampled.get(running.plan.id)
             if sample.recorded is not None:
                 completion = self._recorded(sample.request, sample.recorded, completion)
-            if completion is not None:
+            failure = None if completion is None else completion.failure
+            if failure is not None and isinstance(running, RunningEpisode):
+                running.fail_policy(failure)
+            elif completion is not None:
                 is_replayed = sample.recorded is not None
                 running.answer(Sampled(completion, started_at, started_s, seconds, is_replayed))
 

@@ -306,7 +306,7 @@ class Episode:
     def _fail(self, failure: EpisodeFailedError) -> RolloutResult:
         now = self._clock()
         reason = cut(str(failure))
-        if failure.error_type != "validator":
+        if failure.error_type not in {"validator", "policy"}:
             self.device.failure = reason
         return self._failed(failure.error_type, reason, now)
 

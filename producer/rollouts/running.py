@@ -94,6 +94,10 @@ class RunningEpisode:
         message = f"the environment did not answer within {self._max_answer_s:g} s"
         self._throw(EpisodeFailedError("environment_timeout", message, is_hung=True))
 
+    def fail_policy(self, reason: str) -> None:
+        """End the episode as failed: the policy gave no completion."""
+        self._throw(EpisodeFailedError("policy", reason))
+
     def cancel(self) -> None:
         """End the episode as cancelled, if it is not over."""
         try:

@@ -18,6 +18,7 @@ from producer.task import Split, Task
 from producer.tasks.statements import definition_hash
 from producer.validators.judges import AGENT
 from producer.validators.queries import describe_unknown_query, find_query
+from schemas.entry import EntryContent
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +57,7 @@ class _RecordedTask(BaseModel):
     app_name: str | None
     source_type: str
     validator: _Validator | None
+    entry: EntryContent | None = None
 
     def task(self) -> Task:
         """The task as it was defined: its definition has the recorded hash where that is known."""
@@ -76,6 +78,7 @@ class _RecordedTask(BaseModel):
             validation_config=validator.parameters,
             judge=AGENT if self.validation_type == AGENT else validator.judge,
             judge_model=validator.model,
+            entry=self.entry,
         )
         # The tables do not have the split, but the hash covers it.
         candidates = (replace(task, split=split) for split in SPLITS)

@@ -254,8 +254,8 @@ def _load_one(
 
 
 def _with_judge(task: Task, judge: str | None, model: str | None) -> Task:
-    """The task, judged by `judge` if no device query does. None: as it was recorded."""
-    if task.validation_query is not None or judge is None:
+    """The task, judged by `judge` if no device query or environment does. None: as recorded."""
+    if task.validation_query is not None or task.entry is not None or judge is None:
         return task
     if judge in {AGENT, NOBODY}:
         return replace(task, judge=AGENT if judge == AGENT else None, judge_model=None)

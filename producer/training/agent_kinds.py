@@ -1,5 +1,6 @@
 """What an agent works in, by the configuration's `environment`: one entry for each kind."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -10,12 +11,14 @@ from producer.config import RunConfig
 from producer.environments.android_sim.device.sim import AndroidSim
 from producer.environments.android_sim.screens.widget import HEIGHT_PX, WIDTH_PX
 from producer.environments.dbbench import DbBenchEnvironment
+from producer.environments.dbbench.environment import open_on_server
 from producer.environments.environment import Environment
 from producer.environments.text_to_sql import TextToSqlEnvironment
 from producer.sql_data.text_to_sql.databases import data_folders, find_database
 from producer.task import Task
 from producer.validators import judge
 
+DBBENCH_PASSWORD = "CUA_DBBENCH_PASSWORD"  # noqa: S105  # the variable's name
 DEMO_TASKS = frozenset({"demo_training", "demo_eval", "demo_all", "ids"})
 """Sources whose tasks are ours and tested."""
 
@@ -53,6 +56,13 @@ def _check_on_a_phone(_config: RunConfig, task: Task) -> None:
         phone.close()
 
 
+def _dbbench(config: RunConfig) -> Environment:
+    if config.dbbench_database is None:
+        return DbBenchEnvironment()
+    password = os.environ.get(DBBENCH_PASSWORD)
+    return DbBenchEnvironment(open_on_server(config.dbbench_database, password))
+
+
 def _check_in_a_database(_config: RunConfig, task: Task) -> None:
     environment = DbBenchEnvironment()
     try:
@@ -75,7 +85,7 @@ AGENT_KINDS: dict[str, AgentKind] = {
         screen_px=(WIDTH_PX, HEIGHT_PX),
     ),
     "dbbench": AgentKind(
-        make_environment=lambda _config: DbBenchEnvironment(),
+        make_environment=_dbbench,
         check_task=_check_in_a_database,
         screen_px=None,
         renderer_name="dbbench",

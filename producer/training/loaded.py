@@ -30,6 +30,12 @@ class Loaded(NamedTuple):
 
 def load(config: RunConfig, installation: Installation) -> Loaded:
     """Everything that the configuration names. UsageError, NotFoundError, UnreachableError."""
+    if config.base_url is not None:
+        message = (
+            "base_url: a policy on a server can be evaluated, not trained; use cua-train evaluate"
+            " --base-url URL --model-name NAME, or omit it"
+        )
+        raise UsageError(message)
     tasks = load_run_tasks(config, os.environ)
     _check_set_up(config, tasks.tasks, "tasks")
     if tasks.eval_tasks is not tasks.tasks:
@@ -63,7 +69,8 @@ def load_policy(
     asked = [] if tasks is None else tasks.eval_tasks
     if tasks is not None and is_training:
         asked = [*tasks.tasks, *tasks.eval_tasks]
-    require_torch(config.model_name)
+    if config.base_url is None:
+        require_torch(config.model_name)
     made = installation.policies_dir / WarmUpRecipe().policy_name
     instructions = [task.description for task in asked]
     if config.model_name == DEMO_POLICY and not made.is_dir():

@@ -3,13 +3,16 @@
 The only place that decides which policy runs. It imports torch only if the policy needs it.
 """
 
+import os
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from producer.chat_endpoint import ChatEndpoint
 from producer.config import DEMO_POLICY, ORACLE_POLICY, RunConfig
 from producer.demo_policy.recipe import OnProgress, OnWait
+from producer.endpoint_url import KEY_VARIABLE
 from producer.environments.android_sim.device.sim import AndroidSim
 from producer.environments.blanked import BlankedEnvironment
 from producer.environments.environment import Environment
@@ -20,6 +23,7 @@ from producer.policy.gold_oracle import GoldOracle
 from producer.policy.learner import Learner
 from producer.policy.memory_demand import RunExtent
 from producer.policy.oracle import NoisyOracle
+from producer.policy.served import FORMATS, ServedPolicy
 from producer.rollouts.engine import EnvironmentFactory
 from producer.rollouts.plan import RolloutPlan
 from producer.training.agent_kinds import AGENT_KINDS
@@ -46,6 +50,8 @@ def open_policy(
     """
     if config.model_name == ORACLE_POLICY:
         return _open_oracle(config)
+    if config.base_url is not None:
+        return _open_served(config, config.base_url)
     require_torch(config.model_name)
     folder = config.model_name
     if folder == DEMO_POLICY:
@@ -180,6 +186,20 @@ def _open_oracle(config: RunConfig) -> tuple[Learner, EnvironmentFactory]:
         return _ablated(config, device)
 
     return oracle, make_environment
+
+
+def _open_served(config: RunConfig, url: str) -> tuple[Learner, EnvironmentFactory]:
+    renderer = "qwen_mobile" if config.renderer_name == "auto" else config.renderer_name
+    policy = ServedPolicy(
+        url,
+        config.model_name,
+        ChatEndpoint(os.environ.get(KEY_VARIABLE) or None),
+        FORMATS[renderer],
+        timeout_s=config.max_turn_time_seconds,
+        max_recent_turns=config.max_recent_turns,
+    )
+    policy.check_answers()
+    return policy, lambda _plan: _ablated(config, AndroidSim())
 
 
 def _ablated(config: RunConfig, environment: Environment) -> Environment:

@@ -6,10 +6,10 @@ endpoint.
 
 from collections.abc import Callable
 from typing import Annotated, Final
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator
 
+from producer.endpoint_url import check_url
 from producer.task import Task
 from producer.validators.verdict import Evidence, Verdict
 from schemas.actions import Terminate
@@ -27,25 +27,9 @@ def check_judge(name: str) -> str:
     """The name in its normal form; ValueError when it is no judge."""
     if name in {AGENT, NOBODY}:
         return name
-    try:
-        parts = urlsplit(name)
-        is_url = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_url = False
-    if not is_url or any(character.isspace() for character in name):
-        message = (
-            f"{name!r} is no judge; use agent, none, or the URL of an OpenAI-compatible endpoint"
-            " such as http://localhost:8000/v1"
-        )
-        raise ValueError(message)
-    if parts.username is not None or parts.query or parts.fragment:
-        message = (
-            "a judge's URL must not hold a user, a password, a query or a fragment, because it is"
-            " recorded; give the key in the environment variable CUA_JUDGE_API_KEY"
-        )
-        raise ValueError(message)
-    path = parts.path.rstrip("/").removesuffix("/chat/completions")
-    return f"{parts.scheme}://{parts.netloc}{path or '/v1'}"
+    return check_url(
+        name, "CUA_JUDGE_API_KEY", what="judge", others="agent, none, or ", owner="a judge's"
+    )
 
 
 Judge = Annotated[str, AfterValidator(check_judge)]

@@ -9,13 +9,12 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Sequence
-from time import monotonic, sleep
-from typing import Final, NamedTuple
+from typing import Final
 
-import httpx2
 from pydantic import BaseModel, ConfigDict, JsonValue, StrictBool, ValidationError
 
 from producer.bounded_text import cut, cut_json
+from producer.chat_endpoint import BACKOFF_S, ChatEndpoint, ChatFailedError, ChatRetryError
 from producer.errors import UnreachableError, UsageError
 from producer.task import Task
 from producer.validators.judges import SUCCESS, JudgeFailedError
@@ -37,13 +36,6 @@ INSTRUCTIONS: Final = (
 )
 MAX_ACTIONS, MAX_ACTION_CHARS = 200, 500
 MAX_REASON_CHARS = 2000
-MAX_ANSWER_BYTES = 1 << 20
-MAX_TRIES = 4
-BACKOFF_S = 0.5
-"""Before the second try; doubled before each later one."""
-START_TIMEOUT_S = 15.0
-RETRIED = frozenset({408, 409, 425, 429})
-"""HTTP statuses below 500 that another try may not give."""
 THOUGHT = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
 FENCED = re.compile(r"\s*```(?:json)?\s*(.*?)\s*```\s*", re.DOTALL)
 
@@ -55,18 +47,6 @@ class _Answer(BaseModel):
     reason: str = ""
 
 
-class _Content(NamedTuple):
-    text: str
-    model: str
-
-
-class _RetryableError(Exception):
-    def __init__(self, message: str, wait_s: float | None = None) -> None:
-        super().__init__(message)
-        self.wait_s = wait_s
-        """As the endpoint asked for; None: it did not."""
-
-
 class ModelJudge:
     """Asks endpoints for verdicts.
 
@@ -76,15 +56,8 @@ class ModelJudge:
 
     def __init__(self, key: str | None, timeout_s: float, *, backoff_s: float = BACKOFF_S) -> None:
         """`key`: sent as the bearer token; None: none is."""
-        self._key = key
+        self._endpoint = ChatEndpoint(key, backoff_s=backoff_s)
         self._timeout_s = timeout_s
-        self._client = httpx2.Client(
-            headers={} if key is None else {"Authorization": f"Bearer {key}"},
-            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=32),
-        )
-        self._default_temperature_only: set[str] = set()
-        """URLs whose models refuse any other."""
-        self._backoff_s = backoff_s
 
     def find_model(self, url: str, wanted: str | None) -> str:
         """The name to ask the endpoint for: `wanted`, or else the only one that it lists.
@@ -92,20 +65,16 @@ class ModelJudge:
         UnreachableError if nobody answers, UsageError if the key is refused or several are listed.
         """
         try:
-            response = self._client.get(f"{url}/models", timeout=START_TIMEOUT_S)
-        except httpx2.HTTPError as error:
+            status, listed = self._endpoint.models(url)
+        except ChatFailedError as error:
             message = (
-                f"the judge at {url} cannot be reached ({self._safe(error)}); start it, or choose"
+                f"the judge at {url} cannot be reached ({error}); start it, or choose"
                 " another --judge"
             )
             raise UnreachableError(message) from None
-        if response.status_code in {401, 403}:
-            message = (
-                f"the judge at {url} refuses the key (HTTP {response.status_code}); set"
-                " CUA_JUDGE_API_KEY"
-            )
+        if status in {401, 403}:
+            message = f"the judge at {url} refuses the key (HTTP {status}); set CUA_JUDGE_API_KEY"
             raise UsageError(message)
-        listed = _listed(response)
         if wanted is not None:
             return wanted
         if len(listed) > 1:
@@ -119,88 +88,28 @@ class ModelJudge:
         """The verdict on an episode. JudgeFailedError if none could be got in time."""
         url, model = task.judge or "", task.judge_model or UNNAMED_MODEL
         messages = judge_messages(task, evidence)
-        until_s, last = monotonic() + self._timeout_s, "it did not answer in time"
-        for tried in range(MAX_TRIES):
-            try:
-                content = self._ask(url, model, messages, until_s)
-                answer = _parsed(content.text)
-            except _RetryableError as error:
-                last = self._safe(error)
-                wait_s = self._backoff_s * 2**tried if error.wait_s is None else error.wait_s
-                if tried + 1 == MAX_TRIES or monotonic() + wait_s >= until_s:
-                    break
-                sleep(wait_s)
-                continue
-            return Verdict(
-                answer.success,
-                MODEL_QUERY,
-                SUCCESS,
-                SUCCESS if answer.success else "failure",
-                {
-                    "judge": url,
-                    "model": self._safe(content.model) or model,
-                    "prompt_sha256": content_hash(messages),
-                    "reason": cut(self._safe(answer.reason), MAX_REASON_CHARS),
-                    "num_screens": len(evidence.screens),
-                },
+        body: dict[str, JsonValue] = {"model": model, "messages": messages, "temperature": 0}
+        try:
+            answer, answered = self._endpoint.ask(
+                url, body, lambda said: (_parsed(said.text), said.model), self._timeout_s
             )
-        message = f"the judge {model} at {url} gave no verdict: {last}"
-        raise JudgeFailedError(message)
-
-    def _ask(self, url: str, model: str, messages: list[JsonValue], until_s: float) -> _Content:
-        body: dict[str, JsonValue] = {"model": model, "messages": messages}
-        if url not in self._default_temperature_only:
-            body["temperature"] = 0
-        status, wait_s, text = self._post(f"{url}/chat/completions", body, until_s)
-        if status == 400 and "temperature" in text and "temperature" in body:  # noqa: PLR2004
-            # Networks that think take their default alone.
-            self._default_temperature_only.add(url)
-            return self._ask(url, model, messages, until_s)
-        if status in RETRIED or status >= 500:  # noqa: PLR2004
-            message = f"HTTP {status}: {text[:200]}"
-            raise _RetryableError(message, wait_s)
-        if status != 200:  # noqa: PLR2004
-            message = f"the judge {model} at {url} answered HTTP {status}: {text[:200]}"
-            raise JudgeFailedError(self._safe(message))
-        try:
-            content = json.loads(text)
-            said = content["choices"][0]["message"]["content"]
-            answered = content.get("model")
-        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-            said, answered = None, None
-        if not isinstance(said, str):
-            message = f"its response is no chat completion with text: {text[:200]!r}"
-            raise _RetryableError(message)
-        return _Content(said, answered if isinstance(answered, str) else model)
-
-    def _post(
-        self, url: str, body: dict[str, JsonValue], until_s: float
-    ) -> tuple[int, float | None, str]:
-        """(status, seconds to wait or None, text). The deadline holds for a dripping answer too."""
-        data = bytearray()
-        remaining_s = until_s - monotonic()
-        if remaining_s <= 0:
-            message = "it did not answer in time"
-            raise _RetryableError(message)
-        try:
-            with self._client.stream("POST", url, json=body, timeout=remaining_s) as response:
-                for chunk in response.iter_bytes():
-                    data += chunk
-                    if len(data) > MAX_ANSWER_BYTES or monotonic() > until_s:
-                        message = "its answer is too long or too slow"
-                        raise _RetryableError(message)
-                wait = response.headers.get("retry-after", "")
-                status = response.status_code
-        except httpx2.HTTPError as error:
-            message = f"it cannot be reached ({type(error).__name__}: {error})"
-            raise _RetryableError(message) from None
-        wait_s = float(wait) if re.fullmatch(r"\d{1,6}(\.\d+)?", wait) else None
-        return status, wait_s, data.decode("utf-8", "replace")
-
-    def _safe(self, text: object) -> str:
-        """The text without the key, which an endpoint may repeat."""
-        shown = str(text)
-        return shown if not self._key else shown.replace(self._key, "[key]")
+        except ChatFailedError as error:
+            message = f"the judge {model} at {url} gave no verdict: {error}"
+            raise JudgeFailedError(message) from None
+        safe = self._endpoint.safe
+        return Verdict(
+            answer.success,
+            MODEL_QUERY,
+            SUCCESS,
+            SUCCESS if answer.success else "failure",
+            {
+                "judge": url,
+                "model": safe(answered) or model,
+                "prompt_sha256": content_hash(messages),
+                "reason": cut(safe(answer.reason), MAX_REASON_CHARS),
+                "num_screens": len(evidence.screens),
+            },
+        )
 
 
 def judge_messages(task: Task, evidence: Evidence) -> list[JsonValue]:
@@ -242,7 +151,7 @@ def _parsed(text: str) -> _Answer:
         return _Answer.model_validate(found)
     except (ValueError, ValidationError, RecursionError):
         message = f'its answer is not {{"success": ..., "reason": ...}} alone: {cut(text, 200)!r}'
-        raise _RetryableError(message) from None
+        raise ChatRetryError(message) from None
 
 
 def _unique(pairs: Sequence[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
@@ -251,12 +160,3 @@ def _unique(pairs: Sequence[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
         message = "a name stands twice"
         raise ValueError(message)
     return found
-
-
-def _listed(response: httpx2.Response) -> list[str]:
-    """Names that the endpoint lists; none where it lists in another way."""
-    try:
-        rows = response.json()["data"] if response.status_code == 200 else []  # noqa: PLR2004
-        return [str(row["id"]) for row in rows if isinstance(row["id"], str)]
-    except (ValueError, LookupError, TypeError, RecursionError):
-        return []

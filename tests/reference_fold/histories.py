@@ -64,8 +64,7 @@ class History(RolloutHistory):
     def run(self) -> "History":
         """All of it."""
         self._begin()
-        if self.shape.tells_everything:
-            self.has_trouble = False  # So that one step goes its whole way.
+        self.has_trouble &= not self.shape.tells_everything  # One step goes its whole way.
         self._evaluate("baseline", 0)
         step = 1
         while step <= self.shape.steps:

@@ -6,13 +6,18 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
+from producer.emit import Emitter
 from producer.errors import NotFoundError, UnreachableError
+from producer.sql_data.dbbench.tasks import task_of
 from producer.tasks.sources import load_tasks
-from producer.tasks.statements import definition_hash
+from producer.tasks.statements import definition_hash, entry_fact, task_facts
 from producer.training.run import run
+from schemas import ids
 from schemas.installation import read_installation
 from tests.support.command import Call, call
+from tests.support.example_run import TRAINING_CREATED, TRAINING_STREAM
 from tests.support.small_run import small
+from tests.support.sql_entries import DBBENCH
 
 pytestmark = pytest.mark.services
 
@@ -69,3 +74,32 @@ def test_recorded_tasks_are_found_again_as_they_were_defined(
     monkeypatch.setenv("DATABASE_URL", "postgresql://a:b@127.0.0.1:9/x")
     with pytest.raises(UnreachableError, match=r"tasks: cannot connect to PostgreSQL at"):
         load_tasks({"source_type": "database"})
+
+
+def test_recorded_tasks_about_databases_are_found_again_with_their_entries(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUA_HOME", str(tmp_path))
+    given = [task_of(entry) for entry in DBBENCH]
+    with Emitter.open(read_installation({"CUA_HOME": str(tmp_path)})) as emitter:
+        trainer = emitter.stream(TRAINING_STREAM)
+        trainer.emit(TRAINING_CREATED)
+        for task in given:
+            stated, validator = task_facts(task)
+            entry = entry_fact(task, ids.task_row_id(task.task_id, definition_hash(task)))
+            for fact in (stated, validator, entry):
+                assert fact is not None
+                trainer.emit(fact)
+    assert call("run", "--once").code == 0
+    assert call("parked", "list", "--json").json == []
+
+    recorded = load_tasks({"source_type": "database"})
+    judged = load_tasks({"source_type": "database", "judge": "agent"})
+
+    assert sorted(definition_hash(task) for task in recorded) == sorted(
+        definition_hash(task) for task in given
+    )
+    assert {task.task_id: task.entry for task in recorded} == {
+        task.task_id: task.entry for task in given
+    }
+    assert judged == recorded, "an environment judges them, whoever judges the others"

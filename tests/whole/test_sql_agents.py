@@ -79,7 +79,7 @@ def test_sessions_of_skills_in_turn_are_rows_with_their_entries_and_the_matrix(
     assert last["all"]["success_rate"] == summary.success_after
     # Counted again from sessions and entries.
     final = {row["evaluation_id"] for row in rows["skill_success"] if row["stage"] == 2}
-    rollouts = {row["id"] for row in rows["rollout"] if row["source_id"] in final}
+    rollouts = {row["id"] for row in rows["rollout"] if row.get("eval_id") in final}
     right: Counter[str] = Counter()
     for session in rows["session"]:
         if session["id"] in rollouts and session["outcome"] == "correct":
@@ -109,7 +109,7 @@ def test_completions_are_rows_with_what_their_sql_came_to(
     )
     run(config, installation=installation)
     rows = rows_of(installation)
-    assert len(rows["completion"]) == 2 * 10 + 2 * 2 * 4
+    assert len(rows["completion"]) == 2 * 10 + 2 * 2 * 3
     outcomes = Counter(row["outcome"] for row in rows["completion"])
     assert outcomes["correct"]
     assert outcomes["no_sql"] + outcomes["incorrect"] + outcomes["error"]

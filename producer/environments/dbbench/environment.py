@@ -10,8 +10,9 @@ from producer.environments.environment import (
     EnvironmentFailedError,
     TextObservation,
 )
+from producer.errors import UsageError
 from producer.sql_data.dbbench.judging import is_right_answer
-from producer.sql_data.dbbench.setup import LIMITS, table_setup
+from producer.sql_data.dbbench.setup import LIMITS, server_setup, table_setup
 from producer.sql_data.dbbench.table_hash import table_hash
 from producer.sql_execution import (
     Database,
@@ -19,6 +20,9 @@ from producer.sql_execution import (
     SqlRefusedError,
     open_throw_away,
 )
+from producer.sql_execution.mysql_admin import administrator
+from producer.sql_execution.mysql_session import MysqlDatabase
+from producer.sql_execution.mysql_url import parse_server_url
 from producer.task import Task
 from producer.validators.verdict import Evidence, Verdict
 from schemas.actions import Action, Answer, ExecuteSql, Terminate
@@ -34,6 +38,25 @@ QUERY = "dbbench"
 def open_embedded(table: TableInfo) -> Database:
     """The table in SQLite. DatabaseFailedError; ValueError for rows that do not fit."""
     return open_throw_away(table_setup(table), LIMITS)
+
+
+def open_on_server(url: str, password: str | None = None) -> OpenDatabase:
+    """Tables on this MySQL or MariaDB server. UsageError for a URL of another form.
+
+    `password`: of the URL's user; None: the URL's own.
+    """
+    try:
+        parsed = parse_server_url(url)
+        if password is not None:
+            parsed = parsed._replace(password=password)
+    except ValueError as error:
+        message = f"dbbench_database: {error}"
+        raise UsageError(message) from error
+
+    def open_database(table: TableInfo) -> Database:
+        return MysqlDatabase(administrator(parsed), server_setup(table), LIMITS)
+
+    return open_database
 
 
 class DbBenchEnvironment:

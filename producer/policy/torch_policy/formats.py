@@ -6,23 +6,13 @@ from producer.codecs import dbbench, text_to_sql
 from producer.codecs.codec import Codec
 from producer.codecs.compact import CompactCodec
 from producer.codecs.dbbench import DbBenchCodec
-from producer.codecs.qwen import QwenCodec
+from producer.codecs.qwen import OWN_PROMPT, QwenCodec
 from producer.codecs.qwen_tools import QwenToolCodec, Scale, ToolName, resized, tools_prompt
+from producer.codecs.recipe import RECIPE_PROMPT, RecipeCodec
 from producer.codecs.text_to_sql import TextToSqlCodec
 from producer.errors import UsageError
 from producer.policy.torch_policy.network import Network
 
-OWN_PROMPT = """\
-You operate a phone by its screenshots. Each turn you see the screen and answer with one tool call:
-<tool_call>
-{"name": "mobile_use", "arguments": {"action": ACTION, ...}}
-</tool_call>
-Actions: click, long_press (coordinate [x, y]; long_press also time in seconds); \
-swipe (coordinate, coordinate2); type (text);
-system_button (button: Back, Home, Menu); open (text: package name); wait (time); \
-answer (text); terminate (status: success or failure).
-Coordinates run from 0 to 1000 on each axis, from the top left. \
-Call terminate when the task is done or cannot be done."""
 IN_PIXELS = frozenset({"qwen2_vl", "qwen2_5_vl"})
 """Architectures that write pixels of the resized screenshot; later ones write thousandths."""
 TOOLS: dict[str, ToolName] = {"qwen_mobile": "mobile_use", "qwen_computer": "computer_use"}
@@ -54,10 +44,15 @@ def open_format(
             return Format(DbBenchCodec(), dbbench.SYSTEM_PROMPT)
         case "text_to_sql":
             return Format(TextToSqlCodec(), text_to_sql.SYSTEM_PROMPT)
+        case "recipe":
+            return Format(RecipeCodec(), RECIPE_PROMPT)
         case "qwen_mobile" | "qwen_computer":
             return _official(TOOLS[renderer_name], network, screen_px)
+        case "openai":
+            message = "renderer_name: openai is the format of a policy of base_url; use another"
+            raise UsageError(message)
         case _:
-            choices = "auto, compact, qwen_mobile, qwen_computer or qwen"
+            choices = "auto, compact, qwen_mobile, qwen_computer, qwen or recipe"
             message = f"unknown renderer_name {renderer_name!r}; choose {choices}"
             raise UsageError(message)
 

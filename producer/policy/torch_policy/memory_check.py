@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from transformers import AutoConfig, AutoImageProcessor
 
-from producer.errors import UsageError
+from producer.errors import CuaTrainError, UsageError
 from producer.policy.compute_settings import ComputeSettings
 from producer.policy.memory_demand import (
     NetworkSize,
@@ -57,18 +57,14 @@ def check_memory(
     placement: Placement,
     target_modules: Sequence[str] | None = None,
 ) -> None:
-    """UsageError with the terms of the sum if the run cannot fit into the device's memory.
-
-    NotFoundError if the policy is neither here nor on the hub, UsageError if its architecture
-    cannot be trained.
-    """
+    """UsageError with the terms of the sum if the run cannot fit into the device's memory."""
     try:
         folder, shapes = _settings_and_shapes(name)
         config = AutoConfig.from_pretrained(folder, local_files_only=True)
         dtype = placement.dtype or config.dtype or torch.float32
         size = size_of_network(config, dtype, shapes, lora_rank, target_modules)
         screen_tokens = _screen_tokens(folder, config, extent)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, UsageError):
+    except (CuaTrainError, OSError, ValueError, TypeError, KeyError, AttributeError):
         return  # loading says what is wrong with it
     work = Workload(
         extent=extent,

@@ -2,6 +2,7 @@
 
 from producer.sql_data.dbbench.table import INT, column_type, table_rows
 from producer.sql_execution import Limits, Setup
+from producer.sql_execution.mysql_session import backticked
 from producer.sql_execution.sqlite import quoted
 from schemas.entry import TableInfo
 
@@ -19,4 +20,19 @@ def table_setup(table: TableInfo) -> tuple[Setup, ...]:
     return (
         Setup(f"CREATE TABLE {quoted(table.name)} ({columns})"),
         Setup(f"INSERT INTO {quoted(table.name)} VALUES ({places})", table_rows(table)),
+    )
+
+
+def server_setup(table: TableInfo) -> tuple[Setup, ...]:
+    """The same for MySQL and MariaDB."""
+    columns = ", ".join(
+        f"{backticked(column.name)} {column_type(column.type)}" for column in table.columns
+    )
+    places = ", ".join(["%s"] * len(table.columns))
+    name = backticked(table.name).replace("%", "%%")
+    rows = table_rows(table)
+    insert = Setup(f"INSERT INTO {name} VALUES ({places})", rows)
+    return (
+        Setup(f"CREATE TABLE {backticked(table.name)} ({columns})"),
+        *((insert,) if rows else ()),
     )

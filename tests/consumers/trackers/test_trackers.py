@@ -181,6 +181,17 @@ def test_wandb_without_a_key_keeps_everything_on_disk(
     assert exits == {"small": 0}
 
 
+def test_a_training_mirrors_itself_to_the_project_and_name_that_it_was_given(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("WANDB_API_KEY", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    run(small(num_steps=1, wandb_project="phones", wandb_name="mine"), installation=installation)
+    points, exits = wandb_points(installation.home)
+    assert points["mine"]["env/all/reward/total"].keys() == {1}
+    assert exits == {"mine": 0}
+
+
 def test_what_the_tracker_took_before_a_kill_is_at_most_one_measurement_sent_again(
     installation: Installation, recorded: dict[str, dict[int, float]], tmp_path: Path
 ) -> None:

@@ -89,7 +89,8 @@ NAMES = st.sampled_from(
     [
         *("action", "coordinate", "coordinate2", "text", "time", "button", "status", "pixels"),
         *("keys", "type", "x", "y", "path", "scroll_direction", "scroll_amount", "duration"),
-        *("start_coordinate", "duration_s", "scroll_x", "scroll_y"),
+        *("start_coordinate", "duration_s", "scroll_x", "scroll_y", "coordinates", "option"),
+        *("direction", "distance"),
     ]
 )
 VERBS = st.sampled_from(
@@ -101,7 +102,7 @@ VERBS = st.sampled_from(
 
 
 @pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.name)
-@given(verb=VERBS, fields=st.dictionaries(NAMES, NUMBERS, max_size=5), wrapper=st.integers(0, 6))
+@given(verb=VERBS, fields=st.dictionaries(NAMES, NUMBERS, max_size=5), wrapper=st.integers(0, 8))
 def test_no_arguments_make_a_codec_raise_and_every_action_is_on_the_screen(
     codec: Codec, verb: str, fields: dict[str, Any], wrapper: int
 ) -> None:
@@ -114,6 +115,8 @@ def test_no_arguments_make_a_codec_raise_and_every_action_is_on_the_screen(
         {"type": "tool_use", "name": "computer", "input": given_},
         {"type": "tool_use", "name": verb, "input": fields},
         [{"type": verb, **fields}] * 2,
+        {"name": "action", "arguments": {"action_type": verb, "target": fields, **fields}},
+        {"name": "finish", "arguments": {"success": fields.get("x"), "result_message": verb}},
     ][wrapper]
     text = json.dumps(content)
     for written in (text, f"<tool_call>{text}</tool_call>"):

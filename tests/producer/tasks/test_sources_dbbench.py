@@ -25,9 +25,9 @@ def entry(name: str, table: str, *skills: str) -> EntryContent:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    # sha256 of `farms` begins with a multiple of four, that of `cars` does not.
+    # sha256 of `orders` begins with a multiple of four, that of `cars` does not.
     write_entries(
-        [entry("0", "cars"), entry("1", "farms"), entry("2", "cars", "limit_only")], tmp_path
+        [entry("0", "cars"), entry("1", "orders"), entry("2", "cars", "limit_only")], tmp_path
     )
     return tmp_path
 
@@ -77,6 +77,11 @@ def test_a_folder_that_is_missing_is_not_found(tmp_path: Path) -> None:
 
 
 def test_fields_of_this_source_are_refused_by_others() -> None:
-    for fields in ({"path": "x"}, {"split": "train"}, {"skills": ["insert"]}):
+    several: tuple[dict[str, JsonValue], ...] = (
+        {"path": "x"},
+        {"split": "train"},
+        {"skills": ["insert"]},
+    )
+    for fields in several:
         with pytest.raises(UsageError, match=next(iter(fields))):
             load_tasks({"source_type": "demo_all", **fields})

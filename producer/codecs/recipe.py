@@ -1,0 +1,248 @@
+r"""The codec of the seed recipe's three tools: `action`, `wait` and `finish`.
+
+    <tool_call>
+    {"name": "action", "arguments": {"action_type": "click", "option": "left",
+     "target": {"element": "Settings", "coordinates": [312, 540]}}}
+    </tool_call>
+
+Coordinates run from 0 to 1000 on each axis, as in Qwen3-VL. `element` says in words what is meant,
+and is recorded with the call; the place is what `coordinates` says. A `finish` with a
+`result_message` is an answer and the end of the episode.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from pydantic import JsonValue
+
+from producer.codecs.codec import cannot_encode, parse_error
+from producer.codecs.json_calls import BadCallError, Fields, action_of, read_json, taken
+from producer.codecs.qwen import CALL, SCALE, encode_call, scaled
+from schemas import actions
+from schemas.actions import Action
+from schemas.turn import TakenAction
+
+TOOLS: Final = ("action", "wait", "finish")
+DOUBLE: Final = "double"
+"""The `option` of a click that is two."""
+DIRECTIONS: Final = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
+MAX_DISTANCE: Final = 100_000
+RECIPE_PROMPT: Final = """\
+You operate a phone by its screenshots. Each turn you see the screen and answer with one tool call:
+<tool_call>
+{"name": TOOL, "arguments": {...}}
+</tool_call>
+Tools:
+action (action_type: click, with option left, right or double, and target; long_press: target, \
+duration in seconds; drag or swipe: start_target, end_target; scroll: target, direction up, down, \
+left or right, distance in pixels; type: text; key: keys, a list; button: button home, back or \
+recents; move: target; screenshot). A target is {"element": what it is, "coordinates": [x, y]}.
+wait (duration in seconds).
+finish (success: true or false; result_message).
+Coordinates run from 0 to 1000 on each axis, from the top left. \
+Call finish when the task is done or cannot be done."""
+
+
+class RecipeCodec:
+    """The codec of the recipe's tools; the format is described in the module. Stateless."""
+
+    name = "recipe"
+
+    def encode(self, action: Action, width_px: int, height_px: int) -> str:
+        """The action as one tool call.
+
+        CannotEncodeError for answers without an end, opening an app by its name, diagonal scrolls
+        and drags around corners.
+        """
+        match action:
+            case actions.Wait():
+                return encode_call("wait", {"duration": action.duration_s})
+            case actions.Terminate():
+                return encode_call("finish", {"success": action.status == "success"})
+            case _:
+                return encode_call("action", _arguments(action, width_px, height_px))
+
+    def parse(self, text: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
+        """Parse every tool call in the text."""
+        calls = CALL.findall(text)
+        if not calls:
+            return (parse_error("parse", f"no <tool_call>...</tool_call> in {text[:80]!r}"),)
+        return tuple(one for call in calls for one in _parse_call(call, width_px, height_px))
+
+
+def _arguments(action: Action, width_px: int, height_px: int) -> Fields:
+    def target(x: int, y: int) -> JsonValue:
+        return {"coordinates": [scaled(x, width_px, SCALE), scaled(y, height_px, SCALE)]}
+
+    at_point = _at_point(action, target)
+    return _elsewhere(action) if at_point is None else at_point
+
+
+def _at_point(action: Action, target: Callable[[int, int], JsonValue]) -> Fields | None:  # noqa: PLR0911  # one per action
+    match action:
+        case actions.Click(x=x, y=y):
+            return {"action_type": "click", "option": action.button, "target": target(x, y)}
+        case actions.DoubleClick(x=x, y=y):
+            return {"action_type": "click", "option": DOUBLE, "target": target(x, y)}
+        case actions.LongPress(x=x, y=y):
+            duration_s = action.duration_s
+            return {"action_type": "long_press", "target": target(x, y), "duration": duration_s}
+        case actions.Move(x=x, y=y):
+            return {"action_type": "move", "target": target(x, y)}
+        case actions.Swipe(x=x, y=y):
+            ends = target(x, y), target(action.to_x, action.to_y)
+            return {"action_type": "swipe", "start_target": ends[0], "end_target": ends[1]}
+        case actions.Drag(path=(start, end)):
+            ends = target(*start), target(*end)
+            return {"action_type": "drag", "start_target": ends[0], "end_target": ends[1]}
+        case actions.Scroll(x=x, y=y) if not (action.scroll_x and action.scroll_y):
+            distance = action.scroll_x or action.scroll_y
+            way = ("left", "right") if action.scroll_x else ("up", "down")
+            return {
+                "action_type": "scroll",
+                "target": target(x, y),
+                "direction": way[distance >= 0],
+                "distance": abs(distance),
+            }
+        case _:
+            return None
+
+
+def _elsewhere(action: Action) -> Fields:
+    match action:
+        case actions.Type():
+            return {"action_type": "type", "text": action.text}
+        case actions.KeyPress():
+            return {"action_type": "key", "keys": list(action.keys)}
+        case actions.SystemButton():
+            return {"action_type": "button", "button": action.button}
+        case actions.Screenshot():
+            return {"action_type": "screenshot"}
+        case _:
+            return cannot_encode("recipe", action)
+
+
+def _parse_call(call: str, width_px: int, height_px: int) -> list[TakenAction]:
+    try:
+        tool, given = _named_arguments(call)
+    except BadCallError as error:
+        return [parse_error(error.error_type, str(error))]
+    if tool == "finish":
+        return _finish(given)
+    if tool == "wait":
+        fields: Fields = {"type": "wait", "duration_s": given.get("duration", 1.0)}
+        return [taken(tool, given, lambda: action_of(fields, width_px, height_px))]
+    return [taken(tool, given, lambda: _action(given, width_px, height_px))]
+
+
+def _named_arguments(call: str) -> tuple[str, Fields]:
+    content = read_json(call)
+    fields: Fields = content if isinstance(content, dict) else {}
+    name, arguments = fields.get("name"), fields.get("arguments")
+    if not isinstance(name, str) or not isinstance(arguments, dict):
+        message = f'a tool call is {{"name": ..., "arguments": {{...}}}}, not {call.strip()[:80]!r}'
+        raise BadCallError(message, "parse")
+    if name not in TOOLS:
+        message = f"unknown tool {name!r}; use {', '.join(TOOLS)}"
+        raise BadCallError(message, "tool_name")
+    return name, arguments
+
+
+def _finish(given: Fields) -> list[TakenAction]:
+    success, said = given.get("success"), given.get("result_message")
+    if not isinstance(success, bool):
+        message = f"success must be true or false, not {str(success)[:80]!r}"
+        return [parse_error("tool_arg", message, "finish", given)]
+    if said is not None and not isinstance(said, str):
+        message = f"result_message must be a string, not {str(said)[:80]!r}"
+        return [parse_error("tool_arg", message, "finish", given)]
+    end = actions.Terminate(status="success" if success else "failure")
+    acts: list[Action] = [actions.Answer(text=said), end] if said else [end]
+    return [TakenAction(tool_name="finish", tool_args=given, action=act) for act in acts]
+
+
+def _action(given: Fields, width_px: int, height_px: int) -> Action:
+    """The action of the tool `action`. BadCallError, ValidationError."""
+    name = given.get("action_type")
+    read = READ.get(name) if isinstance(name, str) else None
+    if read is None:
+        message = f"unknown action_type {name!r}; use one of {', '.join(READ)}"
+        raise BadCallError(message[:200], "tool_name")
+    return action_of(read(_Call(given, width_px, height_px)), width_px, height_px)
+
+
+class _Call:
+    """The arguments of one call on a screen of this size."""
+
+    def __init__(self, given: Fields, width_px: int, height_px: int) -> None:
+        self.given = given
+        self._screen = width_px, height_px
+
+    def point(self, name: str = "target") -> list[JsonValue]:
+        """A target's place in pixels. BadCallError."""
+        target = self.given.get(name)
+        value = target.get("coordinates") if isinstance(target, dict) else None
+        if isinstance(value, dict):
+            value = [value.get("x"), value.get("y")]
+        numbers = [part for part in value if _is_share(part)] if isinstance(value, list) else []
+        if not isinstance(value, list) or len(value) != 2 or len(numbers) != 2:  # noqa: PLR2004  # x and y
+            message = (
+                f'{name} must be {{"coordinates": [x, y]}} with numbers from 0 to {SCALE}, not'
+                f" {str(target)[:80]!r}"
+            )
+            raise BadCallError(message)
+        return [
+            min(int(share * size // SCALE), size - 1)
+            for share, size in zip(numbers, self._screen, strict=True)
+            if isinstance(share, int | float)
+        ]
+
+    def at(self, kind: str, **more: JsonValue) -> Fields:
+        """An action at the target."""
+        x, y = self.point()
+        return {"type": kind, "x": x, "y": y, **more}
+
+    def click(self) -> Fields:
+        """With its option."""
+        option = self.given.get("option", "left")
+        return self.at("double_click") if option == DOUBLE else self.at("click", button=option)
+
+    def swipe(self) -> Fields:
+        """From one target to the other."""
+        (x, y), (to_x, to_y) = self.point("start_target"), self.point("end_target")
+        return {"type": "swipe", "x": x, "y": y, "to_x": to_x, "to_y": to_y}
+
+    def scroll(self) -> Fields:
+        """By direction and distance."""
+        direction, distance = self.given.get("direction"), self.given.get("distance")
+        if not isinstance(direction, str) or direction not in DIRECTIONS:
+            message = f"direction must be up, down, left or right, not {str(direction)[:80]!r}"
+            raise BadCallError(message)
+        is_whole = isinstance(distance, int) and not isinstance(distance, bool)
+        if not isinstance(distance, int) or not is_whole or not 0 <= distance <= MAX_DISTANCE:
+            message = f"distance must be 0 to {MAX_DISTANCE} pixels, not {str(distance)[:80]!r}"
+            raise BadCallError(message)
+        x, y = DIRECTIONS[direction]
+        return self.at("scroll", scroll_x=x * distance, scroll_y=y * distance)
+
+
+def _is_share(value: JsonValue) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= SCALE
+
+
+READ: Final[dict[str, Callable[[_Call], Fields]]] = {
+    "click": _Call.click,
+    "long_press": lambda call: call.at("long_press", duration_s=call.given.get("duration", 1.0)),
+    "move": lambda call: call.at("move"),
+    "swipe": _Call.swipe,
+    "drag": lambda call: {
+        "type": "drag",
+        "path": [call.point("start_target"), call.point("end_target")],
+    },
+    "scroll": _Call.scroll,
+    "type": lambda call: {"type": "type", "text": call.given.get("text")},
+    "key": lambda call: {"type": "keypress", "keys": call.given.get("keys")},
+    "button": lambda call: {"type": "system_button", "button": call.given.get("button")},
+    "screenshot": lambda _call: {"type": "screenshot"},
+}
+"""`action_type` -> fields of ours."""

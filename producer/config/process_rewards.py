@@ -1,0 +1,72 @@
+"""Fields of the configuration: rewards and advantages of single tokens (text-to-SQL)."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic import BaseModel, Field
+
+from producer.config.numbers import NonNegativeFloat
+
+OF_STEPS = ("rm_coef",)
+"""Fields that say nothing without a process reward model."""
+
+
+class ProcessRewardFields(BaseModel):
+    """Rewards of a completion's steps, and what becomes of them."""
+
+    process_reward_model: Path | None = Field(
+        None,
+        description=(
+            "Score the steps of every completion with this model, a folder that `cua-train sql"
+            " reward-model` wrote."
+        ),
+    )
+    rm_coef: NonNegativeFloat = Field(
+        1.0, description="With a process_reward_model: weight of its scores in a token's reward."
+    )
+    verifier_coef: NonNegativeFloat = Field(
+        1.0, description="With a core_function: weight of the outcome in a token's reward."
+    )
+    core_function: str | None = Field(
+        None,
+        min_length=1,
+        description=(
+            "Advantages of tokens in place of `advantage`: a function of docs/algorithms.md"
+            " (compute_grpo_process_advantage_avg_unique ...) or of core_algos."
+        ),
+    )
+    core_algos: str | None = Field(
+        None,
+        min_length=1,
+        description="File or module of yours that is searched for the core_function first.",
+    )
+    core_algos_sha256: str | None = Field(
+        None,
+        pattern=r"^[0-9a-f]{64}$",
+        description=(
+            "sha256 of the file of core_algos; recorded, so that the training continues with the"
+            " same functions only."
+        ),
+    )
+
+
+def process_reward_problems(
+    fields: ProcessRewardFields, *, is_text_to_sql: bool, advantage: str, explicit_advantage: bool
+) -> Iterator[str]:
+    """One sentence per problem: `field: what is wrong; what to do`."""
+    defaults = {name: one.default for name, one in ProcessRewardFields.model_fields.items()}
+    if not is_text_to_sql:
+        for name, default in defaults.items():
+            if getattr(fields, name) != default:
+                yield f"{name}: only with --environment text_to_sql; omit it"
+        return
+    if fields.core_function is None:
+        for name in ("verifier_coef", "core_algos", "core_algos_sha256", "process_reward_model"):
+            if getattr(fields, name) != defaults[name]:
+                yield f"{name}: only with a core_function; name one, or omit it"
+    elif explicit_advantage:
+        yield f"advantage: {advantage} has no effect beside a core_function; omit one of them"
+    if fields.process_reward_model is None and fields.rm_coef != defaults["rm_coef"]:
+        yield "rm_coef: only with a process_reward_model; omit it"
+    if fields.process_reward_model is not None and not fields.process_reward_model.is_dir():
+        yield f"process_reward_model: there is no folder {fields.process_reward_model}"

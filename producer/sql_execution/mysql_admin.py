@@ -1,0 +1,166 @@
+"""The administrator's connection to a MySQL or MariaDB server: makes and drops sessions' databases.
+
+Names are `PREFIX_<owner>_<number>`. As long as a process lives it holds the server's lock
+`PREFIX_<owner>`, so that any process sees whose databases are debris, from any machine.
+"""
+
+import contextlib
+import re
+import secrets
+from collections.abc import Sequence
+from threading import Lock
+from typing import Any, Final, NamedTuple
+
+from producer.errors import UsageError
+from producer.sql_execution.database import DatabaseFailedError
+from producer.sql_execution.mysql_url import ServerUrl
+
+CONNECT_TIME_S: Final = 10
+ADMIN_TIME_S: Final = 60
+RIGHTS: Final = "SELECT, INSERT, UPDATE, DELETE"
+
+
+class Access(NamedTuple):
+    """A session's database, and the user that has rights on it alone."""
+
+    name: str
+    password: str
+
+
+def connect(url: ServerUrl, user: str, password: str, database: str | None, time_s: float) -> Any:  # noqa: ANN401  # pymysql ships no types
+    """A connection of pymysql's. DatabaseFailedError."""
+    try:
+        import pymysql
+    except ImportError as error:
+        message = "MySQL and MariaDB need pymysql; install cua-train[mysql]"
+        raise UsageError(message) from error
+    try:
+        return pymysql.connect(
+            host=url.host,
+            port=url.port,
+            user=user,
+            password=password,
+            database=database,
+            charset="utf8mb4",
+            autocommit=True,
+            connect_timeout=CONNECT_TIME_S,
+            read_timeout=time_s,
+            write_timeout=time_s,
+            local_infile=False,
+        )
+    except (pymysql.MySQLError, OSError) as error:
+        message = f"the database server {url.shown} cannot be reached: {error}"
+        raise DatabaseFailedError(message) from error
+
+
+class Administrator:
+    """One process's administrator of one server. Thread-safe."""
+
+    def __init__(self, url: ServerUrl) -> None:
+        """Drops the debris of dead processes. DatabaseFailedError."""
+        self.url = url
+        self._lock_name = f"{url.prefix}_{secrets.token_hex(6)}"
+        self._lock = Lock()
+        self._number = 0
+        self._connection: Any = None
+        with self._lock:
+            self._connect()
+            self._drop_debris()
+
+    def create(self) -> Access:
+        """A new database and its user. DatabaseFailedError."""
+        with self._lock:
+            self._number += 1
+            access = Access(f"{self._lock_name}_{self._number}", secrets.token_hex(16))
+            name, password = access
+            for statement in (
+                f"CREATE DATABASE {name} CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci",
+                f"CREATE USER {name}@'%' IDENTIFIED BY '{password}'",
+                f"GRANT {RIGHTS} ON {name}.* TO {name}@'%'",
+            ):
+                self._execute(statement)
+        return access
+
+    def drop(self, access: Access) -> None:
+        """Drop the database and its user, and end its connections. DatabaseFailedError."""
+        with self._lock:
+            self._drop(access.name)
+
+    def end_statements(self, access: Access) -> None:
+        """Kill the user's connections with what they execute. DatabaseFailedError."""
+        with self._lock:
+            self._end_connections(access.name)
+
+    def run(self, name: str, statement: str, rows: Sequence[Sequence[object]] | None = None) -> Any:  # noqa: ANN401
+        """Execute a trusted statement in a session's database; its rows. DatabaseFailedError."""
+        with self._lock:
+            self._execute(f"USE {name}")
+            return self._execute(statement, rows)
+
+    def close(self) -> None:
+        """Let the server's lock go. Idempotent."""
+        with self._lock, contextlib.suppress(Exception):
+            self._connection.close()
+
+    def _connect(self) -> None:
+        self._connection = connect(self.url, self.url.user, self.url.password, None, ADMIN_TIME_S)
+        with self._connection.cursor() as cursor:
+            cursor.execute("SET SESSION wait_timeout = 2147483")
+            cursor.execute("SET SESSION group_concat_max_len = 1048576")
+            cursor.execute("SELECT GET_LOCK(%s, 0)", (self._lock_name,))
+
+    def _execute(self, statement: str, rows: Sequence[Sequence[object]] | None = None) -> Any:  # noqa: ANN401
+        import pymysql
+
+        try:
+            if not self._connection.open:
+                self._connect()
+            with self._connection.cursor() as cursor:
+                if rows is None:
+                    cursor.execute(statement)
+                else:
+                    cursor.executemany(statement, rows)
+                return cursor.fetchall()
+        except (pymysql.MySQLError, OSError) as error:
+            message = f"the database server {self.url.shown} failed: {error}"
+            raise DatabaseFailedError(message) from error
+
+    def _drop_debris(self) -> None:
+        """Databases and users of processes whose lock is free."""
+        pattern = re.compile(rf"({self.url.prefix}_[0-9a-f]{{12}})_[0-9]+")
+        like = f"{self.url.prefix}\\\\_%"
+        listed = self._execute(f"SHOW DATABASES LIKE '{like}'")
+        users = self._execute(f"SELECT User FROM mysql.user WHERE User LIKE '{like}'")
+        for name in sorted({str(row[0]) for row in (*listed, *users)}):
+            match = pattern.fullmatch(name)
+            if match is None:
+                continue
+            ((is_free,),) = self._execute(f"SELECT IS_FREE_LOCK('{match[1]}')")
+            if is_free:
+                self._drop(name)
+
+    def _drop(self, name: str) -> None:
+        self._end_connections(name)
+        self._execute(f"DROP DATABASE IF EXISTS {name}")
+        self._execute(f"DROP USER IF EXISTS {name}@'%'")
+
+    def _end_connections(self, name: str) -> None:
+        found = self._execute(
+            f"SELECT id FROM information_schema.processlist WHERE user = '{name}'"
+        )
+        for (identity,) in found:
+            # It may have ended by itself meanwhile.
+            with contextlib.suppress(DatabaseFailedError):
+                self._execute(f"KILL {int(identity)}")
+
+
+_administrators: dict[ServerUrl, Administrator] = {}
+_administrators_lock = Lock()
+
+
+def administrator(url: ServerUrl) -> Administrator:
+    """This process's administrator of the server. DatabaseFailedError."""
+    with _administrators_lock:
+        if url not in _administrators:
+            _administrators[url] = Administrator(url)
+        return _administrators[url]
