@@ -54,6 +54,7 @@ TABLES = (
     " UNIQUE (training_id, evaluation_id, skill))",
     "CREATE INDEX ix_skill_success_evaluation_id ON cua.skill_success (evaluation_id)",
 )
+VIEWS = ("session_summary", "completion_summary", "sql_turn", "skill_progress")
 
 
 def upgrade() -> None:
@@ -68,7 +69,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop them.
+    """Drop them, and the views of them, which older code would take for a user's.
 
     Version 5's other rows are version 4's, but for turns without a screen, which older code cannot
     read: where a row is lost an upgrade asks for a rebuild.
@@ -79,6 +80,9 @@ def downgrade() -> None:
         " OR EXISTS (SELECT FROM cua.completion_score) OR EXISTS (SELECT FROM cua.skill_success)"
         " THEN 3 ELSE 4 END WHERE version = 5"
     )
+    for view in VIEWS:
+        op.execute(f"DROP VIEW IF EXISTS cua.{view}")
+        op.execute(f"DROP FUNCTION IF EXISTS cua.{view}_rows()")
     op.execute(
         "DROP TABLE cua.entry, cua.session, cua.completion, cua.completion_score, cua.step_score,"
         " cua.skill_success"

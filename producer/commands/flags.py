@@ -26,6 +26,7 @@ DEFAULTS = {
     "target_modules": "all",
     "log_dir": "CUA_HOME/runs",
     "reward_sha256": "of the file as it is",
+    "core_algos_sha256": "of the file as it is",
     "clip_ratio_low": "0.2 for ppo and cispo, 3e-4 for gspo",
     "clip_ratio_high": "0.2 for ppo and cispo, 4e-4 for gspo",
 }
@@ -38,6 +39,10 @@ METAVARS = {
     "device": "auto|cpu|cuda|cuda:N",
     "target_modules": "all|attention|mlp|JSON",
     "skill_sequence": "NAME,NAME,...",
+    "core_function": "NAME",
+    "core_algos": "FILE|MODULE",
+    "core_algos_sha256": "SHA256",
+    "skill_sequence": "NAME[,NAME]",
     "base_url": "URL",
     "judge": "agent|none|URL",
     "renderer_name": "FORMAT",

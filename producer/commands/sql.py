@@ -3,6 +3,7 @@
 import rich_click as click
 
 from producer.commands.sql_data import data
+from producer.commands.sql_labels import label_steps
 from producer.commands.sql_training import reward_model, sft
 
 
@@ -13,4 +14,5 @@ def command() -> None:
 
 command.add_command(data)
 command.add_command(sft)
+command.add_command(label_steps)
 command.add_command(reward_model)

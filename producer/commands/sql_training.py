@@ -54,8 +54,11 @@ def _flags(command: Callable[..., Any]) -> Callable[..., Any]:
             click.option(
                 "--data-path",
                 multiple=True,
-                metavar="FILE",
-                help="Examples, JSON or JSON lines. Repeatable.",
+                metavar="FILE|FOLDER",
+                help=(
+                    "Examples, JSON or JSON lines; sft: or a data set as BIRD's or Spider's."
+                    " Repeatable."
+                ),
             ),
             click.option(
                 "--output-dir",

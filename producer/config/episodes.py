@@ -4,7 +4,13 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
-from producer.config.numbers import NonNegativeFloat, PositiveFloat, PositiveInt, read_none
+from producer.config.numbers import (
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    read_none,
+)
 from producer.config.reward import check_reward_name
 from producer.rewards import REWARDS
 
@@ -21,6 +27,13 @@ class EpisodeFields(BaseModel):
             "Past turns that the policy sees beside the instruction and the screen: at least so"
             " many and fewer than twice as many, because older ones are dropped in blocks, so that"
             " turns stay one training sequence. none: all of them."
+        ),
+    )
+    step_completions: NonNegativeInt = Field(
+        0,
+        description=(
+            "Text-to-SQL: label each step of a completion by the share of so many completions of"
+            " its prefix that are right (Monte Carlo), recorded with the rollout; 0: no labels."
         ),
     )
     max_concurrent_rollouts: PositiveInt = Field(

@@ -6,9 +6,7 @@ from pathlib import Path
 from pydantic import BaseModel, Field
 
 from producer.config.numbers import NonNegativeFloat
-
-OF_STEPS = ("rm_coef",)
-"""Fields that say nothing without a process reward model."""
+from producer.process_rewards.user_module import load_user_module, source_sha256
 
 
 class ProcessRewardFields(BaseModel):
@@ -50,8 +48,22 @@ class ProcessRewardFields(BaseModel):
     )
 
 
+def core_algos_hash(name: str | None, expected: str | None) -> str | None:
+    """The hash to record of a user's module; None without one. ValueError if it has changed."""
+    if name is None:
+        return None
+    found = source_sha256(load_user_module(name))
+    if expected not in {None, found}:
+        message = (
+            f"core_algos_sha256: {name} has changed, from sha256 {expected} to {found}; restore it,"
+            " or begin a new training"
+        )
+        raise ValueError(message)
+    return found
+
+
 def process_reward_problems(
-    fields: ProcessRewardFields, *, is_text_to_sql: bool, advantage: str, explicit_advantage: bool
+    fields: ProcessRewardFields, *, is_text_to_sql: bool, advantage: str
 ) -> Iterator[str]:
     """One sentence per problem: `field: what is wrong; what to do`."""
     defaults = {name: one.default for name, one in ProcessRewardFields.model_fields.items()}
@@ -60,13 +72,21 @@ def process_reward_problems(
             if getattr(fields, name) != default:
                 yield f"{name}: only with --environment text_to_sql; omit it"
         return
-    if fields.core_function is None:
-        for name in ("verifier_coef", "core_algos", "core_algos_sha256", "process_reward_model"):
-            if getattr(fields, name) != defaults[name]:
-                yield f"{name}: only with a core_function; name one, or omit it"
-    elif explicit_advantage:
-        yield f"advantage: {advantage} has no effect beside a core_function; omit one of them"
+    yield from _beside_the_function(fields, advantage)
     if fields.process_reward_model is None and fields.rm_coef != defaults["rm_coef"]:
         yield "rm_coef: only with a process_reward_model; omit it"
     if fields.process_reward_model is not None and not fields.process_reward_model.is_dir():
         yield f"process_reward_model: there is no folder {fields.process_reward_model}"
+
+
+def _beside_the_function(fields: ProcessRewardFields, advantage: str) -> Iterator[str]:
+    defaults = {name: one.default for name, one in ProcessRewardFields.model_fields.items()}
+    if fields.core_function is not None and advantage not in {"mean_centered", "grpo"}:
+        yield f"advantage: {advantage} has no effect beside a core_function; omit one of them"
+    if fields.core_function is None:
+        for name in ("core_algos", "core_algos_sha256"):
+            if getattr(fields, name) is not None:
+                yield f"{name}: only with a core_function; name one, or omit it"
+        for name in ("verifier_coef", "process_reward_model"):
+            if advantage != "gae" and getattr(fields, name) != defaults[name]:
+                yield f"{name}: only with a core_function or the advantage gae; omit it"

@@ -33,6 +33,11 @@ from producer.config.failures import FailureFields
 from producer.config.optimisation import OptimisationFields
 from producer.config.policy import PolicyFields
 from producer.config.preset import DEMO_POLICY, DEMO_PRESET, ORACLE_POLICY, demo_preset
+from producer.config.process_rewards import (
+    ProcessRewardFields,
+    core_algos_hash,
+    process_reward_problems,
+)
 from producer.config.reporting import ReportingFields
 from producer.config.reward import checked_sha256
 from producer.config.tasks import DEVICES, TaskFields
@@ -49,6 +54,7 @@ TOPICS: dict[str, type[BaseModel]] = {
     "Episodes": EpisodeFields,
     "Optimisation": OptimisationFields,
     "Continual learning": ContinualFields,
+    "Process rewards": ProcessRewardFields,
     "Computation": ComputationFields,
     "Evaluation": EvaluationFields,
     "Checkpoints and resume": CheckpointFields,
@@ -84,6 +90,7 @@ class RunConfig(
     FailureFields,
     EvaluationFields,
     ComputationFields,
+    ProcessRewardFields,
     ContinualFields,
     OptimisationFields,
     EpisodeFields,
@@ -202,6 +209,11 @@ class RunConfig(
                 f" ({self.group_size}), so every group would fail"
             )
         problems += algorithm_problems(self, min_group_size=self.min_group_size)
+        problems += process_reward_problems(
+            self,
+            is_text_to_sql=self.environment == "text_to_sql",
+            advantage=self.advantage,
+        )
         problems += continual_problems(
             self,
             num_steps=self.num_steps,
@@ -211,12 +223,14 @@ class RunConfig(
         return problems
 
     def _set_reward_sha256(self) -> list[str]:
-        """Note the hash of the reward's file; what is wrong with it."""
+        """Note the hashes of files of the user's; what is wrong with them."""
         try:
             sha256 = checked_sha256(self.reward, self.reward_sha256)
+            core_sha256 = core_algos_hash(self.core_algos, self.core_algos_sha256)
         except ValueError as error:
             return [str(error)]
         object.__setattr__(self, "reward_sha256", sha256)
+        object.__setattr__(self, "core_algos_sha256", core_sha256)
         return []
 
     @property

@@ -64,6 +64,11 @@ def _problems(config: RunConfig, changed: Collection[str]) -> Iterator[str]:
         )
     if "ablate" in changed and is_oracle:
         yield "ablate: has no effect on the policy oracle, which looks at no screenshots; omit it"
+    if "step_completions" in changed and (is_oracle or config.environment != "text_to_sql"):
+        yield (
+            "step_completions: has no effect but with --environment text_to_sql and a policy of"
+            " tokens; omit it"
+        )
     if "max_attempts" in changed and config.failure_policy != "retry":
         yield (
             f"max_attempts: has no effect with failure_policy {config.failure_policy}, which"

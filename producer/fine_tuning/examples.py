@@ -4,6 +4,8 @@
     process_reward     {"input": "… и … и", "label": ["+", "-"]} or labels from 0 to 1
     pairwise_reward    {"chosen": …, "rejected": …}, text or messages
 
+For sft also a folder in BIRD's or Spider's layout: the questions of its split `train`.
+
 A row that is none of them is a UsageError that names file, row and field.
 """
 
@@ -16,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from producer.errors import UsageError
+from producer.fine_tuning.questions import AnsweredQuestion, read_answered
 from producer.fine_tuning.settings import FineTuningConfig
 from producer.seeds import derived_seed
 from producer.supervised.sequences import Message
@@ -70,6 +73,12 @@ def load_examples(config: FineTuningConfig) -> Examples:
     examples: list[Example] = []
     groups: list[str] = []
     for path in config.data_path:
+        if path.is_dir():
+            for asked in _data_set(path, config):
+                examples.append(Conversation(asked.messages))
+                groups.append(asked.group)
+                digest.update(asked.identity.encode())
+            continue
         data = _read_bytes(path)
         digest.update(hashlib.sha256(data).digest())
         for number, row in enumerate(_rows(path, data)):
@@ -88,6 +97,16 @@ def load_examples(config: FineTuningConfig) -> Examples:
         held_out=tuple(one for index, one in enumerate(examples) if index in held_out),
         sha256=digest.hexdigest(),
     )
+
+
+def _data_set(folder: Path, config: FineTuningConfig) -> list[AnsweredQuestion]:
+    if config.objective != "sft":
+        message = (
+            f"data_path: {folder} is a folder; a reward model learns from a file of labelled steps"
+            " (`cua-train sql label-steps` makes one) or of pairs"
+        )
+        raise UsageError(message)
+    return read_answered(folder, config.system)
 
 
 def choose_held_out(groups: Sequence[str], ratio: float, seed: int) -> frozenset[int]:

@@ -94,7 +94,7 @@ class FineTuningConfig(BaseModel):
     log_path: Path | None = Field(None, description="Folder of resume states and checkpoints.")
     model_name: str = Field(description="Policy to train: a folder or a Hugging Face id.")
     data_path: Annotated[tuple[Path, ...], BeforeValidator(_as_list), Field(min_length=1)] = Field(
-        description="Files of examples: JSON or JSON lines."
+        description="Files of examples, JSON or JSON lines, or the folder of a data set."
     )
     data_sha256: str = Field("", description="Of those files; filled in.")
     output_dir: Path | None = Field(

@@ -35,6 +35,7 @@ from producer.rollouts.requests import (
     Request,
     Sample,
     Sampled,
+    ScoreSteps,
     sample_request,
 )
 from producer.task import Task
@@ -79,6 +80,8 @@ class EpisodeSettings:
     parse_error_cost: float
     ask_model: AskModel | None = None
     """Asks the endpoints that judge tasks; None where no task names one."""
+    score_steps: ScoreSteps | None = None
+    """Scores the steps of the last completion; None: nobody does."""
     reward: Reward = binary
     """Of the outcome, before the costs."""
     validate_every_turn: bool = False
@@ -123,6 +126,7 @@ class Episode:
         self._begun_s = self._task_begun_s = 0.0
         self._turns: list[PastTurn] = []
         self._words: list[str | None] = []
+        self._completion: Completion | None = None
         self._first_turn_version: int | None = None
         self._actions: list[TakenAction] = []
         self._turn_seconds = 0.0
@@ -170,7 +174,13 @@ class Episode:
             is_over = self._take_turn(request, sampled, acted)
             observation = acted.observation
         self._rollout.emit(RolloutPhaseEntered(current_phase="validation", progress_percent=100.0))
-        judged = yield from Judge(plan.task, self._evidence(observation), self._settings.ask_model)
+        judged = yield from Judge(
+            plan.task,
+            self._evidence(observation),
+            self._settings.ask_model,
+            self._completion,
+            self._settings.score_steps,
+        )
         yield from Close()
         return self._finish(judged)
 
@@ -180,7 +190,13 @@ class Episode:
             tuple(screen.png for screen in (*screens, shown(last)) if screen is not None),
             tuple(self._actions),
             len(self._turns),
+            completion_text=self._turns[-1].completion_text if self._turns else "",
+            completion_tokens=self._last_tokens(),
         )
+
+    def _last_tokens(self) -> tuple[int, ...]:
+        tokens = self._turns[-1].tokens if self._turns else None
+        return () if tokens is None else tokens.completion_tokens
 
     def _create(self) -> None:
         plan = self.plan
@@ -251,7 +267,7 @@ class Episode:
                 ended_at=self._clock(),
             )
         )
-        completion = sampled.completion
+        completion = self._completion = sampled.completion
         if self._turns:
             self._words.append(request.text)
         self._turns.append(PastTurn(request.screenshot, completion.text, completion.tokens))

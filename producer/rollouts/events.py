@@ -1,5 +1,7 @@
 """Payloads of a rollout's events, built from plain values. Pure: emits and stores nothing."""
 
+import math
+import statistics
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
@@ -10,10 +12,11 @@ from producer.environments.environment import Environment, shown
 from producer.policy.policy import PastTurn, SampleRequest
 from producer.rewards import Outcome, Reward, score
 from producer.rollouts.plan import RolloutPlan
-from producer.rollouts.requests import Acted, Judged, Sampled
+from producer.rollouts.requests import Acted, Judged, Sampled, StepScores
 from producer.rollouts.token_records import token_record
 from schemas.actions import Action, Terminate
 from schemas.base import Payload
+from schemas.completion import CompletionStepsScored
 from schemas.environment import EnvironmentRequested
 from schemas.rollout import RolloutCreated, RolloutFinished
 from schemas.turn import TakenAction, TurnTaken
@@ -162,7 +165,21 @@ def end_facts(plan: RolloutPlan, judged: Judged, judged_at: datetime) -> tuple[P
     """How the episode ended in its environment's own terms; empty where it has none."""
     if judged.verdict is None or judged.verdict.facts is None or plan.entry_row_id is None:
         return ()
-    return judged.verdict.facts(plan.entry_row_id, judged_at)
+    facts = judged.verdict.facts(plan.entry_row_id, judged_at)
+    return facts if judged.scores is None else (*facts, _steps_scored(judged.scores, judged_at))
+
+
+def _steps_scored(scores: StepScores, scored_at: datetime) -> CompletionStepsScored:
+    found = [step.score for step in scores.steps]
+    return CompletionStepsScored(
+        scorer=scores.scorer,
+        steps=scores.steps,
+        product=math.prod(found),
+        minimum=min(found),
+        last=found[-1],
+        average=statistics.fmean(found),
+        scored_at=scored_at,
+    )
 
 
 def rollout_finished(

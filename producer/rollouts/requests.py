@@ -4,7 +4,7 @@ An episode is a generator that yields requests; `answer = yield from Open(...)` 
 is answered by the policy, the others by `perform`, which runs on the environment's own thread.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from time import monotonic
@@ -25,6 +25,7 @@ from producer.task import Task
 from producer.validators import Evidence, Verdict, judge
 from producer.validators.judges import AskModel, JudgeFailedError, agent_report
 from schemas.actions import Answer, Terminate
+from schemas.completion import StepScore
 from schemas.turn import TakenAction
 
 
@@ -164,12 +165,28 @@ def _refused(call: TakenAction, reason: str) -> TakenAction:
 
 
 @dataclass(frozen=True, slots=True)
+class StepScores:
+    """What a process reward model makes of a completion's steps."""
+
+    scorer: str
+    """The model's name."""
+    steps: tuple[StepScore, ...]
+    """At least one."""
+
+
+ScoreSteps = Callable[[Task, Completion], StepScores | None]
+"""Scores a completion's steps; None: it has no tokens. Called from the environments' threads."""
+
+
+@dataclass(frozen=True, slots=True)
 class Judged:
     """The validator's verdict."""
 
     verdict: Verdict | None
     """None for a task without a validator."""
     seconds: float
+    scores: StepScores | None = None
+    """Of the last completion's steps; None: nobody scores them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +197,10 @@ class Judge:
     evidence: Evidence
     ask_model: AskModel | None = None
     """Asks the endpoint that judges the task; None where no task needs one."""
+    completion: Completion | None = None
+    """The last; None before the first turn."""
+    score_steps: ScoreSteps | None = None
+    """Scores the completion's steps; None: nobody does."""
 
     def __iter__(self) -> Generator["Judge", Judged, Judged]:
         return (yield self)
@@ -188,7 +209,11 @@ class Judge:
         """Raises what the environment raises; JudgeFailedError."""
         begun_s = monotonic()
         verdict = self._verdict(environment)
-        return Judged(verdict, monotonic() - begun_s)
+        seconds = monotonic() - begun_s
+        scores = None
+        if self.score_steps is not None and self.completion is not None:
+            scores = self.score_steps(self.task, self.completion)
+        return Judged(verdict, seconds, scores)
 
     def _verdict(self, environment: Environment) -> Verdict | None:
         match self.task.validation_type:

@@ -15,6 +15,8 @@ from producer.training.agent_kinds import AGENT_KINDS
 from producer.training.load_tasks import LoadedTasks, load_evaluation_tasks, load_run_tasks
 from producer.training.open_policy import check_unmade_demo, open_policy, require_torch
 from producer.training.skills import check_skills
+from producer.training.step_scoring import Scorer, load_step_scorer
+from producer.training.token_credit import find_core_function
 from producer.training.tracking import require_tracker
 from schemas.installation import Installation
 
@@ -26,6 +28,8 @@ class Loaded(NamedTuple):
     tasks: LoadedTasks
     policy: tuple[Learner, EnvironmentFactory] | None
     """None: the demo policy, which is not made yet: its warm-up is recorded, after the claim."""
+    step_scorer: Scorer | None
+    """None: completions' steps are not scored."""
 
 
 def load(config: RunConfig, installation: Installation) -> Loaded:
@@ -42,7 +46,10 @@ def load(config: RunConfig, installation: Installation) -> Loaded:
         _check_set_up(config, tasks.eval_tasks, "eval_tasks")
     check_skills(config, tasks.tasks)
     require_tracker(config)
-    return Loaded(config, tasks, load_policy(config, installation, tasks))
+    if config.core_function is not None:
+        find_core_function(config)
+    policy = load_policy(config, installation, tasks)
+    return Loaded(config, tasks, policy, load_step_scorer(config))
 
 
 def evaluation_tasks(config: RunConfig, given: Collection[str]) -> LoadedTasks:

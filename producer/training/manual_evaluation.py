@@ -44,6 +44,7 @@ from producer.training.progress_events import ProgressEvents
 from producer.training.run import utc_now
 from producer.training.session import Session
 from producer.training.stated_tasks import state_tasks
+from producer.training.step_scoring import load_step_scorer, scoring_with
 from schemas import ids
 from schemas.catalogue import stream
 from schemas.installation import Installation, read_installation
@@ -170,6 +171,7 @@ def _evaluate(
         stop=stop,
         read_blob=open_blobs(installation.blobs_url).get,
         progress=ProgressEvents(writer, ProgressTracker(config.max_concurrent_rollouts)),
+        score_steps=scoring_with(load_step_scorer(config), learner),
         past_sessions=manifest.past_sessions if manifest else (),
     )
     unit = Unit(config.eval_episodes, config.max_turns, is_step=False)

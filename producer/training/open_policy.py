@@ -27,6 +27,7 @@ from producer.policy.served import FORMATS, ServedPolicy
 from producer.rollouts.engine import EnvironmentFactory
 from producer.rollouts.plan import RolloutPlan
 from producer.training.agent_kinds import AGENT_KINDS
+from producer.training.step_completions import labelling
 
 TRAIN_EXTRA = ("torch", "torchvision", "transformers", "peft", "safetensors", "numpy")
 """What every policy but the scripted one imports: the extra `train`."""
@@ -129,7 +130,8 @@ def _open_folder(
         needs_screens=kind.screen_px is not None,
         has_values=config.advantage == "gae",
     )
-    return learner, lambda _plan: _ablated(config, kind.make_environment(config))
+    make = labelling(config, learner, lambda: kind.make_environment(config))
+    return learner, lambda _plan: _ablated(config, make())
 
 
 def _extent(config: RunConfig, *, is_training: bool) -> RunExtent:

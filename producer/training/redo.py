@@ -12,7 +12,7 @@ from uuid import UUID
 
 from producer.config import RunConfig
 from producer.errors import MismatchError, NotFoundError
-from producer.policy.learner import Learner, Trajectory, UpdateResult
+from producer.policy.learner import Learner, TokenNumbers, Trajectory, UpdateResult
 from producer.resume import resume_state
 from producer.resume.lineage import RecordedStep, recorded_lineage
 from producer.resume.open_training import RecordedTraining
@@ -22,6 +22,7 @@ from producer.rollouts.plan import GroupPlan, RolloutSource, StatedTask
 from producer.task import Task
 from producer.training.evaluation import EvaluationPlan, evaluation_summary
 from producer.training.samples import NOT_IN_UPDATE
+from producer.training.token_credit import advantages_of_tokens
 from producer.training.trajectories import trajectory
 from producer.training.update_settings import update_settings
 from schemas import ids
@@ -118,14 +119,23 @@ def _trajectories(
         plan = results[sample.rollout_id].plan
         return plan.group_num % config.groups_per_batch, plan.env_index
 
+    ordered = sorted(samples, key=place)
+    tokens: dict[UUID, TokenNumbers] = {}
+    if config.core_function is not None:
+        used = [sample for sample in ordered if sample.used]
+        own = [results[sample.rollout_id] for sample in used]
+        nums = [result.plan.group_num for result in own]
+        found = advantages_of_tokens(config, own, nums)
+        tokens = {sample.rollout_id: one for sample, one in zip(used, found, strict=True)}
     return [
         trajectory(
             config,
             results[sample.rollout_id],
             advantage=sample.advantage,
             is_trained=sample.used,
+            token_advantages=tokens.get(sample.rollout_id),
         )
-        for sample in sorted(samples, key=place)
+        for sample in ordered
         if results[sample.rollout_id].turns
     ]
 

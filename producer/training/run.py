@@ -53,6 +53,7 @@ from producer.training.redo import remake_state
 from producer.training.run_files import RunFiles, log_file
 from producer.training.session import Session
 from producer.training.stated_tasks import state_tasks, statements
+from producer.training.step_scoring import scoring_with
 from producer.training.summary import Summary, summarise
 from producer.training.tracking import mirrored
 from producer.training_name import new_training_name
@@ -270,7 +271,7 @@ class _Process:
     def _prepare(self) -> TrainingLoop:
         plan, stream = self.opened.plan, self.opened.stream
         config = plan.config
-        _, (tasks, eval_tasks, ask_model), policy = self.loaded
+        _, (tasks, eval_tasks, ask_model), policy, step_scorer = self.loaded
         end_abandoned(self.installation, self.emitter, self.clock, self.stop)
         learner, make_environment = policy or self._open_demo_policy(config)
         if plan.state_folder is not None:
@@ -295,6 +296,7 @@ class _Process:
             stop=self.stop,
             read_blob=open_blobs(self.installation.blobs_url).get,
             progress=ProgressEvents(stream, self._progress_so_far(config), manifest.step),
+            score_steps=scoring_with(step_scorer, learner),
             past_sessions=manifest.past_sessions,
         )
         return TrainingLoop(

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Literal
 from uuid import UUID
 
@@ -14,10 +15,11 @@ from producer.algorithms.advantages import (
     mean_centered_by_std,
 )
 from producer.config import RunConfig
-from producer.policy.learner import ValueResult
+from producer.policy.learner import TokenNumbers, ValueResult
 from producer.rollouts.plan import GroupOutcome, RolloutResult
 from producer.training.session import Session
 from producer.training.stale import max_staleness
+from producer.training.token_credit import advantages_of_tokens, rewards_of_tokens
 from schemas.group import GroupDropped
 from schemas.step import Sample, SamplesChosen
 
@@ -39,6 +41,8 @@ class SelectedSample:
     advantages are tokens', their mean, and None until the update has computed them."""
     drop_reason: DropReason | None
     """None: it is trained on."""
+    token_advantages: TokenNumbers | None = None
+    """Of a core function; None: `advantage` is every token's."""
 
 
 def select_samples(
@@ -55,6 +59,8 @@ def select_samples(
         for result in outcome.results
         if reason is None
     ]
+    if config.core_function is not None:
+        return _by_core_function(config, outcomes, reasons, kept)
     rewards = Rewards(
         rewards_B=[result.reward for _, result in kept],
         groups_B=[num for num, _ in kept],
@@ -66,6 +72,30 @@ def select_samples(
         [SelectedSample(result, next(advantages), None) for result in outcome.results]
         if reason is None
         else _dropped(config, outcome.results, reason)
+        for outcome, reason in zip(outcomes, reasons, strict=True)
+    ]
+
+
+def _by_core_function(
+    config: RunConfig,
+    outcomes: Sequence[GroupOutcome],
+    reasons: Sequence[DropReason | None],
+    kept: Sequence[tuple[int, RolloutResult]],
+) -> list[list[SelectedSample]]:
+    """Advantages of tokens; what is recorded is their mean over the rollout."""
+    found = iter(
+        advantages_of_tokens(config, [result for _, result in kept], [num for num, _ in kept])
+    )
+
+    def selected(result: RolloutResult) -> SelectedSample:
+        tokens = next(found)
+        every = [value for turn in tokens for value in turn]
+        return SelectedSample(result, fmean(every) if every else 0.0, None, tokens)
+
+    return [
+        [selected(result) for result in outcome.results]
+        if reason is None
+        else [SelectedSample(result, None, reason) for result in outcome.results]
         for outcome, reason in zip(outcomes, reasons, strict=True)
     ]
 
@@ -115,8 +145,16 @@ def _drop_reason(config: RunConfig, outcome: GroupOutcome, version: int) -> Drop
         return "group_failed"
     if any(version - one.policy_version > max_staleness(config) for one in outcome.results):
         return "stale"
-    is_constant = not has_signal([result.reward for result in outcome.results])
+    is_constant = not has_signal([compared_reward(config, one) for one in outcome.results])
     return "zero_variance" if is_constant and config.remove_constant_reward_groups else None
+
+
+def compared_reward(config: RunConfig, result: RolloutResult) -> float:
+    """What tells a rollout from others of its group: with scored steps the mean of its tokens'."""
+    if not result.scored_steps:
+        return result.reward
+    rewards = rewards_of_tokens(config, result)
+    return fmean(rewards) if rewards else result.reward
 
 
 def _advantages(config: RunConfig) -> RolloutAdvantages | None:

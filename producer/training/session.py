@@ -18,6 +18,7 @@ from producer.rollouts.engine import EnvironmentFactory, RolloutEngine
 from producer.rollouts.episode import EpisodeSettings
 from producer.rollouts.past_sessions import WithPastSessions
 from producer.rollouts.plan import GroupPlan, Recalled, RolloutPlan, RolloutSource
+from producer.rollouts.requests import ScoreSteps
 from producer.training.groups import GroupSettings
 from producer.training.progress_events import ProgressEvents
 from producer.validators.judges import AskModel
@@ -48,6 +49,8 @@ class Session:
     progress: ProgressEvents
     left_devices: LeftDevices = field(default_factory=LeftDevices)
     """Devices of this process that outlived their rollouts."""
+    score_steps: ScoreSteps | None = None
+    """Scores the steps of completions; None: nobody does."""
     past_sessions: tuple[str, ...] = ()
     """Right sessions, oldest first, that every first prompt shows."""
 
@@ -98,6 +101,7 @@ class Session:
                 turn_cost=config.turn_cost,
                 parse_error_cost=config.parse_error_cost,
                 ask_model=self.ask_model,
+                score_steps=self.score_steps,
                 reward=find_reward(config.reward),
                 validate_every_turn=config.validate_every_turn,
             ),

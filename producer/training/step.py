@@ -219,6 +219,7 @@ def _update(
                 one.result,
                 advantage=one.advantage,
                 is_trained=one.drop_reason is None,
+                token_advantages=one.token_advantages,
             )
             for one in _measured(samples)
         ],

@@ -4,14 +4,18 @@ Axes: B rollouts, T tokens of the longest.
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from producer.config import RunConfig
 from producer.errors import UsageError
 from producer.policy.learner import TokenNumbers
 from producer.process_rewards.step_and_outcome import RewardWeights, ScoredSteps, token_rewards
 from producer.process_rewards.token_spans import TokenSpan
-from producer.process_rewards.user_module import load_user_module, source_sha256
+from producer.process_rewards.user_module import load_user_module
 from producer.rollouts.plan import RolloutResult
+
+if TYPE_CHECKING:
+    from producer.algorithms.core_functions import CoreFunction
 
 
 def rewards_of_tokens(config: RunConfig, result: RolloutResult) -> list[float]:
@@ -53,7 +57,7 @@ def advantages_of_tokens(
         message = f"core_function: {config.core_function}: {error}"
         raise UsageError(message) from error
     return [
-        _by_turn(result, row[: len(own)])
+        by_turn(result, row[: len(own)])
         for result, row, own in zip(results, found_BT.tolist(), rewards, strict=True)
     ]
 
@@ -77,3 +81,13 @@ def find_core_function(config: RunConfig) -> "CoreFunction":
         raise UsageError(message) from error
     assert chosen.function is not None  # noqa: S101  # it was named
     return chosen.function
+
+
+def by_turn(result: RolloutResult, numbers: Sequence[float]) -> TokenNumbers:
+    """Numbers of a rollout's completion tokens, turn by turn."""
+    found, at = [], 0
+    for turn in result.turns:
+        end = at + len(turn.tokens.completion_tokens)
+        found.append(tuple(numbers[at:end]))
+        at = end
+    return tuple(found)

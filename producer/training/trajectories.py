@@ -3,19 +3,32 @@
 from producer.config import RunConfig
 from producer.policy.learner import TokenNumbers, Trajectory
 from producer.rollouts.plan import RolloutResult
+from producer.training.token_credit import by_turn, rewards_of_tokens
 
 
 def trajectory(
-    config: RunConfig, result: RolloutResult, *, advantage: float | None, is_trained: bool
+    config: RunConfig,
+    result: RolloutResult,
+    *,
+    advantage: float | None,
+    is_trained: bool,
+    token_advantages: TokenNumbers | None = None,
 ) -> Trajectory:
-    """The rollout with its advantage or, with gae, with its reward on its last token."""
+    """The rollout with its advantage, its tokens', or with gae its tokens' rewards."""
     return Trajectory(
         result.plan.task,
         result.turns,
         advantage=advantage or 0.0,
         is_trained=is_trained,
-        token_rewards=outcome_rewards(result) if config.advantage == "gae" else None,
+        token_advantages=token_advantages,
+        token_rewards=_rewards(config, result) if config.advantage == "gae" else None,
     )
+
+
+def _rewards(config: RunConfig, result: RolloutResult) -> TokenNumbers:
+    if config.environment == "text_to_sql":
+        return by_turn(result, rewards_of_tokens(config, result))
+    return outcome_rewards(result)
 
 
 def outcome_rewards(result: RolloutResult) -> TokenNumbers:

@@ -25,6 +25,10 @@ class Evidence:
     """Of all turns, in order."""
     num_turns: int = 0
     """Turns taken."""
+    completion_text: str = ""
+    """What the policy wrote in the last turn; empty: there was none."""
+    completion_tokens: tuple[int, ...] = ()
+    """Its tokens; empty of a scripted policy."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,6 +147,26 @@ SHOWN_BY: dict[str, str] = {
     "_to_the_project_and_name_that_it_was_given",
     "wandb_name": "tests/consumers/trackers/test_trackers.py::test_a_training_mirrors_itself_to"
     "_the_project_and_name_that_it_was_given",
+    "environment": "tests/test_contributing.py::test_every_environment_keeps_the_contract_and_can"
+    "_be_chosen",
+    "skill_sequence": "tests/producer/training/test_skills.py::test_each_stage_trains_on_the_tasks"
+    "_that_need_its_skill",
+    "steps_per_skill": "tests/producer/training/test_skills.py::test_the_steps_follow_from_the"
+    "_sequence_and_more_of_them_are_refused",
+    "replay_share": "tests/producer/training/test_skills.py::test_replay_draws_its_share_from"
+    "_earlier_skills_and_none_in_the_first_stage",
+    "replay_sessions": "tests/producer/training/test_skills.py::test_the_newest_right_sessions_are"
+    "_kept_as_text",
+    "gae_gamma": "tests/producer/policy/test_value_head.py::test_an_update_with_values_is_verl_s"
+    "_on_plain_transformers_and_peft",
+    "gae_lambda": "tests/producer/policy/test_value_head.py::test_an_update_with_values_is_verl_s"
+    "_on_plain_transformers_and_peft",
+    "value_learning_rate": "tests/producer/training/test_gae.py::test_every_setting_of_the_values"
+    "_reaches_the_update_and_is_refused_without_gae",
+    "value_clip": "tests/producer/policy/test_value_head.py::test_a_value_counts_only_so_far_from"
+    "_the_one_before_the_update",
+    "value_coef": "tests/producer/policy/test_value_head.py::test_a_value_coefficient_trains_the"
+    "_adapter_on_the_values_too",
 }
 """Field -> the test that shows what it does."""
 

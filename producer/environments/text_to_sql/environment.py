@@ -12,11 +12,12 @@ from producer.environments.environment import (
 from producer.environments.text_to_sql.completion_end import CompletionFacts, answered_sql
 from producer.process_rewards.row_sets import (
     SMALL_FILE_BYTES,
+    Comparison,
     GoldFailedError,
     compare_rows,
     gold_rows,
 )
-from producer.sql_execution import DatabaseFailedError
+from producer.sql_execution import DatabaseFailedError, open_read_only
 from producer.task import Task
 from producer.validators.verdict import Evidence, Verdict
 from schemas.actions import Action, Answer, Terminate
@@ -67,10 +68,7 @@ class TextToSqlEnvironment:
     def judge(self, task: Task, evidence: Evidence) -> Verdict:
         """Whether the query's rows are the gold's. EnvironmentFailedError."""
         sql, gold = answered_sql(evidence), _gold(task)
-        try:
-            found = compare_rows(self._database(task), sql, gold)
-        except DatabaseFailedError as error:
-            raise EnvironmentFailedError(str(error)) from error
+        found = self.compare(task, sql)
         return Verdict(
             success=found.outcome == "correct",
             query=QUERY,
@@ -79,6 +77,13 @@ class TextToSqlEnvironment:
             details={"outcome": found.outcome},
             facts=CompletionFacts(sql, found),
         )
+
+    def compare(self, task: Task, sql: str | None) -> Comparison:
+        """The query's rows beside the gold's. EnvironmentFailedError."""
+        try:
+            return compare_rows(self._database(task), sql, _gold(task))
+        except DatabaseFailedError as error:
+            raise EnvironmentFailedError(str(error)) from error
 
     def check(self, task: Task) -> None:
         """Whether the task can be set up and judged; golds of large databases are not executed.
@@ -89,10 +94,11 @@ class TextToSqlEnvironment:
             message = "text_to_sql needs sqlglot; install cua-train[sql]"
             raise ValueError(message)
         database, gold = self._database(task), _gold(task)
-        if database.stat().st_size > SMALL_FILE_BYTES:
-            return
         try:
-            gold_rows(database, gold)
+            if database.stat().st_size > SMALL_FILE_BYTES:
+                open_read_only(database).close()
+            else:
+                gold_rows(database, gold)
         except (DatabaseFailedError, GoldFailedError) as error:
             message = f"task {task.task_id}: {database}: {error}"
             raise ValueError(message) from error

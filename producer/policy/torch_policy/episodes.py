@@ -132,6 +132,8 @@ class Episodes:
             tokens = self._renderer.first_turn(
                 request.task.description, _grid(screen), text=request.text
             )
+            if request.prefix:
+                tokens = [*tokens, *self._renderer.tokens(request.prefix)]
             return Prompt(
                 new_tokens=tokens,
                 extends=None,

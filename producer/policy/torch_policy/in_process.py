@@ -17,6 +17,7 @@ from producer.codecs.codec import Codec
 from producer.policy.compute_settings import DEFAULT_COMPUTE, ComputeSettings
 from producer.policy.learner import Trajectory, UpdateResult, UpdateSettings
 from producer.policy.policy import Completion, SampleRequest, context_full
+from producer.policy.token_starts import token_starts
 from producer.policy.torch_policy.cpu_parallel import parallel_map
 from producer.policy.torch_policy.episodes import (
     Episodes,
@@ -131,6 +132,13 @@ class InProcessPolicy:
             for (index, prompt), completion in zip(prompts.items(), decoded, strict=True):
                 completions[index] = self._parsed(requests[index], prompt, completion)
         return [completions[index] for index in range(len(requests))]
+
+    def token_starts(self, tokens: Sequence[int]) -> list[int]:
+        """For each token of a completion the index of its first character in its text."""
+        return token_starts(tokens, self._decode)
+
+    def _decode(self, tokens: Sequence[int]) -> str:
+        return str(self._network.tokenizer.decode(list(tokens), skip_special_tokens=True))
 
     def forget(self, episode: UUID) -> None:
         """Free the episode's cache."""
@@ -265,7 +273,9 @@ class InProcessPolicy:
     def _parsed(
         self, request: SampleRequest, prompt: Prompt, completion: SampledCompletion
     ) -> Completion:
-        text = self._network.tokenizer.decode(completion.tokens, skip_special_tokens=True)
+        text = request.prefix + self._network.tokenizer.decode(
+            completion.tokens, skip_special_tokens=True
+        )
         shot = request.screenshot
         width_px, height_px = (0, 0) if shot is None else (shot.width_px, shot.height_px)
         return Completion(

@@ -53,8 +53,8 @@ class Renderer:
         between = self._text_between_answers(
             None if has_screen else _SENTINEL, has_screen=has_screen
         )
-        self._after_stop = self._tokens(between.removeprefix(self._end))
-        self._after_length = self._tokens(between)
+        self._after_stop = self.tokens(between.removeprefix(self._end))
+        self._after_length = self.tokens(between)
 
     def first_turn(self, instruction: str, grid: Grid | None, text: str | None = None) -> list[int]:
         """The whole prompt of turn 1: the instruction, what the environment says, its screen.
@@ -78,11 +78,11 @@ class Renderer:
             return self._expand_image(self._after_stop if stopped else self._after_length, grid)
         between = self._text_between_answers(text or "", has_screen=grid is not None)
         return self._expand_image(
-            self._tokens(between.removeprefix(self._end) if stopped else between), grid
+            self.tokens(between.removeprefix(self._end) if stopped else between), grid
         )
 
     def _first_tokens(self, said: str, *, has_screen: bool) -> list[int]:
-        return self._tokens(self._text([self._user(said, has_screen=has_screen)]))
+        return self.tokens(self._text([self._user(said, has_screen=has_screen)]))
 
     def _user(self, said: str | None, *, has_screen: bool) -> dict[str, Any]:
         if self._image_token is None:
@@ -123,7 +123,8 @@ class Renderer:
             raise UsageError(message)
         return between
 
-    def _tokens(self, text: str) -> list[int]:
+    def tokens(self, text: str) -> list[int]:
+        """Of a text as it is."""
         return list(self._tokenizer(text, add_special_tokens=False)["input_ids"])
 
     def _expand_image(self, tokens: list[int], grid: Grid | None) -> list[int]:

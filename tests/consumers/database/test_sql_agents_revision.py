@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from consumers.database.connection import connected
 from consumers.database.migrate import look, migrate, schema_differences
 from consumers.database.readiness import make_ready
 from consumers.errors import CuaProjectError
@@ -15,6 +14,7 @@ from tests.reference_fold.histories import history
 from tests.reference_fold.writers import LoggedEvent
 from tests.support.memory_log import MemoryLog, MemoryReader
 from tests.support.postgres import execute
+from tests.support.postgres import one as one_value
 
 pytestmark = pytest.mark.services
 
@@ -39,12 +39,8 @@ def append(log: MemoryLog, events: list[LoggedEvent]) -> None:
         log.append(one.subject, one.value)
 
 
-def count(url: str, table: str) -> int:
-    with connected(url, "test") as connection, connection.cursor() as cursor:
-        cursor.execute(f'SELECT count(*) FROM cua."{table}"')
-        row = cursor.fetchone()
-    assert row is not None
-    return int(row[0])
+def count(url: str, table: str) -> object:
+    return one_value(url, f'SELECT count(*) FROM cua."{table}"')
 
 
 def project(log: MemoryLog, url: str) -> None:
@@ -110,7 +106,7 @@ def test_what_older_code_parked_is_applied_by_the_first_start_after_the_upgrade(
     append(older, unknown)
     project(older, migrated_url)
     assert count(migrated_url, "entry") == 0
-    assert count(migrated_url, "held_record") > 0
+    assert count(migrated_url, "held_record") != 0
     execute(
         migrated_url,
         "UPDATE cua.held_record SET value = convert_to(replace(convert_from(value, 'UTF8'),"
@@ -133,5 +129,27 @@ def log_like(log: MemoryLog, records_of: MemoryLog) -> MemoryLog:
 def test_down_to_0007_and_up_again_leaves_no_trace(migrated_url: str) -> None:
     migrate(migrated_url, "0007")
     assert look(migrated_url).found == ("0007",)
+    left = (
+        "SELECT count(*) FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace"
+        " WHERE nspname = 'cua' AND relname ~ '^(entry|session|completion|skill|sql_|step_score)'"
+    )
+    assert one_value(migrated_url, left) == 0
     migrate(migrated_url)
     assert schema_differences(migrated_url) == []
+
+
+@pytest.mark.parametrize(
+    ("theirs", "named"),
+    [
+        ("CREATE VIEW cua.session_summary AS SELECT 1 AS x", "session_summary"),
+        ("CREATE TABLE cua.session (x int)", "session"),
+    ],
+)
+def test_what_a_user_already_has_under_a_new_name_is_named_and_stays(
+    migrated_url: str, theirs: str, named: str
+) -> None:
+    migrate(migrated_url, "0007")
+    execute(migrated_url, theirs)
+    with pytest.raises(CuaProjectError, match=named):
+        migrate(migrated_url)
+    assert count(migrated_url, named) in {0, 1}

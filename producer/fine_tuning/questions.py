@@ -1,0 +1,61 @@
+"""A text-to-SQL data set as conversations: the prompt that a policy is asked, and its gold.
+
+Written as the environment `text_to_sql` asks and the codec of that name answers, so that what is
+learned is what is sampled later.
+"""
+
+import logging
+from pathlib import Path
+from typing import NamedTuple
+
+from producer.codecs.text_to_sql import SYSTEM_PROMPT, TextToSqlCodec
+from producer.errors import CuaTrainError, UsageError
+from producer.sql_data.text_to_sql.databases import database_sha256
+from producer.sql_data.text_to_sql.layouts import read_questions
+from producer.sql_data.text_to_sql.tasks import database_statements, question_prompt
+from producer.supervised.sequences import Message
+from schemas.actions import Answer
+
+logger = logging.getLogger(__name__)
+
+
+class AnsweredQuestion(NamedTuple):
+    """A question with its gold answer."""
+
+    messages: tuple[Message, ...]
+    group: str
+    """Database and number: one question."""
+    identity: str
+    """Tells all of it, its database's content included."""
+
+
+def read_answered(folder: Path, system: str | None) -> list[AnsweredQuestion]:
+    """The questions of the split `train`. UsageError names file and field.
+
+    The gold in CoCTE form where the data set gives one, else its SQL as it is. `system`: instead of
+    the environment's own system prompt.
+    """
+    try:
+        questions = read_questions(folder, "train")
+        statements = {one: database_statements(one) for one in {q.database for q in questions}}
+    except CuaTrainError as error:
+        message = f"data_path: {error}"
+        raise UsageError(message) from error
+    without = sum(question.cocte is None for question in questions)
+    if without:
+        logger.warning(
+            "%d of %d questions in %s have no gold in CoCTE form; their SQL is learned as it is",
+            *(without, len(questions), folder),
+        )
+    codec, found = TextToSqlCodec(), []
+    for question in questions:
+        answer = codec.encode(Answer(text=question.cocte or question.sql), 0, 0)
+        messages = (
+            Message("system", system or SYSTEM_PROMPT),
+            Message("user", question_prompt(question, statements[question.database])),
+            Message("assistant", answer),
+        )
+        group = f"{question.db_id}/{question.question_id}"
+        identity = f"{group} {database_sha256(question.database)} {messages!r}"
+        found.append(AnsweredQuestion(messages, group, identity))
+    return found

@@ -1,0 +1,199 @@
+"""Labelled steps for a process reward model: sampled, completed and executed as rollouts.
+
+A training of its own whose only work is one evaluation: every completion is a rollout, and its
+labels are events of it. What is written is read back from the log, so that a killed labelling
+continues, and one that is complete is written again.
+"""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from pydantic import JsonValue
+
+from producer.config import RunConfig, read_config
+from producer.durable import write_durably
+from producer.emit import Emitter
+from producer.environments.text_to_sql.step_labels import SCORER
+from producer.errors import UsageError
+from producer.resume.open_training import read_recorded_training
+from producer.resume.run_folder import find_run_folder
+from producer.resume.training_history import TrainingHistory
+from producer.supervised.step_marks import step_texts
+from producer.tasks.sources import load_tasks
+from producer.tasks.statements import task_facts
+from producer.training.run import run, utc_now
+from producer.training.writable import check_writable
+from producer.training_name import new_training_name
+from schemas import ids
+from schemas.catalogue import stream_kind
+from schemas.completion import CompletionExecuted, CompletionStepsScored
+from schemas.installation import Installation
+from schemas.rollout import RolloutCreated, RolloutFinished
+
+MAX_TURN_S = 86_400.0
+"""Labels are sampled while the environment judges, one prefix after the other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledSteps:
+    """What a labelling came to."""
+
+    training_name: str
+    training_id: str
+    questions: int
+    completions: int
+    """With labels."""
+    steps: int
+    correct: float | None
+    """Share of right completions; None: there were none."""
+    mean_label: float | None
+    """Over all steps."""
+    output: str
+
+
+def label_steps(
+    *,
+    model_name: str,
+    data: Path,
+    output: Path,
+    installation: Installation,
+    completions_per_question: int,
+    step_completions: int,
+    limit: int | None = None,
+    training_name: str | None = None,
+    marker: str = " и",
+    max_tokens: int = 512,
+    max_concurrent: int = 16,
+    seed: int = 0,
+    device: str = "auto",
+    clock: Callable[[], Any] = utc_now,
+    stop: threading.Event | None = None,
+    on_open: Callable[[str, Path], None] | None = None,
+) -> LabelledSteps:
+    """Sample, label and write `output`, a file that `cua-train sql reward-model` learns from.
+
+    UsageError and the other errors of `producer.errors`; StopRequestedError after `stop` was set.
+    """
+    if output.is_dir():
+        message = f"output: {output} is a folder; name a file"
+        raise UsageError(message)
+    check_writable(output.parent, "output")
+    source: dict[str, Any] = {"source_type": "text_to_sql", "path": str(data), "split": "train"}
+    if limit is not None:
+        source["limit"] = limit
+    name = training_name or new_training_name(f"{Path(model_name).name}-steps", clock())
+    config = read_config(
+        {
+            "training_name": name,
+            "model_name": model_name,
+            "environment": "text_to_sql",
+            "tasks": source,
+            "eval_tasks": source,
+            "baseline_only": True,
+            "eval_episodes": _num_questions(source) * completions_per_question,
+            "eval_temperature": 1.0,
+            "step_completions": step_completions,
+            "max_tokens": max_tokens,
+            "max_turns": 1,
+            "max_concurrent_rollouts": max_concurrent,
+            "max_turn_time_seconds": MAX_TURN_S,
+            "max_task_time_seconds": MAX_TURN_S,
+            "behavior_if_log_dir_exists": "resume",
+            "device": device,
+            "seed": seed,
+        }
+    )
+    run(config, installation=installation, stop=stop, on_open=on_open)
+    return write_labels(config, name, installation, output, marker)
+
+
+def _num_questions(source: dict[str, Any]) -> int:
+    try:
+        return len(load_tasks(source))
+    except UsageError as error:
+        message = f"data_path: {error}"
+        raise UsageError(message) from error
+
+
+def write_labels(
+    config: RunConfig,
+    name: str,
+    installation: Installation,
+    output: Path,
+    marker: str,
+) -> LabelledSteps:
+    """The labelled completions of a finished labelling, read from the log, as examples."""
+    tasks = {task_facts(one)[0].id: one for one in load_tasks(config.tasks)}
+    with Emitter.open(installation, clock=utc_now) as emitter:
+        recorded = read_recorded_training(emitter, name, find_run_folder(installation, name))
+        history = recorded.read_whole(emitter.log).history
+    rows: list[dict[str, JsonValue]] = []
+    labels: list[float] = []
+    questions: set[UUID] = set()
+    num_right = 0
+    labelled = list(_labelled(history))
+    numbers = {task_id: number for number, task_id in enumerate(tasks)}
+    for created, completion in sorted(
+        labelled, key=lambda one: (numbers[one[0].task_id], one[0].env_index, one[0].attempt)
+    ):
+        task = tasks[created.task_id]
+        assert task.entry is not None  # noqa: S101  # tasks of this source have one
+        steps = [step.text for step in completion.scored.steps]
+        if any(marker in text for text in (task.description, *steps)):
+            continue  # its markers could not be told from its text
+        texts = step_texts(task.description, steps)
+        own = [step.score for step in completion.scored.steps]
+        labels += own
+        questions.add(created.task_id)
+        num_right += completion.executed.outcome == "correct"
+        rows.append(
+            {
+                "question_id": task.entry.entry_id,
+                "db_id": task.entry.database,
+                "prompt": task.description,
+                "steps": [*steps],
+                "input": "".join(f"{text}{marker}" for text in texts),
+                "label": [*own],
+                "outcome": completion.executed.outcome,
+            }
+        )
+    write_durably(output, json.dumps(rows, ensure_ascii=False, indent=1) + "\n")
+    return LabelledSteps(
+        training_name=name,
+        training_id=str(ids.training_id(name)),
+        questions=len(questions),
+        completions=len(rows),
+        steps=len(labels),
+        correct=num_right / len(rows) if rows else None,
+        mean_label=sum(labels) / len(labels) if labels else None,
+        output=str(output),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Completion:
+    executed: CompletionExecuted
+    scored: CompletionStepsScored
+
+
+def _labelled(history: TrainingHistory) -> Iterator[tuple[RolloutCreated, _Completion]]:
+    """Every finished rollout with labels."""
+    for subject, rollout in history.streams.items():
+        if stream_kind(subject) != "rollout" or not rollout.events:
+            continue
+        payloads = [event.payload for event in rollout.events]
+        created = payloads[0]
+        scored = [
+            one
+            for one in payloads
+            if isinstance(one, CompletionStepsScored) and one.scorer == SCORER
+        ]
+        executed = [one for one in payloads if isinstance(one, CompletionExecuted)]
+        is_finished = any(isinstance(one, RolloutFinished) for one in payloads)
+        if isinstance(created, RolloutCreated) and scored and executed and is_finished:
+            yield created, _Completion(executed[0], scored[0])
