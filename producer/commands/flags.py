@@ -38,7 +38,6 @@ METAVARS = {
     "wandb_name": "NAME",
     "device": "auto|cpu|cuda|cuda:N",
     "target_modules": "all|attention|mlp|JSON",
-    "skill_sequence": "NAME,NAME,...",
     "core_function": "NAME",
     "core_algos": "FILE|MODULE",
     "core_algos_sha256": "SHA256",

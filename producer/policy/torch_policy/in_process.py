@@ -135,9 +135,9 @@ class InProcessPolicy:
 
     def token_starts(self, tokens: Sequence[int]) -> list[int]:
         """For each token of a completion the index of its first character in its text."""
-        return token_starts(tokens, self._decode)
+        return token_starts(tokens, self._text)
 
-    def _decode(self, tokens: Sequence[int]) -> str:
+    def _text(self, tokens: Sequence[int]) -> str:
         return str(self._network.tokenizer.decode(list(tokens), skip_special_tokens=True))
 
     def forget(self, episode: UUID) -> None:
