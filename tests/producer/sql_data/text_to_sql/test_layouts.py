@@ -182,11 +182,21 @@ def test_another_split_that_the_folder_has_is_named() -> None:
     ("fields", "message"),
     [
         ({"source_type": "text_to_sql"}, "path: required by source_type 'text_to_sql'"),
-        ({"source_type": "demo_all", "path": "x"}, "path: only for source_type 'text_to_sql'"),
-        ({"source_type": "demo_all", "split": "dev"}, "split: only for source_type 'text_to_sql'"),
+        (
+            {"source_type": "demo_all", "path": "x"},
+            "path: only for source_type 'dbbench' or 'text_to_sql'",
+        ),
+        (
+            {"source_type": "demo_all", "split": "dev"},
+            "split: 'dev' is no split of source_type 'demo_all'; it",
+        ),
         (
             {"source_type": "text_to_sql", "path": "x", "split": "validation"},
-            "tasks.split: unknown value",
+            'tasks.split: unknown value "validation". Use one of train, dev, test, held_out',
+        ),
+        (
+            {"source_type": "text_to_sql", "path": "x", "split": "held_out"},
+            "'held_out' is no split of source_type 'text_to_sql'; use one of train, dev, test",
         ),
     ],
 )
