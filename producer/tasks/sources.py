@@ -111,7 +111,7 @@ class Source(BaseModel):
     path: Path | None = None
     """Folder of a data set: in BIRD's or Spider's layout for `text_to_sql`, in LifelongAgentBench's
     for `dbbench`."""
-    split: DataSplit | Split | None = None
+    split: Literal["train", "dev", "test", "held_out"] | None = None
     """Of `text_to_sql`: `train`, `dev` or `test`; None: `train`. Of `dbbench`: `train`, or
     `held_out`, entries about other tables; None: both."""
     skills: tuple[str, ...] | None = Field(None, min_length=1)
