@@ -235,9 +235,7 @@ def test_skills_measured_makes_a_row_for_each_skill(case: EventToRows) -> None:
             step=4,
             stage=2,
             trained_skill="insert",
-            skills=(
-                SkillSuccess(skill="select", num_sessions=4, num_correct=3, success_rate=0.75),
-            ),
+            skills=(select,),
             measured_at=at("11:59:40"),
         ),
     ).then(
