@@ -149,8 +149,8 @@ SHOWN_BY: dict[str, str] = {
     "_the_project_and_name_that_it_was_given",
     "environment": "tests/test_contributing.py::test_every_environment_keeps_the_contract_and_can"
     "_be_chosen",
-    "dbbench_database": "tests/producer/training/test_settings.py::test_what_is_not_there_yet_or"
-    "_goes_with_nothing_is_refused_by_name",
+    "dbbench_database": "tests/producer/environments/dbbench/test_same_on_mysql.py"
+    "::test_a_run_has_its_sessions_on_the_server_that_is_named",
     "skill_sequence": "tests/producer/training/test_skills.py::test_each_stage_trains_on_the_tasks"
     "_that_need_its_skill",
     "steps_per_skill": "tests/producer/training/test_skills.py::test_the_steps_follow_from_the"

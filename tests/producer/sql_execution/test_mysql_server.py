@@ -13,10 +13,8 @@ from producer.sql_execution import DatabaseFailedError, Limits, Setup, SqlRefuse
 from producer.sql_execution.mysql_admin import Administrator, administrator
 from producer.sql_execution.mysql_session import MysqlDatabase
 from producer.sql_execution.mysql_url import ServerUrl, parse_server_url
-from tests.support.mariadb import MariaDbServer, mariadb
+from tests.support.mariadb import MariaDbServer
 from tests.support.paths import ROOT
-
-__all__ = ["mariadb"]
 
 SETUP = (
     Setup("CREATE TABLE t (id INT, name TEXT)"),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from producer.codecs.dbbench import DbBenchCodec
+from producer.config import RunConfig
 from producer.environments.dbbench import DbBenchEnvironment
 from producer.environments.dbbench.environment import OpenDatabase, open_on_server
 from producer.environments.environment import TextObservation
@@ -18,13 +19,13 @@ from producer.sql_data.dbbench.setup import open_embedded
 from producer.sql_data.dbbench.table_hash import table_hash
 from producer.sql_data.dbbench.tasks import task_of
 from producer.sql_execution import Cell, SqlRefusedError
+from producer.sql_execution.mysql_url import parse_server_url
+from producer.training.agent_kinds import AGENT_KINDS, DBBENCH_PASSWORD
 from producer.validators.verdict import Evidence
 from schemas.actions import Answer, ExecuteSql
 from schemas.entry import Column, EntryContent, TableInfo
 from schemas.turn import TakenAction
-from tests.support.mariadb import MariaDbServer, mariadb
-
-__all__ = ["mariadb"]
+from tests.support.mariadb import MariaDbServer
 
 STATEMENTS = Path(__file__).with_name("statements.sql").read_text().splitlines()
 PEOPLE = TableInfo(
@@ -161,3 +162,19 @@ def test_hundreds_of_sessions_come_to_the_same(open_server: OpenDatabase) -> Non
             different.append((sql, here, there))
     assert different == []
     assert 110 <= num_right < 170
+
+
+def test_a_run_has_its_sessions_on_the_server_that_is_named(
+    mariadb: MariaDbServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = parse_server_url(mariadb.url)
+    monkeypatch.setenv(DBBENCH_PASSWORD, server.password)
+    config = RunConfig(environment="dbbench", dbbench_database=server.shown)
+    (entry,) = generate(1, seed=0)
+    AGENT_KINDS["dbbench"].check_task(config, task_of(entry))
+    environment = AGENT_KINDS["dbbench"].make_environment(config)
+    environment.open(task_of(entry), 0)
+    answered = environment.act(ExecuteSql(sql="SELECT VERSION()"))
+    environment.close()
+    assert isinstance(answered, TextObservation)
+    assert "MariaDB" in str(answered.text)

@@ -8,9 +8,7 @@ from producer.sql_execution.mysql_admin import administrator
 from producer.sql_execution.mysql_session import MysqlDatabase
 from producer.sql_execution.mysql_url import parse_server_url
 from schemas.entry import Column, TableInfo
-from tests.support.mariadb import MariaDbServer, mariadb
-
-__all__ = ["mariadb"]
+from tests.support.mariadb import MariaDbServer
 
 BY_THE_SERVER = (
     "SELECT MD5(GROUP_CONCAT(hash ORDER BY hash))"
