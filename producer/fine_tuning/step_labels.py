@@ -18,11 +18,11 @@ from pydantic import JsonValue
 from producer.config import RunConfig, read_config
 from producer.durable import write_durably
 from producer.emit import Emitter
-from producer.environments.text_to_sql.step_labels import SCORER
 from producer.errors import UsageError
 from producer.resume.open_training import read_recorded_training
 from producer.resume.run_folder import find_run_folder
 from producer.resume.training_history import TrainingHistory
+from producer.rollouts.step_labels import SCORER
 from producer.supervised.step_marks import step_texts
 from producer.tasks.sources import load_tasks
 from producer.tasks.statements import task_facts
