@@ -169,6 +169,8 @@ SHOWN_BY: dict[str, str] = {
     "_the_one_before_the_update",
     "value_coef": "tests/producer/policy/test_value_head.py::test_a_value_coefficient_trains_the"
     "_adapter_on_the_values_too",
+    "step_completions": "tests/producer/rollouts/test_step_labels.py::test_a_label_is_the_share_of"
+    "_right_completions_of_the_prefix",
     "process_reward_model": "tests/producer/training/test_token_credit.py::test_a_group_of_one_outc"
     "ome_is_told_apart_by_its_steps",
     "rm_coef": "tests/producer/training/test_token_credit.py::test_a_token_has_its_ste"
