@@ -13,11 +13,19 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.kafka import KafkaService
+from tests.support.mariadb import mariadb
 from tests.support.postgres import database_url, migrated_template, migrated_url, postgres
 from tests.support.profiles import LONG, is_long
 from tests.support.releases import release_1_home
 
-__all__ = ["database_url", "migrated_template", "migrated_url", "postgres", "release_1_home"]
+__all__ = [
+    "database_url",
+    "mariadb",
+    "migrated_template",
+    "migrated_url",
+    "postgres",
+    "release_1_home",
+]
 
 # A busy machine is no defect of what is tested. In CI Hypothesis brings more of its own (the same
 # examples each time), which stays.
@@ -36,7 +44,12 @@ NEEDED_FOR_KAFKA = {
 }
 
 
-MARKER_OF_FIXTURE = {"postgres": "services", "kafka": "services", "policy_folder": "slow"}
+MARKER_OF_FIXTURE = {
+    "postgres": "services",
+    "kafka": "services",
+    "mariadb": "services",
+    "policy_folder": "slow",
+}
 
 
 @pytest.hookimpl(tryfirst=True)

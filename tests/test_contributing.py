@@ -26,7 +26,12 @@ from producer.tasks.demo import demo_tasks
 from schemas.base import Payload
 from schemas.catalogue import PAYLOADS, TOPICS
 from schemas.upcasting import UPCASTERS
-from tests.producer.environments.test_environment_contract import DATABASES, DEVICES, ENVIRONMENTS
+from tests.producer.environments.test_environment_contract import (
+    DATABASES,
+    DEVICES,
+    ENVIRONMENTS,
+    QUESTIONS,
+)
 from tests.reference_fold.histories import history
 from tests.reference_fold.reference_rows import ROWS
 from tests.reference_fold.reference_states import STATUSES
@@ -149,6 +154,7 @@ def test_every_environment_keeps_the_contract_and_can_be_chosen() -> None:
         <= {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
     } - {"producer/environments/environment.py: Environment"}
     tested = {place_of(type(make())) for make in ENVIRONMENTS.values()}
+    tested |= {place_of(type(make(Path()))) for make in QUESTIONS.values()}
     assert found == tested, "ENVIRONMENTS in test_environment_contract.py has them all"
     choices = get_args(RunConfig.model_fields["environment"].annotation)
     assert {make().box_type for make in DEVICES.values()} <= set(choices)

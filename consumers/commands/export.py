@@ -3,10 +3,14 @@
 import json
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import rich_click as click
 
 from consumers.console import Column, print_table
+
+if TYPE_CHECKING:
+    from consumers.export.export import Form
 
 
 @click.command()
@@ -21,10 +25,13 @@ from consumers.console import Column, print_table
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["parquet", "openai"]),
+    type=click.Choice(["parquet", "openai", "sessions"]),
     default="parquet",
     show_default=True,
-    help="Tables for `datasets`, or conversations in items of the OpenAI Responses API.",
+    help=(
+        "Tables for `datasets`, conversations in items of the OpenAI Responses API, or sessions"
+        " with a database in LifelongAgentBench's layout."
+    ),
 )
 @click.option("--images/--no-images", default=True, show_default=True, help="Include screenshots.")
 @click.option(
@@ -43,7 +50,7 @@ def command(
     *,
     folder: Path,
     names: tuple[str, ...],
-    form: str,
+    form: "Form",
     images: bool,
     archive: Path | None,
     as_json: bool,
@@ -55,6 +62,8 @@ def command(
 
     With --format openai one JSON line per rollout: its turns as `input_text`, `input_image` (a data
     URL; with --no-images the blob's name) and `output_text`.
+
+    With --format sessions one `runs.json`: the sessions of DB Bench, with status and outcome.
 
     Examples:
         cua-project export rollouts --training demo
@@ -81,7 +90,7 @@ def command(
             *(reader, installation, folder),
             trainings=trainings,
             with_images=images,
-            as_conversations=form == "openai",
+            form=form,
             drops=read_drops(installation.operator_drops_path),
         )
     finally:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from uuid import UUID
 
 from consumers.blobs import read_blob
@@ -17,6 +17,7 @@ from consumers.export.dataset import Shards, write_readme
 from consumers.export.events import of_kinds, read_events
 from consumers.export.rollouts import EndedRollout, RolloutCollector
 from consumers.export.rows import rollout_row, turn_rows
+from consumers.export.sessions import Sessions
 from consumers.export.trainings import Trainings
 from consumers.fold.ordered_events import OrderedEvents
 from consumers.log.reader import LogReader, TopicPartition
@@ -27,6 +28,7 @@ from schemas.operator_drops import Drops
 
 logger = logging.getLogger(__name__)
 
+Form = Literal["parquet", "openai", "sessions"]
 ReadImage = Callable[[str], bytes | None]
 CACHED_IMAGES = 256
 """A screenshot is often that of several turns: after one action, before the next."""
@@ -52,12 +54,12 @@ def export(
     *,
     trainings: Collection[UUID] = (),
     with_images: bool = True,
-    as_conversations: bool = False,
+    form: Form = "parquet",
     drops: Drops,
 ) -> ExportReport:
     """Write every ended rollout of these trainings, or of all, to a new folder.
 
-    `as_conversations`: as items of the OpenAI Responses API instead of Parquet tables.
+    `form`: Parquet tables, items of the OpenAI Responses API, or LifelongAgentBench's sessions.
     `drops`: what operators gave up, which the dataset leaves out as the tables do.
 
     UsageError when the folder exists and is not empty, or cannot be made; CuaProjectError when the
@@ -78,7 +80,7 @@ def export(
     collector = RolloutCollector(ordered.forget)
     attempts = of_kinds({"rollout"}, trainings)
     events = read_events(ordered, reader, of_topic("rollout"), until, attempts)
-    write = _write_conversations if as_conversations else _write_tables
+    write = WRITE_FORM[form]
     with _new_folder(folder) as partial:
         image = _no_image if images is None else images.read
         num_rollouts, num_turns = write(partial, collector.collect(events), facts, image)
@@ -118,6 +120,27 @@ def _write_conversations(
         for rollout in ended:
             conversations.add(rollout, rollout_row(rollout, facts), image)
     return conversations.num_rollouts, conversations.num_turns
+
+
+def _write_sessions(
+    folder: Path,
+    ended: Iterable[EndedRollout],
+    facts: Trainings,
+    image: ReadImage,  # noqa: ARG001  # sessions have no screens
+) -> tuple[int, int]:
+    """Numbers of sessions and their turns."""
+    with Sessions(folder) as sessions:
+        for rollout in ended:
+            sessions.add(rollout, rollout_row(rollout, facts))
+    return sessions.num_rollouts, sessions.num_turns
+
+
+Write = Callable[[Path, Iterable[EndedRollout], Trainings, ReadImage], tuple[int, int]]
+WRITE_FORM: dict[Form, Write] = {
+    "parquet": _write_tables,
+    "openai": _write_conversations,
+    "sessions": _write_sessions,
+}
 
 
 @contextmanager

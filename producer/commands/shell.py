@@ -91,6 +91,8 @@ def _variables(environ: Mapping[str, str], *, database: bool) -> Iterator[tuple[
         yield "CUA_TOPIC_PREFIX", value
     if value := environ.get("CUA_BLOBS"):
         yield "CUA_BLOBS", _public_blobs_url(value)
+    if environ.get("CUA_DBBENCH_PASSWORD"):
+        yield "CUA_DBBENCH_PASSWORD", None
     if database:
         yield from _database_variables(environ)
 

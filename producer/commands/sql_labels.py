@@ -69,6 +69,13 @@ EPILOG = "\n\n".join(
     metavar="INTEGER",
     help="Of a completion. [default: 512]",
 )
+@click.option(
+    "--temperature",
+    type=click.FloatRange(0, min_open=True),
+    default=1.0,
+    metavar="FLOAT",
+    help="Of completions; a higher one gives more wrong ones to learn from. [default: 1]",
+)
 @click.option("--seed", type=click.INT, default=0, metavar="INTEGER", help="[default: 0]")
 @click.option("--device", default="auto", metavar="auto|cpu|cuda|cuda:N", help="[default: auto]")
 @click.option(

@@ -6,6 +6,7 @@ for bit.
 """
 
 import logging
+import math
 import shutil
 import threading
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from typing import Final
 
 from producer.console import ProgressBar
 from producer.emit import Emitter, StreamWriter
-from producer.errors import StopRequestedError
+from producer.errors import CuaTrainError, StopRequestedError
 from producer.fine_tuning.due import is_evaluated, is_saved
 from producer.fine_tuning.settings import FineTuningConfig
 from producer.fine_tuning.trainee import Trainee
@@ -88,6 +89,12 @@ class FineTuningLoop:
         step_id = ids.step_id(stream_owner(self.stream.subject), self.generation, step)
         began_s = monotonic()
         done = self.trainee.step()
+        if not math.isfinite(done.loss):
+            message = (
+                f"step {step}: the loss is {done.loss}, not a number; lower learning_rate (the"
+                f" state before it is kept), or begin another training"
+            )
+            raise CuaTrainError(message)
         self.stream.ensure(
             StepCreated(
                 step_id=step_id,

@@ -210,7 +210,7 @@ class FineTuningConfig(BaseModel):
             num_substeps=1,
             max_turns=1,
             seed=self.seed,
-            box_type="text_to_sql",
+            box_type="database",
             renderer_name=None,
             wandb_project=self.wandb_project,
         )

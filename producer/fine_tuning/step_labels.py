@@ -18,11 +18,11 @@ from pydantic import JsonValue
 from producer.config import RunConfig, read_config
 from producer.durable import write_durably
 from producer.emit import Emitter
-from producer.environments.text_to_sql.step_labels import SCORER
 from producer.errors import UsageError
 from producer.resume.open_training import read_recorded_training
 from producer.resume.run_folder import find_run_folder
 from producer.resume.training_history import TrainingHistory
+from producer.rollouts.step_labels import SCORER
 from producer.supervised.step_marks import step_texts
 from producer.tasks.sources import load_tasks
 from producer.tasks.statements import task_facts
@@ -68,6 +68,7 @@ def label_steps(
     training_name: str | None = None,
     marker: str = " и",
     max_tokens: int = 512,
+    temperature: float = 1.0,
     max_concurrent: int = 16,
     seed: int = 0,
     device: str = "auto",
@@ -96,7 +97,8 @@ def label_steps(
             "eval_tasks": source,
             "baseline_only": True,
             "eval_episodes": _num_questions(source) * completions_per_question,
-            "eval_temperature": 1.0,
+            "eval_temperature": temperature,
+            "temperature": temperature,
             "step_completions": step_completions,
             "max_tokens": max_tokens,
             "max_turns": 1,

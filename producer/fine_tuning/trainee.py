@@ -49,6 +49,8 @@ SMALL_WEIGHTS: Final = 50_000_000
 """A network up to this size is faster on a processor with a thread per pass than with all."""
 _BESIDE_WEIGHTS: Final = frozenset({".json", ".jinja", ".txt"})
 _DTYPES: Final = {"BF16": torch.bfloat16, "F16": torch.float16}
+MAX_STEPS: Final = 1_000_000
+"""As in a run: the tables' integers have 32 bits."""
 MIN_RATE: Final = 0.1
 """Of cosine_with_min_lr: share of the highest rate that is left at the end (OpenRLHF)."""
 _SCHEDULES: Final[dict[str, tuple[ScheduleName, float]]] = {
@@ -168,6 +170,9 @@ def open_trainee(config: FineTuningConfig, examples: Examples) -> Trainee:
     config = config.with_data(
         sha256=examples.sha256, steps_per_epoch=steps_per_epoch(len(kept), config.batch_size)
     )
+    if config.num_steps > MAX_STEPS:
+        message = f"epochs: {config.epochs} are {config.num_steps:,} steps; at most {MAX_STEPS:,}"
+        raise UsageError(message)
     _use_one_thread_for_small(network)
     objective = _objective(config, tokenizer)
     return Trainee(

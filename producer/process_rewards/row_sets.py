@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 from producer.sql_execution import (
     Cell,
+    Database,
     DatabaseFailedError,
     Limits,
     SqlRefusedError,
@@ -58,11 +59,14 @@ def compare_rows(database: Path, sql: str | None, gold: str) -> Comparison:
         expected = gold_rows(database, gold)
     except GoldFailedError as error:
         return Comparison("unknown", error_message=str(error))
+    opened = open_read_only(database, limits_of(database))
     begun_s = monotonic()
     try:
-        rows = _rows(database, sql)
+        rows = _rows(opened, sql)
     except SqlRefusedError as error:
         return Comparison("error", execution_time_s=monotonic() - begun_s, error_message=str(error))
+    finally:
+        opened.close()
     return Comparison(
         "correct" if frozenset(rows) == expected else "incorrect",
         num_rows=len(rows),
@@ -90,19 +94,18 @@ def limits_of(database: Path) -> Limits:
 
 @lru_cache(maxsize=512)
 def _gold_rows(database: Path, _size: int, _time: int, gold: str) -> RowSet:
+    opened = open_read_only(database, limits_of(database))
     try:
-        return frozenset(_rows(database, gold))
+        return frozenset(_rows(opened, gold))
     except SqlRefusedError as error:
         message = f"the gold cannot be executed: {error}"
         raise GoldFailedError(message) from error
-
-
-def _rows(database: Path, sql: str) -> tuple[tuple[Cell, ...], ...]:
-    opened = open_read_only(database, limits_of(database))
-    try:
-        rows = opened.execute(sql)
     finally:
         opened.close()
+
+
+def _rows(database: Database, sql: str) -> tuple[tuple[Cell, ...], ...]:
+    rows = database.execute(sql)
     if rows.is_truncated:
         message = f"the query has more than {len(rows.rows):,} rows, or too much text"
         raise SqlRefusedError(message)

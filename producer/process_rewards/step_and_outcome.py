@@ -47,7 +47,7 @@ def score_completion(
     """
     steps = split_steps(completion)
     texts = tuple(step.text for step in steps) or (completion,)
-    scores = tuple(score_steps(prompt, texts))
+    scores = tuple(map(float, score_steps(prompt, texts)))
     if len(scores) != len(texts) or not all(0 <= score <= 1 for score in scores):
         message = f"expected a score from 0 to 1 for each of {len(texts)} steps; found {scores}"
         raise ValueError(message)

@@ -39,9 +39,19 @@ def confine(memory_bytes: int) -> None:
 class Session:
     """One open database."""
 
-    def __init__(self, path: str | None, limits: Limits, setup: Sequence[Fields]) -> None:
-        """`path`: of a file to read; None: a database in memory. sqlite3.Error."""
+    def __init__(
+        self,
+        path: str | None,
+        limits: Limits,
+        setup: Sequence[Fields],
+        mysql_tables: "dict[str, dict[str, str]] | None" = None,
+    ) -> None:
+        """`path`: of a file to read; None: a database in memory. sqlite3.Error.
+
+        `mysql_tables`: as `mysql_dialect.Tables` of statements that are MySQL's; None: SQLite's.
+        """
         self._limits = limits
+        self._mysql_tables = mysql_tables
         name = ":memory:"
         if path is not None:
             # Immutable: no lock, no shared memory file; the database is not to change meanwhile.
@@ -50,7 +60,15 @@ class Session:
             name, isolation_level=None, uri=path is not None, cached_statements=0
         )
         self._connection.text_factory = lambda text: text.decode("utf-8", "replace")
-        self._guard = Guard(limits, time.process_time, is_read_only=path is not None)
+        functions: frozenset[str] = frozenset()
+        if mysql_tables is not None:
+            from producer.sql_execution import mysql_functions
+
+            mysql_functions.register(self._connection)
+            functions = frozenset(mysql_functions.FUNCTIONS)
+        self._guard = Guard(
+            limits, time.process_time, is_read_only=path is not None, functions=functions
+        )
         for pragma in (
             "temp_store = MEMORY",
             "recursive_triggers = OFF",
@@ -82,7 +100,7 @@ class Session:
         before = self._connection.total_changes
         cursor = self._connection.cursor()
         try:
-            cursor.execute(sql)
+            cursor.execute(self._for_sqlite(sql))
             rows, is_truncated = _fetch(cursor, limits)
         except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as error:
             return {"refused": self._guard.denied or str(error)}
@@ -99,6 +117,14 @@ class Session:
             "truncated": is_truncated,
             "wrote": self._connection.total_changes != before,
         }
+
+    def _for_sqlite(self, sql: str) -> str:
+        """ValueError for what MySQL refuses."""
+        if self._mysql_tables is None:
+            return sql
+        from producer.sql_execution.mysql_dialect import translate
+
+        return translate(sql, self._mysql_tables)
 
     def table(self, sql: str) -> Fields:
         """Every row of a trusted query."""
@@ -133,7 +159,10 @@ def answer(session: Session | None, request: Fields) -> tuple[Session | None, Fi
         case "open":
             limits = Limits(**request["limits"])
             try:
-                return Session(request["path"], limits, request["setup"]), {}
+                return (
+                    Session(request["path"], limits, request["setup"], request.get("mysql_tables")),
+                    {},
+                )
             except (sqlite3.Error, OverflowError, MemoryError) as error:
                 return None, {"failed": str(error) or "out of memory"}
         case "execute" if session is not None:

@@ -5,7 +5,7 @@ setup and the statements that changed it.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -30,9 +30,17 @@ GRACE_S: Final = 10.0
 Fields = dict[str, Any]
 
 
-def open_throw_away(setup: Sequence[Setup] = (), limits: Limits | None = None) -> "SqliteDatabase":
-    """A database in memory, built by `setup`. DatabaseFailedError."""
-    return SqliteDatabase(None, setup, limits or Limits())
+def open_throw_away(
+    setup: Sequence[Setup] = (),
+    limits: Limits | None = None,
+    mysql_tables: Mapping[str, Mapping[str, str]] | None = None,
+) -> "SqliteDatabase":
+    """A database in memory, built by `setup`. DatabaseFailedError.
+
+    `mysql_tables`: table -> column -> INT or TEXT; the agent's statements are then MySQL's. None:
+    they are SQLite's.
+    """
+    return SqliteDatabase(None, setup, limits or Limits(), mysql_tables)
 
 
 def open_read_only(path: Path, limits: Limits = FILE_LIMITS) -> "SqliteDatabase":
@@ -57,9 +65,16 @@ def open_read_only(path: Path, limits: Limits = FILE_LIMITS) -> "SqliteDatabase"
 class SqliteDatabase:
     """One session's database in a process of its own. Used by one thread at a time."""
 
-    def __init__(self, path: Path | None, setup: Sequence[Setup], limits: Limits) -> None:
+    def __init__(
+        self,
+        path: Path | None,
+        setup: Sequence[Setup],
+        limits: Limits,
+        mysql_tables: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> None:
         """Open it. DatabaseFailedError."""
         self._path = path
+        self._mysql_tables = mysql_tables
         self._setup = [asdict(statement) for statement in setup]
         self._limits = limits
         self._written: list[str] = []
@@ -127,6 +142,7 @@ class SqliteDatabase:
             "path": None if self._path is None else str(self._path),
             "limits": asdict(self._limits),
             "setup": self._setup,
+            "mysql_tables": self._mysql_tables,
         }
         where = "the database" if self._path is None else str(self._path)
         try:

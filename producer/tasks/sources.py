@@ -117,7 +117,7 @@ class Source(BaseModel):
     for `dbbench`."""
     num_samples: int | None = Field(None, ge=1, le=100_000)
     """How many entries are generated; for `dbbench_generated` only."""
-    split: DataSplit | Split | None = None
+    split: Literal["train", "dev", "test", "held_out"] | None = None
     """Of `text_to_sql`: `train`, `dev` or `test`; None: `train`. Of DB Bench: `train`, or
     `held_out`, entries about other tables; None: both."""
     skills: tuple[str, ...] | None = Field(None, min_length=1)

@@ -11,7 +11,7 @@ from producer.config import RunConfig
 from producer.environments.android_sim.device.sim import AndroidSim
 from producer.environments.android_sim.screens.widget import HEIGHT_PX, WIDTH_PX
 from producer.environments.dbbench import DbBenchEnvironment
-from producer.environments.dbbench.environment import open_on_server
+from producer.environments.dbbench.environment import check_server, open_on_server
 from producer.environments.environment import Environment
 from producer.environments.text_to_sql import TextToSqlEnvironment
 from producer.sql_data.text_to_sql.databases import data_folders, find_database
@@ -63,7 +63,9 @@ def _dbbench(config: RunConfig) -> Environment:
     return DbBenchEnvironment(open_on_server(config.dbbench_database, password))
 
 
-def _check_in_a_database(_config: RunConfig, task: Task) -> None:
+def _check_in_a_database(config: RunConfig, task: Task) -> None:
+    if config.dbbench_database is not None:
+        check_server(config.dbbench_database, os.environ.get(DBBENCH_PASSWORD))
     environment = DbBenchEnvironment()
     try:
         environment.open(task, 0)

@@ -7,8 +7,8 @@ from uuid import UUID, uuid5
 from producer.config import RunConfig
 from producer.environments.environment import Environment
 from producer.environments.text_to_sql import TextToSqlEnvironment
-from producer.environments.text_to_sql.step_labels import StepLabeller, StepLabelling
 from producer.policy.policy import Completion, SampleRequest
+from producer.rollouts.step_labels import StepLabeller, StepLabelling
 from producer.seeds import derived_seed
 from producer.task import Task
 

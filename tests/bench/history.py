@@ -2,7 +2,7 @@
 
 Run: `make bench-history`, or `python -m tests.bench.history --events 10000 10000000 --home FOLDER`.
 `--home` keeps the logs there and uses them again: 10 million events are 11 GB. `--kafka` measures
-on a real Kafka, which is filled anew: 1 million events take some two minutes.
+on a real Kafka, which is filled anew: 1 million events take half a minute.
 
 Each figure is the CPU of this process and the server, and the wall time, of the fastest of three
 runs: after imports, with the file in the page cache as far as it fits. Flat means: the largest log
@@ -12,6 +12,7 @@ costs at most twice what the smallest does.
 import argparse
 import io
 import json
+import logging
 import os
 import sys
 import tempfile
@@ -183,7 +184,9 @@ def print_costs(costs: dict[int, list[Cost]]) -> None:
     columns = "".join(f"{f'{length:,} events':>20}" for length in costs)
     lines = [f"{'CPU-ms / wall-ms with':36}{columns}"]
     for row in zip(*costs.values(), strict=True):
-        figures = "".join(f"{one.cpu_s * 1e3:10.1f} /{one.wall_s * 1e3:8.1f}" for one in row)
+        figures = "".join(
+            f"{one.cpu_s * 1e3:10.1f} /{one.wall_s * 1e3:8.1f}".replace("nan", "  -") for one in row
+        )
         lines.append(f"{row[0].what:36}{figures}   x {row[-1].cpu_s / max(row[0].cpu_s, 1e-3):.1f}")
     sys.stdout.write("\n".join(lines) + "\n")
 
@@ -198,6 +201,8 @@ def main() -> None:
     )
     parser.add_argument("--json", action="store_true", dest="as_json")
     options = parser.parse_args()
+    logging.basicConfig(format="%(message)s")
+    logging.getLogger("tests").setLevel(logging.INFO)
     with tempfile.TemporaryDirectory(prefix="cua-bench-") as temporary:
         home = options.home or Path(temporary)
         if options.kafka:

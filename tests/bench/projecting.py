@@ -53,7 +53,8 @@ def bench_server(folder: Path) -> Iterator[BenchServer]:
     cluster.initialise()
     with cluster.alone(10) as lock:
         port = free_port()
-        process = cluster.start(port, lock, {})
+        # Its work after millions of rows were inserted would be counted as somebody's question.
+        process = cluster.start(port, lock, {"autovacuum": "off"})
     try:
         cluster.wait_ready(process, port, 60)
         yield BenchServer(PostgresServer(cluster, port), process.pid)

@@ -20,10 +20,12 @@ WITHOUT_EFFECT: list[tuple[dict[str, Any], str]] = [
     ({"failure_policy": "fail_fast", "max_attempts": 5}, "max_attempts"),
     ({"failure_policy": "min_viable_group", "max_attempts": 5}, "max_attempts"),
     ({"failure_policy": "fail_fast", "min_group_size": 1}, "min_group_size"),
+    ({"model_name": "demo", "step_completions": 4}, "step_completions"),
 ]
 WITH_EFFECT: list[dict[str, Any]] = [
     {"model_name": "oracle", "oracle_noise": 0.5},
     {"model_name": "demo", "ablate": "blank-screenshots"},
+    {"model_name": "a/b", "tasks": TASKS, "environment": "text_to_sql", "step_completions": 4},
     {"failure_policy": "retry", "max_attempts": 5, "min_group_size": 1},
     {"failure_policy": "min_viable_group", "min_group_size": 1},
     # As a file that lists every field with its default.

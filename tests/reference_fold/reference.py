@@ -183,7 +183,9 @@ class StreamFold:
             ROWS[type_](tables, data, event, owner)
         except MadeAlreadyError:
             raise ParkedError(type_) from None
-        for table, rows in tables.pop("news").items():
+        finally:
+            news = tables.pop("news")
+        for table, rows in news.items():
             tables[table].update(rows)
         if entity:
             self._move(tables, event, entity, old, new if moved else None)

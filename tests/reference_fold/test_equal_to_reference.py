@@ -244,3 +244,17 @@ def test_the_content_that_a_tasks_id_hashes_wins_over_what_an_older_writer_state
     with connection, connection.cursor() as cursor:
         cursor.execute("SELECT description FROM cua.task WHERE id = %s", (data["id"],))
         assert cursor.fetchall() == [("Turn\non 0",)]
+
+
+def test_a_row_that_is_made_twice_at_a_logs_end_leaves_nothing_in_the_reference() -> None:
+    events = history("run", 1, Shape(steps=1, groups=1, group_size=1, turns=1, has_trouble=False))
+    at = next(at for at, one in enumerate(events) if b'"cua.rollout.turn_taken"' in one.value)
+    again = json.loads(events[at].value)
+    again["sequence"] += 1
+    told = [*events[: at + 1], LoggedEvent(events[at].subject, json.dumps(again).encode())]
+
+    reference = fold((one.subject, one.value) for one in told)
+
+    assert reference.count("parked") == 1
+    alone = fold((one.subject, one.value) for one in told[:-1])
+    assert reference.tables == alone.tables

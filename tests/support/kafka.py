@@ -80,23 +80,25 @@ def free_port() -> int:
 class KafkaService:
     """One broker in a temporary folder, as a context manager."""
 
-    def __init__(self) -> None:
+    def __init__(self, properties: str = PROPERTIES) -> None:
+        """`properties`: with {port}, {controller_port} and {data} to be filled in."""
         self._folder = Path(tempfile.mkdtemp(prefix="cua-kafka-"))
         self._classpath = f"{kafka_jars()}/*"
         self._process: subprocess.Popen[bytes] | None = None
         self.port = free_port()
         """The same after a restart."""
-        properties = PROPERTIES.format(
+        filled = properties.format(
             port=self.port, controller_port=free_port(), data=self._folder / "data"
         )
         self._properties = self._folder / "server.properties"
-        self._properties.write_text(properties)
+        self._properties.write_text(filled)
+        has_voters = "controller.quorum.voters" in filled
         # Unique, so that no two services' logs have one id; a leading dash would be an option.
         cluster_id = "c" + base64.urlsafe_b64encode(uuid4().bytes).decode()[1:22]
         self._java(
             "kafka.tools.StorageTool",
             "format",
-            "--standalone",
+            *([] if has_voters else ["--standalone"]),
             "-t",
             cluster_id,
             "-c",

@@ -17,8 +17,8 @@ and `tests/support/settings_page.py`.
 SHOWN_BY: dict[str, str] = {
     "model_name": "tests/producer/training/test_policies_of_the_hub.py::test_every_architecture"
     "_with_a_tower_trains_and_its_adapter_loads_in_plain_peft",
-    "base_url": "tests/producer/training/test_settings.py::test_what_is_not_there_yet_or_goes"
-    "_with_nothing_is_refused_by_name",
+    "base_url": "tests/producer/training/test_served_policy.py::test_a_server_is_asked"
+    "_turn_by_turn_and_its_words_become_actions",
     "lora_rank": "tests/producer/training/test_policies_of_the_hub.py::test_a_training_from_an"
     "_adapter_has_its_rank_and_continues_with_it",
     "lora_alpha": "tests/producer/policy/test_adapters.py::test_the_scale_is_twice_the_rank"
@@ -151,6 +151,8 @@ SHOWN_BY: dict[str, str] = {
     "_the_project_and_name_that_it_was_given",
     "environment": "tests/test_contributing.py::test_every_environment_keeps_the_contract_and_can"
     "_be_chosen",
+    "dbbench_database": "tests/producer/environments/dbbench/test_same_on_mysql.py"
+    "::test_a_run_has_its_sessions_on_the_server_that_is_named",
     "skill_sequence": "tests/producer/training/test_skills.py::test_each_stage_trains_on_the_tasks"
     "_that_need_its_skill",
     "steps_per_skill": "tests/producer/training/test_skills.py::test_the_steps_follow_from_the"
@@ -173,6 +175,22 @@ SHOWN_BY: dict[str, str] = {
     "_the_one_before_the_update",
     "value_coef": "tests/producer/policy/test_value_head.py::test_a_value_coefficient_trains_the"
     "_adapter_on_the_values_too",
+    "step_completions": "tests/producer/rollouts/test_step_labels.py::test_a_label_is_the_share_of"
+    "_right_completions_of_the_prefix",
+    "process_reward_model": "tests/producer/training/test_token_credit.py::test_a_group_of_one_outc"
+    "ome_is_told_apart_by_its_steps",
+    "rm_coef": "tests/producer/training/test_token_credit.py::test_a_token_has_its_ste"
+    "ps_score_and_the_outcome_each_with_its_weight",
+    "verifier_coef": "tests/producer/training/test_token_credit.py::test_a_token_has_its_ste"
+    "ps_score_and_the_outcome_each_with_its_weight",
+    "core_function": "tests/producer/training/test_token_credit.py::test_the_process_advanta"
+    "ge_of_a_group_by_hand",
+    "core_algos": "tests/producer/training/test_token_credit.py::test_a_function_of_the_u"
+    "sers_file_comes_first_and_its_hash_is_recorded",
+    "core_algos_sha256": "tests/producer/training/test_token_credit.py::test_a_function_of_the_u"
+    "sers_file_comes_first_and_its_hash_is_recorded",
+    "step_completions": "tests/producer/environments/test_step_labels.py::test_a_label_is_the_s"
+    "hare_of_right_completions_of_the_prefix",
 }
 """Field -> the test that shows what it does."""
 

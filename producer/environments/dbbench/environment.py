@@ -10,19 +10,18 @@ from producer.environments.environment import (
     EnvironmentFailedError,
     TextObservation,
 )
-from producer.errors import UsageError
+from producer.errors import UnreachableError, UsageError
 from producer.sql_data.dbbench.judging import is_right_answer
-from producer.sql_data.dbbench.setup import LIMITS, server_setup, table_setup
+from producer.sql_data.dbbench.setup import LIMITS, open_embedded, server_setup
 from producer.sql_data.dbbench.table_hash import table_hash
 from producer.sql_execution import (
     Database,
     DatabaseFailedError,
     SqlRefusedError,
-    open_throw_away,
 )
 from producer.sql_execution.mysql_admin import administrator
 from producer.sql_execution.mysql_session import MysqlDatabase
-from producer.sql_execution.mysql_url import parse_server_url
+from producer.sql_execution.mysql_url import ServerUrl, parse_server_url
 from producer.task import Task
 from producer.validators.verdict import Evidence, Verdict
 from schemas.actions import Action, Answer, ExecuteSql, Terminate
@@ -35,28 +34,36 @@ QUERY = "dbbench"
 """What the verdict names as its query."""
 
 
-def open_embedded(table: TableInfo) -> Database:
-    """The table in SQLite. DatabaseFailedError; ValueError for rows that do not fit."""
-    return open_throw_away(table_setup(table), LIMITS)
-
-
 def open_on_server(url: str, password: str | None = None) -> OpenDatabase:
     """Tables on this MySQL or MariaDB server. UsageError for a URL of another form.
 
     `password`: of the URL's user; None: the URL's own.
     """
-    try:
-        parsed = parse_server_url(url)
-        if password is not None:
-            parsed = parsed._replace(password=password)
-    except ValueError as error:
-        message = f"dbbench_database: {error}"
-        raise UsageError(message) from error
+    parsed = _server(url, password)
 
     def open_database(table: TableInfo) -> Database:
         return MysqlDatabase(administrator(parsed), server_setup(table), LIMITS)
 
     return open_database
+
+
+def check_server(url: str, password: str | None = None) -> None:
+    """UnreachableError for a server that cannot be used; asked once in a process."""
+    try:
+        administrator(_server(url, password))
+    except DatabaseFailedError as error:
+        hint = "" if password else "; its password belongs in CUA_DBBENCH_PASSWORD"
+        message = f"dbbench_database: {error}{hint}"
+        raise UnreachableError(message) from error
+
+
+def _server(url: str, password: str | None) -> ServerUrl:
+    try:
+        parsed = parse_server_url(url)
+    except ValueError as error:
+        message = f"dbbench_database: {error}"
+        raise UsageError(message) from error
+    return parsed if password is None else parsed._replace(password=password)
 
 
 class DbBenchEnvironment:

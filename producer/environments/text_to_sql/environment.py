@@ -17,7 +17,7 @@ from producer.process_rewards.row_sets import (
     compare_rows,
     gold_rows,
 )
-from producer.sql_execution import DatabaseFailedError
+from producer.sql_execution import DatabaseFailedError, open_read_only
 from producer.task import Task
 from producer.validators.verdict import Evidence, Verdict
 from schemas.actions import Action, Answer, Terminate
@@ -94,10 +94,11 @@ class TextToSqlEnvironment:
             message = "text_to_sql needs sqlglot; install cua-train[sql]"
             raise ValueError(message)
         database, gold = self._database(task), _gold(task)
-        if database.stat().st_size > SMALL_FILE_BYTES:
-            return
         try:
-            gold_rows(database, gold)
+            if database.stat().st_size > SMALL_FILE_BYTES:
+                open_read_only(database).close()
+            else:
+                gold_rows(database, gold)
         except (DatabaseFailedError, GoldFailedError) as error:
             message = f"task {task.task_id}: {database}: {error}"
             raise ValueError(message) from error

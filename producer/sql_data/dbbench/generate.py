@@ -8,11 +8,10 @@ from producer.seeds import derived_seed
 from producer.sql_data.dbbench.drafts import DRAFTS
 from producer.sql_data.dbbench.gold_sql import kind_of
 from producer.sql_data.dbbench.scene import Draft, Scene, column_names, fill
-from producer.sql_data.dbbench.setup import LIMITS, table_setup
+from producer.sql_data.dbbench.setup import LIMITS, open_embedded
 from producer.sql_data.dbbench.skills import SKILLS, skills_of
 from producer.sql_data.dbbench.table_hash import table_hash
 from producer.sql_data.dbbench.words import THEMES, Theme
-from producer.sql_execution import open_throw_away
 from schemas.entry import Column, EntryContent, TableInfo
 
 MIN_ROWS: Final = 20
@@ -70,7 +69,7 @@ def with_gold(entry_id: str, draft: Draft, table: TableInfo) -> EntryContent | N
     SqlRefusedError, DatabaseFailedError.
     """
     names = [column.name for column in table.columns]
-    database = open_throw_away(table_setup(table), LIMITS)
+    database = open_embedded(table, LIMITS)
     try:
         before = table_hash(database.table_rows(table.name, names))
         rows = database.execute(draft.sql).rows

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from producer.sql_data.dbbench.gold_sql import is_ordered
 from producer.sql_data.dbbench.judging import is_right_answer
-from producer.sql_data.dbbench.setup import table_setup
+from producer.sql_data.dbbench.setup import open_embedded
 from producer.sql_data.dbbench.table_hash import table_hash
-from producer.sql_execution import Limits, SqlRefusedError, open_throw_away
+from producer.sql_execution import Limits, SqlRefusedError
 from schemas.entry import EntryContent
 
 LIMITS = Limits(num_rows=10_000, result_characters=10_000_000)
@@ -34,7 +34,7 @@ def _reason(entry: EntryContent) -> str | None:  # one for each thing that is wr
     assert table is not None  # noqa: S101  # entries of DB Bench have both
     assert sql is not None  # noqa: S101
     names = [column.name for column in table.columns]
-    database = open_throw_away(table_setup(table), LIMITS)
+    database = open_embedded(table, LIMITS)
     try:
         before = table_hash(database.table_rows(table.name, names))
         try:

@@ -160,13 +160,22 @@ def _text(place: _Place, record: dict[str, object], field: str) -> str:
     if not isinstance(value, str) or not value.strip():
         found = _shown(value) if field in record else "nothing"
         raise UsageError(place.problem(field, f"expected a text; found {found}"))
-    return value
+    return _unicode(place, field, value)
 
 
 def _optional_text(place: _Place, record: dict[str, object], field: str) -> str | None:
     value = record.get(field)
     if value is not None and not isinstance(value, str):
         raise UsageError(place.problem(field, f"expected a text; found {_shown(value)}"))
+    return value if value is None else _unicode(place, field, value)
+
+
+def _unicode(place: _Place, field: str, value: str) -> str:
+    """The text, which JSON may have given half of a character."""
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(place.problem(field, "contains text that is not valid Unicode")) from error
     return value
 
 

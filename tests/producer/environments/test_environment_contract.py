@@ -5,7 +5,11 @@ is missing.
 """
 
 import io
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from PIL import Image
@@ -21,8 +25,10 @@ from producer.environments.environment import (
     Screenshot,
     TextObservation,
 )
+from producer.environments.text_to_sql import TextToSqlEnvironment
+from producer.environments.text_to_sql.step_labels import StepLabeller, StepLabelling
 from producer.task import Task
-from schemas.actions import Click, ExecuteSql, Swipe, SystemButton, Wait
+from schemas.actions import Answer, Click, ExecuteSql, Swipe, SystemButton, Terminate, Wait
 from schemas.entry import Column, EntryContent, TableInfo
 
 DEVICES: dict[str, Callable[[], Environment]] = {
@@ -33,6 +39,14 @@ DATABASES: dict[str, Callable[[], Environment]] = {
     "dbbench": DbBenchEnvironment,
 }
 """Environments that answer in words."""
+QUESTIONS: dict[str, Callable[[Path], Environment]] = {
+    "text_to_sql": lambda path: TextToSqlEnvironment(lambda _entry: path),
+    "step_labels": lambda path: StepLabelling(
+        TextToSqlEnvironment(lambda _entry: path),
+        StepLabeller(lambda _task, prefix: [prefix], lambda tokens: range(len(tokens))),
+    ),
+}
+"""Environments of one turn, whose answer is judged beside a database's file."""
 ENVIRONMENTS = DEVICES | DATABASES
 WIFI_OFF = Task(
     "wifi",
@@ -187,3 +201,51 @@ def test_nothing_works_before_open_or_after_close_and_close_is_idempotent(
         environment.act(Wait())
     with pytest.raises(EnvironmentFailedError):
         environment.shell(WIFI)
+
+
+ASKED = replace(
+    PEOPLE,
+    entry=EntryContent(
+        kind="text_to_sql",
+        entry_id="0",
+        instruction="How many people are there?",
+        database="people",
+        sql=COUNT.sql,
+    ),
+)
+
+
+@pytest.fixture(params=list(QUESTIONS.values()), ids=list(QUESTIONS))
+def question(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Environment]:
+    path = tmp_path / "people.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript("CREATE TABLE people (name TEXT); INSERT INTO people VALUES ('A')")
+    made: Environment = request.param(path)
+    yield made
+    made.close()
+
+
+def test_a_question_is_opened_answered_and_closed_twice(question: Environment) -> None:
+    assert (question.env_type, question.box_type) == ("text_to_sql", "database")
+    assert not question.provider_id
+    assert question.open(ASKED, seed=1) == TextObservation(None)
+    assert question.provider_id
+    for action in (Answer(text=COUNT.sql), Terminate()):
+        assert question.act(action) == TextObservation(None)
+    question.close()
+    question.close()
+
+
+def test_a_question_executes_nothing_but_its_answer(question: Environment) -> None:
+    question.open(ASKED, seed=1)
+    for action in (COUNT, Click(x=0, y=0)):
+        with pytest.raises(ActionRefusedError):
+            question.act(action)
+    with pytest.raises(EnvironmentFailedError):
+        question.shell("ls")
+
+
+def test_a_question_that_is_none_is_refused(question: Environment) -> None:
+    for task in (PEOPLE, WIFI_OFF):
+        with pytest.raises(EnvironmentFailedError):
+            question.open(task, seed=1)

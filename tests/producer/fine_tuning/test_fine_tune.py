@@ -15,13 +15,19 @@ from transformers import (
     AutoTokenizer,
 )
 
+from producer.codecs.text_to_sql import TextToSqlCodec
 from producer.errors import CuaTrainError, StopRequestedError, UsageError
+from producer.fine_tuning.questions import read_answered
 from producer.fine_tuning.run import fine_tune
 from producer.fine_tuning.settings import Objective
 from producer.fine_tuning.summary import FineTuningSummary
+from producer.process_rewards.cocte import read_cocte
+from producer.sql_data.text_to_sql.generate import SyntheticSize, write_synthetic
+from producer.sql_data.text_to_sql.tasks import load_text_to_sql
 from producer.supervised.pair_scorer import PairScorer
 from producer.supervised.step_scorer import StepScorer
 from producer.training.run import run
+from schemas.actions import Answer, Terminate
 from schemas.installation import Installation
 from tests.support.reading import installation_at, read_all
 from tests.support.small_run import small, watching
@@ -280,6 +286,36 @@ def test_the_result_of_another_training_is_not_replaced(
     train(installation, {**given, "output_dir": out})
     with pytest.raises(UsageError, match="holds the result of training 'small'"):
         train(installation, {**given, "training_name": "other", "output_dir": out})
+
+
+def test_a_loss_that_is_no_number_ends_the_training_with_what_to_do(
+    installation: Installation, given: dict[str, Any]
+) -> None:
+    changes = {"learning_rate": 1e30, "lr_scheduler": "constant", "weight_decay": 0.0}
+    with pytest.raises(CuaTrainError, match="the loss is nan, not a number; lower learning_rate"):
+        train(installation, {**given, **changes})
+    assert len(events(installation, "cua.training.failed")) == 1
+
+
+def test_a_data_sets_folder_is_learned_as_its_environment_asks(
+    installation: Installation, given: dict[str, Any], tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    write_synthetic(data, 0, SyntheticSize(1, 1, 2, templates=("count", "filter")))
+    summary = train(installation, {**given, "data_path": [str(data)], "epochs": 1})
+    assert (summary.examples, summary.held_out) == (3, 1)
+    asked = read_answered(data, None)[0].messages
+    task = load_text_to_sql(data, "train", "tasks")[0]
+    assert [one.role for one in asked] == ["system", "user", "assistant"]
+    assert asked[1].content == task.description
+    (query, end) = TextToSqlCodec().parse(asked[2].content, 0, 0)
+    assert isinstance(query.action, Answer)
+    assert read_cocte(query.action.text).names
+    assert isinstance(end.action, Terminate)
+    database = next(data.rglob("*.sqlite"))
+    database.write_bytes(b"no database")
+    with pytest.raises(UsageError, match=f"data_path: {database}: is no SQLite database"):
+        train(installation, {**given, "training_name": "other", "data_path": [str(data)]})
 
 
 def test_long_examples_are_left_out_and_counted(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 from uuid import UUID
@@ -65,6 +66,27 @@ def play(
             policy.forget(asked.episode)
     policy.forget(UUID(int=episode))
     return history
+
+
+def test_a_given_prefix_is_continued_and_belongs_to_the_answer(policy: InProcessPolicy) -> None:
+    plain, prefixed = (replace(request(3, ()), prefix=prefix) for prefix in ("", "SELECT name"))
+    whole, continued = policy.sample([plain])[0], policy.sample([prefixed])[0]
+    assert whole.tokens is not None
+    assert continued.tokens is not None
+    tokenizer = policy._network.tokenizer
+    given = tokenizer.encode("SELECT name", add_special_tokens=False)
+    assert continued.tokens.prompt_tokens == (*whole.tokens.prompt_tokens, *given)
+    sampled = tokenizer.decode(continued.tokens.completion_tokens, skip_special_tokens=True)
+    assert continued.text == f"SELECT name{sampled}"
+
+
+def test_a_token_starts_where_the_text_before_it_ends(policy: InProcessPolicy) -> None:
+    text = "SELECT name FROM orders"
+    tokens = policy._network.tokenizer.encode(text, add_special_tokens=False)
+    starts = policy.token_starts(tokens)
+    pieces = [text[start:end] for start, end in pairwise([*starts, len(text)])]
+    assert "".join(pieces) == text
+    assert [policy._network.tokenizer.decode([one]) for one in tokens] == pieces
 
 
 def test_the_whole_dialogue_is_what_the_chat_template_renders(policy: InProcessPolicy) -> None:

@@ -101,9 +101,13 @@ def test_devices_are_blanked_where_it_is_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "named"),
     [
-        ({"base_url": "http://h/v1"}, "base_url: sampling by a server is not supported yet"),
         ({"box_type": "linux"}, "box_type: linux is not supported yet"),
         ({"wandb_name": "x"}, "wandb_name: needs a wandb_project"),
+        ({"dbbench_database": "mysql://me@h:1"}, "dbbench_database: only of environment dbbench"),
+        (
+            {"environment": "dbbench", "dbbench_database": "mysql://me:secret@h:1"},
+            "dbbench_database: .*must not hold a password",
+        ),
     ],
 )
 def test_what_is_not_there_yet_or_goes_with_nothing_is_refused_by_name(

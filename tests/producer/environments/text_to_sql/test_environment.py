@@ -210,6 +210,16 @@ def test_check_executes_the_gold(database: Path) -> None:
         environment.check(replace(task_of(), entry=None))
 
 
+def test_check_opens_a_large_database_and_leaves_its_golds(database: Path) -> None:
+    environment = TextToSqlEnvironment(lambda _entry: database)
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("CREATE TABLE large AS SELECT zeroblob(2000000) AS x")
+    environment.check(task_of("SELECT x FROM nowhere"))
+    database.write_bytes(b"x" * 2_000_000)
+    with pytest.raises(ValueError, match="cannot be opened: file is not a database"):
+        environment.check(task_of())
+
+
 def test_only_an_answer_can_be_given(database: Path) -> None:
     environment = TextToSqlEnvironment(lambda _entry: database)
     assert environment.open(task_of(), 0).text is None

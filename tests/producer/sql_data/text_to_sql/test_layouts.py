@@ -110,6 +110,10 @@ Change = Callable[[list[dict[str, Any]]], object]
         (lambda records: records[1].pop("SQL"), "dev.json[1].SQL: expected a text; found nothing"),
         (lambda records: records[1].update(SQL="  "), 'dev.json[1].SQL: expected a text; found "'),
         (lambda records: records[2].update(question=7), "dev.json[2].question: expected a text"),
+        (
+            lambda records: records[2].update(question="half \ud83d"),
+            "dev.json[2].question: contains text that is not valid Unicode",
+        ),
         (lambda records: records[0].update(evidence=[]), "dev.json[0].evidence: expected a text"),
         (lambda records: records[0].update(difficulty=1), "dev.json[0].difficulty: expected"),
         (lambda records: records[0].pop("db_id"), "dev.json[0].db_id: expected a text"),
@@ -178,11 +182,21 @@ def test_another_split_that_the_folder_has_is_named() -> None:
     ("fields", "message"),
     [
         ({"source_type": "text_to_sql"}, "path: required by source_type 'text_to_sql'"),
-        ({"source_type": "demo_all", "path": "x"}, "path: only for source_type 'text_to_sql'"),
-        ({"source_type": "demo_all", "split": "dev"}, "split: only for source_type 'text_to_sql'"),
+        (
+            {"source_type": "demo_all", "path": "x"},
+            "path: only for source_type 'dbbench' or 'text_to_sql'",
+        ),
+        (
+            {"source_type": "demo_all", "split": "dev"},
+            "split: 'dev' is no split of source_type 'demo_all'; it",
+        ),
         (
             {"source_type": "text_to_sql", "path": "x", "split": "validation"},
-            "tasks.split: unknown value",
+            'tasks.split: unknown value "validation". Use one of train, dev, test, held_out',
+        ),
+        (
+            {"source_type": "text_to_sql", "path": "x", "split": "held_out"},
+            "'held_out' is no split of source_type 'text_to_sql'; use one of train, dev, test",
         ),
     ],
 )
@@ -220,3 +234,6 @@ def test_a_prompt_is_bounded_and_says_so() -> None:
         "Question: q"
     )
     assert len(prompt_text(["x" * 100_000], "q")) < 100
+    long = prompt_text([], "q" * 100_000, "e" * 100_000)
+    assert len(long) < 8_200
+    assert "[cut: 96,000 more characters]" in long

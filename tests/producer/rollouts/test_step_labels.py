@@ -9,7 +9,7 @@ import pytest
 
 from producer.codecs.text_to_sql import TextToSqlCodec
 from producer.environments.text_to_sql import TextToSqlEnvironment
-from producer.environments.text_to_sql.step_labels import StepLabeller, StepLabelling
+from producer.rollouts.step_labels import StepLabeller, StepLabelling
 from producer.sql_data.text_to_sql.databases import DataFolder, find_database
 from producer.sql_data.text_to_sql.generate import SyntheticSize, write_synthetic
 from producer.sql_data.text_to_sql.tasks import load_text_to_sql

@@ -1,0 +1,336 @@
+"""MySQL's statements for the embedded SQLite, by their syntax trees.
+
+What MySQL does and SQLite does otherwise is written out: division, DECIMAL results, texts compared
+without case and with numbers, strings in double quotes, LIMIT of UPDATE and DELETE, the order of
+assignments. What MySQL refuses is refused (ONLY_FULL_GROUP_BY, LIMIT in an IN subquery, tables'
+names in another case). docs/dbbench.md lists what is left.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Final
+
+import sqlglot
+from sqlglot import expressions as exp
+from sqlglot.dialects.sqlite import SQLite
+from sqlglot.errors import SqlglotError
+
+from producer.sql_execution.mysql_functions import COLLATION
+
+logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
+
+DIVISION_DIGITS: Final = 4
+"""That MySQL adds to the scale of a DECIMAL that is divided (div_precision_increment)."""
+MAX_NODES: Final = 2_000
+MAX_DEPTH: Final = 100
+COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
+WHOLE: Final = (exp.Count, exp.Length, exp.Floor, exp.Ceil, exp.IntDiv, exp.Sign)
+PARTS_OF_SAME_SCALE: Final = (exp.Sum, exp.Min, exp.Max, exp.Neg, exp.Paren, exp.Abs, exp.Alias)
+
+CALLS: Final[dict[type[exp.Expr], str]] = {
+    exp.IntDiv: "mysql_div",
+    exp.Mod: "mysql_mod",
+    exp.Concat: "mysql_concat",
+    exp.ConcatWs: "mysql_concat_ws",
+    exp.Left: "mysql_left",
+    exp.Right: "mysql_right",
+}
+"""Operator or function -> ours."""
+
+Tables = Mapping[str, Mapping[str, str]]
+"""Table -> column -> INT or TEXT."""
+
+
+class Embedded(SQLite):
+    """SQLite's way of writing, with names in backticks: in double quotes a wrong one is a text."""
+
+    class Tokenizer(SQLite.Tokenizer):
+        """How names are quoted."""
+
+        IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ["`"]
+
+
+class NotMysqlError(ValueError):
+    """MySQL would refuse the statement; the message is for the agent."""
+
+
+def translate(sql: str, tables: Tables) -> str:
+    """The statement for SQLite. NotMysqlError."""
+    try:
+        trees = [tree for tree in sqlglot.parse(sql, read="mysql") if tree is not None]
+    except (SqlglotError, RecursionError) as error:
+        reason = str(error).splitlines()[0] if str(error) else "it is nested too deeply"
+        message = f"you have an error in your SQL syntax: {reason}"
+        raise NotMysqlError(message) from error
+    if len(trees) != 1:
+        message = "you can only execute one statement at a time"
+        raise NotMysqlError(message)
+    tree = trees[0]
+    _check_size(tree)
+    _check_names(tree, tables)
+    for select in list(tree.find_all(exp.Select)):
+        _check_groups(select)
+    _check_subqueries(tree)
+    types = {
+        column.lower(): kind for columns in tables.values() for column, kind in columns.items()
+    }
+    _number_conversions(tree, types)
+    _round_results(tree, types)
+    _texts(tree, types)
+    if isinstance(tree, exp.Update):
+        _assign_in_order(tree)
+    tree = _functions(tree)
+    tree = _limited_change(tree)
+    try:
+        return tree.sql(dialect=Embedded, identify=True)
+    except (SqlglotError, RecursionError) as error:
+        message = f"the statement cannot be executed here: {str(error).splitlines()[0]}"
+        raise NotMysqlError(message) from error
+
+
+def _check_size(tree: exp.Expr) -> None:
+    """What follows is recursive, and its time grows with the tree."""
+    level, num_nodes, depth = [tree], 0, 0
+    while level:
+        num_nodes, depth = num_nodes + len(level), depth + 1
+        if num_nodes > MAX_NODES or depth > MAX_DEPTH:
+            message = "the statement is too complex"
+            raise NotMysqlError(message)
+        level = [child for node in level for child in node.iter_expressions()]
+
+
+def _check_names(tree: exp.Expr, tables: Tables) -> None:
+    named = {cte.alias for cte in tree.find_all(exp.CTE)}
+    for table in tree.find_all(exp.Table):
+        if table.name and table.name not in tables and table.name not in named:
+            message = f"Table '{table.name}' doesn't exist"
+            raise NotMysqlError(message)
+
+
+def _check_subqueries(tree: exp.Expr) -> None:
+    for node in tree.find_all(exp.From, exp.Join):
+        if isinstance(node.this, exp.Subquery) and not node.this.alias:
+            message = "Every derived table must have its own alias"
+            raise NotMysqlError(message)
+    for node in tree.find_all(exp.In):
+        query = node.args.get("query")
+        if query is not None and query.this.args.get("limit") is not None:
+            message = "LIMIT in an IN subquery is not supported"
+            raise NotMysqlError(message)
+
+
+def _own(select: exp.Select, node: exp.Expr, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
+    """Nodes of a kind below `node` that belong to this SELECT and to no subquery."""
+    for found in node.find_all(kind):
+        if found.find_ancestor(exp.Select) is select:
+            yield found
+
+
+def _check_groups(select: exp.Select) -> None:
+    """ONLY_FULL_GROUP_BY: what is shown is grouped by, or aggregated."""
+    group = select.args.get("group")
+    keys: list[exp.Expr] = list(group.expressions) if group is not None else []
+    shown = select.expressions
+    if group is None and not any(
+        found.find_ancestor(exp.Window) is None
+        for column in shown
+        for found in _own(select, column, exp.AggFunc)
+    ):
+        return
+    names = {key.name.lower() for key in keys if isinstance(key, exp.Column)}
+    for column in shown:
+        bare = column.this if isinstance(column, exp.Alias) else column
+        is_key = any(bare == key for key in keys) or column.alias_or_name.lower() in names
+        positions = {key.name for key in keys if isinstance(key, exp.Literal)}
+        if is_key or str(shown.index(column) + 1) in positions:
+            continue
+        if isinstance(bare, exp.Star):
+            raise NotMysqlError(_not_grouped("*"))
+        for found in _own(select, bare, exp.Column):
+            if found.find_ancestor(exp.AggFunc) is None and found.name.lower() not in names:
+                raise NotMysqlError(_not_grouped(found.name))
+
+
+def _not_grouped(name: str) -> str:
+    return f"'{name}' isn't in GROUP BY (sql_mode=only_full_group_by)"
+
+
+def _scale(node: exp.Expr, types: Mapping[str, str]) -> int | None:  # noqa: C901, PLR0911, PLR0912  # one per kind
+    """Digits after the point of an exact DECIMAL; None of a double, a text or an unknown."""
+    match node:
+        case exp.Column():
+            return 0 if types.get(node.name.lower()) == "INT" else None
+        case exp.Literal():
+            if node.is_string or "e" in node.name.lower():
+                return None
+            return len(node.name.partition(".")[2])
+        case exp.Boolean():
+            return 0
+        case exp.Add() | exp.Sub() | exp.Mod():
+            scales = (_scale(node.left, types), _scale(node.right, types))
+            return None if None in scales else max(scale or 0 for scale in scales)
+        case exp.Mul():
+            left, right = _scale(node.left, types), _scale(node.right, types)
+            return None if left is None or right is None else left + right
+        case exp.Div():
+            left, right = _scale(node.left, types), _scale(node.right, types)
+            return None if left is None or right is None else left + DIVISION_DIGITS
+        case exp.Avg():
+            scale = _scale(node.this, types)
+            return None if scale is None else scale + DIVISION_DIGITS
+        case exp.Round():
+            places = node.args.get("decimals")
+            return 0 if places is None else int(places.name) if places.is_int else None
+        case exp.Coalesce():
+            parts = [_scale(part, types) for part in (node.this, *node.expressions)]
+            return None if None in parts else max(part or 0 for part in parts)
+        case exp.Distinct():
+            return _scale(node.expressions[0], types) if len(node.expressions) == 1 else None
+        case exp.Subquery():
+            select = node.this
+            is_one = isinstance(select, exp.Select) and len(select.expressions) == 1
+            return _scale(select.expressions[0], types) if is_one else None
+        case _ if isinstance(node, PARTS_OF_SAME_SCALE):
+            return _scale(node.this, types)
+        case _ if isinstance(node, WHOLE):
+            return 0
+        case _:
+            return None
+
+
+def _round_results(tree: exp.Expr, types: Mapping[str, str]) -> None:
+    """A DECIMAL that is shown has its scale; within an expression MySQL keeps more digits."""
+    for select in tree.find_all(exp.Select):
+        for column in list(select.expressions):
+            value = column.this if isinstance(column, exp.Alias) else column
+            scale = _scale(value, types)
+            divided = (found for kind in (exp.Div, exp.Avg) for found in _own(select, value, kind))
+            if not scale or next(divided, None) is None:
+                continue
+            call = _call("mysql_round", value, _number(scale))
+            if isinstance(column, exp.Alias):
+                column.set("this", call)
+            else:
+                # The name that MySQL gives the column, for those who sort by it.
+                column.replace(exp.alias_(call, column.sql("mysql"), quoted=True))
+
+
+def _is_text(node: exp.Expr, types: Mapping[str, str]) -> bool:
+    if isinstance(node, exp.Column):
+        return types.get(node.name.lower()) == "TEXT"
+    return isinstance(node, exp.Literal) and node.is_string
+
+
+def _is_number(node: exp.Expr, types: Mapping[str, str]) -> bool:
+    return _scale(node, types) is not None
+
+
+def _number_conversions(tree: exp.Expr, types: Mapping[str, str]) -> None:
+    """A text that is compared with a number is one."""
+    for node in list(tree.find_all(*COMPARISONS)):
+        if isinstance(node.parent, exp.Update):
+            continue
+        for text, other in ((node.left, node.right), (node.right, node.left)):
+            if _is_text(text, types) and _is_number(other, types):
+                text.replace(exp.Anonymous(this="mysql_number", expressions=[text.copy()]))
+
+
+def _texts(tree: exp.Expr, types: Mapping[str, str]) -> None:
+    """Literals are compared without case; a backslash escapes in LIKE."""
+    for node in list(tree.find_all(*COMPARISONS)):
+        if isinstance(node.parent, exp.Update):
+            continue
+        for side in (node.left, node.right):
+            if isinstance(side, exp.Literal) and side.is_string:
+                side.replace(_collated(side.copy()))
+    for among in list(tree.find_all(exp.In)):
+        if not isinstance(among.this, exp.Column) or _is_text(among.this, types):
+            among.this.replace(_collated(among.this.copy()))
+    for like in list(tree.find_all(exp.Like)):
+        if not isinstance(like.parent, exp.Escape):
+            like.replace(exp.Escape(this=like.copy(), expression=exp.Literal.string("\\")))
+
+
+def _collated(node: exp.Expr) -> exp.Expr:
+    return exp.Collate(this=exp.Paren(this=node), expression=exp.to_identifier(COLLATION))
+
+
+def _assign_in_order(update: exp.Update) -> None:
+    """MySQL assigns from left to right: later values see earlier ones."""
+    assigned: dict[str, exp.Expr] = {}
+    for assignment in update.expressions:
+        if not isinstance(assignment, exp.EQ) or not isinstance(assignment.left, exp.Column):
+            continue
+        for column in list(assignment.right.find_all(exp.Column)):
+            earlier = assigned.get(column.name.lower())
+            if earlier is not None:
+                column.replace(exp.Paren(this=earlier.copy()))
+        _check_size(assignment)
+        target = assignment.left
+        assigned[target.name.lower()] = assignment.right
+        target.set("table", None)
+
+
+def _rewritten(node: exp.Expr) -> exp.Expr:
+    """What MySQL means by one node; the node itself where SQLite means the same."""
+    whole = exp.DataType.build("BIGINT")
+    match node:
+        case exp.Div():
+            # Typed and safe: sqlglot writes it as it stands.
+            real = exp.Cast(this=node.left.copy(), to=exp.DataType.build("DOUBLE"))
+            by = exp.Paren(this=node.right.copy())
+            new: exp.Expr = exp.Div(this=real, expression=by, typed=True, safe=True)
+        case exp.Round():
+            new = _call("mysql_round", node.this, node.args.get("decimals") or _number(0))
+        case exp.Floor() | exp.Ceil():
+            new = exp.Cast(this=node.copy(), to=whole)
+        case exp.Length() if node.args.get("binary"):
+            new = _call("length", exp.Cast(this=node.this.copy(), to=exp.DataType.build("BLOB")))
+        case _:
+            name = next((name for kind, name in CALLS.items() if type(node) is kind), None)
+            new = node if name is None else _call(name, *_arguments(node))
+    return new
+
+
+def _arguments(node: exp.Expr) -> list[exp.Expr]:
+    given = (node.args.get("this"), node.args.get("expression"), *node.args.get("expressions", ()))
+    return [one for one in given if isinstance(one, exp.Expr)]
+
+
+def _functions(tree: exp.Expr) -> exp.Expr:
+    # From the leaves: what was rewritten is not visited again.
+    for node in reversed(list(tree.walk())):
+        new = _rewritten(node)
+        if new is not node and node is tree:
+            tree = new
+        elif new is not node:
+            node.replace(new)
+    return tree
+
+
+def _number(value: int) -> exp.Expr:
+    return exp.Literal.number(value)
+
+
+def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this=name, expressions=[one.copy() for one in arguments])
+
+
+def _limited_change(tree: exp.Expr) -> exp.Expr:
+    """UPDATE and DELETE with ORDER BY or LIMIT, by the rows' numbers."""
+    if not isinstance(tree, exp.Update | exp.Delete):
+        return tree
+    order, limit = tree.args.get("order"), tree.args.get("limit")
+    if order is None and limit is None:
+        return tree
+    table = tree.this.copy()
+    rows = exp.Select(expressions=[exp.column("rowid")]).from_(table)
+    for name in ("where", "order", "limit"):
+        part = tree.args.get(name)
+        if part is not None:
+            rows.set(name, part.copy())
+            tree.set(name, None)
+    tree.set(
+        "where", exp.Where(this=exp.In(this=exp.column("rowid"), query=exp.Subquery(this=rows)))
+    )
+    return tree

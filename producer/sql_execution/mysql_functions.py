@@ -1,0 +1,149 @@
+"""MySQL's functions for SQLite: exact decimals, its texts as numbers, its collation.
+
+Registered on a connection whose statements are read as MySQL's (`mysql_dialect`).
+"""
+
+import re
+import sqlite3
+import unicodedata
+from collections.abc import Callable
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from functools import lru_cache
+from typing import Final
+
+COLLATION: Final = "mysql_general_ci"
+LEADING_NUMBER: Final = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)")
+MAX_PATTERN: Final = 200
+
+Value = int | float | str | bytes | None
+
+
+def collation_key(text: str) -> str:
+    """Texts of the same key are equal: no case, no accents, no spaces at the end."""
+    text = text.rstrip(" ")
+    if text.isascii():
+        return text.upper()
+    bare = (unicodedata.normalize("NFD", character)[0] for character in text)
+    return "".join(character.upper()[:1] for character in bare)
+
+
+def _compare(left: str, right: str) -> int:
+    one, other = collation_key(left), collation_key(right)
+    return (one > other) - (one < other)
+
+
+def as_number(value: Value) -> int | float | None:
+    """A text as MySQL compares it with a number: what it begins with, else 0."""
+    if value is None or isinstance(value, int | float):
+        return value
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    match = LEADING_NUMBER.match(text)
+    if match is None:
+        return 0
+    return int(match[1]) if re.fullmatch(r"[+-]?\d{1,15}", match[1]) else float(match[1])
+
+
+def rounded(value: Value, places: Value) -> int | float | None:
+    """As DECIMAL: halves away from zero."""
+    number, digits = as_number(value), as_number(places)
+    if number is None or digits is None:
+        return None
+    wanted = max(-30, min(30, int(digits)))
+    try:
+        exact = Decimal(repr(number)).quantize(Decimal(1).scaleb(-wanted), ROUND_HALF_UP)
+    except InvalidOperation:
+        return number
+    return int(exact) if isinstance(number, int) or wanted <= 0 else float(exact)
+
+
+def remainder(value: Value, divisor: Value) -> int | float | None:
+    """`%` and MOD: with the sign of the first; NULL by zero."""
+    number, by = as_number(value), as_number(divisor)
+    if number is None or by is None or by == 0:
+        return None
+    exact = Decimal(repr(number)) % Decimal(repr(by))
+    return int(exact) if isinstance(number, int) and isinstance(by, int) else float(exact)
+
+
+def quotient(value: Value, divisor: Value) -> int | None:
+    """DIV: toward zero; NULL by zero."""
+    number, by = as_number(value), as_number(divisor)
+    if number is None or by is None or by == 0:
+        return None
+    return int(Decimal(repr(number)) / Decimal(repr(by)))
+
+
+def concatenated(*values: Value) -> str | None:
+    """CONCAT: NULL if any is."""
+    if any(value is None for value in values):
+        return None
+    return "".join(map(str, values))
+
+
+def joined(separator: Value, *values: Value) -> str | None:
+    """CONCAT_WS: NULL is skipped."""
+    if separator is None:
+        return None
+    return str(separator).join(str(value) for value in values if value is not None)
+
+
+def left(text: Value, length: Value) -> str | None:
+    """LEFT."""
+    count = as_number(length)
+    return None if text is None or count is None else str(text)[: max(int(count), 0)]
+
+
+def right(text: Value, length: Value) -> str | None:
+    """RIGHT."""
+    count = as_number(length)
+    if text is None or count is None:
+        return None
+    return str(text)[-int(count) :] if int(count) > 0 else ""
+
+
+def upper(text: Value) -> str | None:
+    """UPPER, not of ASCII alone."""
+    return None if text is None else str(text).upper()
+
+
+def lower(text: Value) -> str | None:
+    """LOWER, not of ASCII alone."""
+    return None if text is None else str(text).lower()
+
+
+def matches(pattern: Value, value: Value) -> int | None:
+    """REGEXP, without case. ValueError for a pattern that is none or too long."""
+    if pattern is None or value is None:
+        return None
+    return int(_compiled(str(pattern)).search(str(value)) is not None)
+
+
+@lru_cache(maxsize=64)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    if len(pattern) > MAX_PATTERN:
+        message = f"the pattern has {len(pattern)} characters; {MAX_PATTERN} are allowed"
+        raise ValueError(message)
+    return re.compile(pattern, re.IGNORECASE)
+
+
+FUNCTIONS: Final[dict[str, tuple[Callable[..., Value], int]]] = {
+    "mysql_number": (as_number, 1),
+    "mysql_round": (rounded, 2),
+    "mysql_mod": (remainder, 2),
+    "mysql_div": (quotient, 2),
+    "mysql_concat": (concatenated, -1),
+    "mysql_concat_ws": (joined, -1),
+    "mysql_left": (left, 2),
+    "mysql_right": (right, 2),
+    "upper": (upper, 1),
+    "lower": (lower, 1),
+    "regexp": (matches, 2),
+}
+"""Name -> the function and its number of arguments; -1: any."""
+
+
+def register(connection: sqlite3.Connection) -> None:
+    """Give a connection the functions and the collation."""
+    connection.create_collation(COLLATION, _compare)
+    for name, (function, num_arguments) in FUNCTIONS.items():
+        connection.create_function(name, num_arguments, function, deterministic=True)
