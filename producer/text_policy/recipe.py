@@ -10,7 +10,7 @@ from producer.warm_up.plan import WarmUpPlan, WarmUpStep
 from schemas.ids import content_hash
 from schemas.training import Recipe
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Raised when a change of the code makes another policy of the same recipe."""
 NUM_ROUNDS: Final = 2
 """Of a gold session: the operation and the answer."""
