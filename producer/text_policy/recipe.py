@@ -24,7 +24,7 @@ class TextRecipe:
     """Generated, of which those about held-out tables are left out."""
     entries_seed: int = 101
     """Of the entries: another than those that runs generate by default."""
-    num_steps: int = 450
+    num_steps: int = 280
     batch_size: int = 12
     """Sessions per optimiser step."""
     learning_rate: float = 3e-3
