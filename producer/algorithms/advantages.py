@@ -77,6 +77,11 @@ def mean_centered_by_std(rewards: Rewards) -> list[float]:
     return _per_group(rewards, lambda rewards_G: group_advantages(rewards_G, divide_by_std=True))
 
 
+def reinforce(rewards: Rewards) -> list[float]:
+    """REINFORCE (Williams 1992): the reward itself; `baselines` has what may be taken off."""
+    return list(rewards.rewards_B)
+
+
 def grpo(rewards: Rewards) -> list[float]:
     """GRPO (arXiv 2402.03300): (r - mean) / (sd + 1e-6), sd of the sample.
 
@@ -169,6 +174,7 @@ def grpo_passk_no_std(rewards: Rewards) -> list[float]:
 
 ADVANTAGES: Final[dict[AdvantageName, RolloutAdvantages]] = {
     "mean_centered": mean_centered,
+    "reinforce": reinforce,
     "grpo": grpo,
     "dr_grpo": dr_grpo,
     "rloo": rloo,

@@ -8,6 +8,7 @@ from typing import Literal
 
 AdvantageName = Literal[
     "mean_centered",
+    "reinforce",
     "grpo",
     "dr_grpo",
     "rloo",
@@ -22,10 +23,11 @@ AdvantageName = Literal[
 ]
 LossName = Literal["importance_sampling", "reinforce", "ppo", "cispo", "gspo"]
 AggregationName = Literal["sum", "token_mean", "sequence_mean", "sequence_sum"]
+BaselineName = Literal["none", "moving", "group"]
 KlName = Literal["k1", "abs", "k2", "k3"]
 KlPlace = Literal["advantage", "loss"]
 
-OWN_BASELINE: frozenset[AdvantageName] = frozenset({"gae", "remax"})
+OWN_BASELINE: frozenset[AdvantageName] = frozenset({"gae", "remax", "reinforce"})
 """Advantages whose baseline is not made of the group's rewards: a group of one rollout, or of one
 reward, teaches too."""
 

@@ -32,6 +32,15 @@ def _advantage_problems(fields: OptimisationFields, min_group_size: int) -> Iter
             f"advantage_by_std: has no effect on the advantage {name}; omit it, or use"
             " mean_centered"
         )
+    if fields.baseline != "none" and name != "reinforce":
+        yield f"baseline: has no effect on the advantage {name}; omit it, or use reinforce"
+    if fields.baseline == "group" and fields.group_size == 1:
+        yield (
+            "baseline: a group of one rollout is its own mean, so that nothing would be learnt; use"
+            " a larger group_size, or moving"
+        )
+    if fields.baseline != "moving" and fields.baseline_momentum != _default("baseline_momentum"):
+        yield f"baseline_momentum: has no effect with the baseline {fields.baseline}; omit it"
     if name.startswith("grpo_passk") and min_group_size < 2:  # noqa: PLR2004  # a best and a second
         yield f"min_group_size: {name} compares the two best of a group; use 2 or more"
 
@@ -57,3 +66,7 @@ def _kl_problems(fields: OptimisationFields) -> Iterator[str]:
             "kl_estimator: k1 has an expected gradient of 0 as a term of the loss; use k2 or k3, or"
             " kl_in advantage"
         )
+
+
+def _default(name: str) -> object:
+    return OptimisationFields.model_fields[name].default

@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field
 from producer.algorithms.names import (
     AdvantageName,
     AggregationName,
+    BaselineName,
     KlName,
     KlPlace,
     LossName,
@@ -58,6 +59,17 @@ class OptimisationFields(BaseModel):
             " (+ 0.05)."
         ),
     )
+    baseline: BaselineName = Field(
+        "none",
+        description=(
+            "With the advantage reinforce: taken off the reward; nothing, the moving average of"
+            " earlier steps' rewards, or the mean of the group."
+        ),
+    )
+    baseline_momentum: Annotated[float, Field(ge=0, lt=1)] = Field(
+        0.9,
+        description="With the baseline moving: how much of it a step's mean reward leaves.",
+    )
     gae_gamma: Annotated[float, Field(ge=0, le=1)] = Field(
         1.0, description="With the advantage gae: discount of a reward per token."
     )
@@ -89,7 +101,8 @@ class OptimisationFields(BaseModel):
         True,
         description=(
             "Do not train on groups whose rewards are all equal; they are recorded as dropped. Off"
-            " by default with the advantage gae, which does not compare within a group."
+            " by default with the advantages gae, remax and reinforce, which do not compare within"
+            " a group."
         ),
     )
     loss_fn: LossName = Field(

@@ -60,6 +60,13 @@ class PolicyFields(BaseModel):
     lora_alpha: PositiveFloat | None = Field(
         None, description="Scale of the LoRA adapters: they are multiplied by lora_alpha/lora_rank."
     )
+    lora_dropout: Annotated[float, Field(ge=0, lt=1)] = Field(
+        0.0,
+        description=(
+            "Probability that an adapter's input is dropped in the passes of an update; sampling"
+            " drops nothing."
+        ),
+    )
     target_modules: TargetModules | None = Field(
         None,
         description=(

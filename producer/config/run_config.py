@@ -32,7 +32,13 @@ from producer.config.evaluation import EvaluationFields
 from producer.config.failures import FailureFields
 from producer.config.optimisation import OptimisationFields
 from producer.config.policy import PolicyFields
-from producer.config.preset import DEMO_POLICY, DEMO_PRESET, ORACLE_POLICY, demo_preset
+from producer.config.preset import (
+    DEMO_POLICY,
+    DEMO_PRESET,
+    ORACLE_POLICY,
+    agent_defaults,
+    demo_preset,
+)
 from producer.config.process_rewards import (
     ProcessRewardFields,
     core_algos_hash,
@@ -112,7 +118,12 @@ class RunConfig(
         explicit = without_unset(given)
         is_demo = explicit.get("model_name", DEMO_POLICY) == DEMO_POLICY
         defaults = demo_preset(explicit.get("environment")) if is_demo else {}
-        given = {**defaults, **_defaults_of(explicit.get("advantage")), **explicit}
+        environment = explicit.get("environment")
+        of_agent = agent_defaults(environment, explicit.get("model_name"), explicit.get("seed"))
+        if explicit.get("tasks") is not None:
+            # Other training tasks are evaluated on themselves, unless others are given.
+            of_agent.pop("eval_tasks", None)
+        given = {**of_agent, **defaults, **_defaults_of(explicit.get("advantage")), **explicit}
         if explicit.get("skill_sequence") is not None and "num_steps" not in explicit:
             given = {**given, "num_steps": 0}
         config = handler(given)

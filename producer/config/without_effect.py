@@ -13,6 +13,7 @@ from producer.errors import UsageError
 OF_A_NETWORK = frozenset(
     {
         "lora_rank",
+        "lora_dropout",
         "renderer_name",
         "max_tokens",
         "temperature",

@@ -1,16 +1,10 @@
 """The recipe of the default policy, and the folder name that identifies it. Imports no torch."""
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from producer.tasks.preset import PRESET_TASK_IDS
 from schemas.ids import content_hash
-
-OnProgress = Callable[[str, int, int, float | None], None]
-"""Gets (policy, optimiser steps done, in all, loss); loss is None while demonstrations are made."""
-OnWait = Callable[[str, int, int, float | None], None]
-"""The same of another process that makes the policy, of which it gets the name."""
 
 VERSION: Final = 4
 """Raised when a change of the code makes another policy of the same recipe."""

@@ -3,29 +3,20 @@
 Imports no torch: the process that records a warm-up reads it too.
 """
 
+import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict
 from typing import Final
 
 from producer.demo_policy.recipe import WarmUpRecipe
 from producer.supervised import learning_rate
+from producer.warm_up.plan import WarmUpPlan, WarmUpStep
+from schemas.training import Recipe
 
 WARMUP_STEPS: Final = 20
 FINAL_FACTOR: Final = 0.05
 SCREENS_PER_BATCH: Final = 64
 """Of alignment."""
-
-
-@dataclass(frozen=True, slots=True)
-class WarmUpStep:
-    """One optimiser step."""
-
-    stage: str
-    """alignment, grounding (sequences of it alone) or imitation."""
-    batch_size: int
-    """Screens in alignment, else sequences."""
-    learning_rate: float
-    """Of AdamW."""
 
 
 def learning_rate_factor(step: int, num_steps: int) -> float:
@@ -47,3 +38,34 @@ def warm_up_steps(recipe: WarmUpRecipe) -> Iterator[WarmUpStep]:
         for step in range(phase.num_steps):
             rate = recipe.imitation_learning_rate * learning_rate_factor(step, phase.num_steps)
             yield WarmUpStep(stage, size, rate)
+
+
+def warm_up_plan(recipe: WarmUpRecipe | None = None) -> WarmUpPlan:
+    """What its recorded training says of it."""
+    recipe = recipe or WarmUpRecipe()
+    return WarmUpPlan(
+        steps=tuple(warm_up_steps(recipe)),
+        settings=json.loads(json.dumps(asdict(recipe))),
+        recipe=lambda policy: recorded_recipe(policy, recipe),
+    )
+
+
+def recorded_recipe(policy: str, recipe: WarmUpRecipe) -> Recipe:
+    """The warm-up's own settings: those of its last stage where they differ."""
+    last = list(warm_up_steps(recipe))[-1]
+    return Recipe(
+        model_name=policy,
+        lora_rank=None,
+        learning_rate=recipe.imitation_learning_rate,
+        batch_size=last.batch_size,
+        group_size=1,
+        groups_per_batch=last.batch_size,
+        max_tokens=0,
+        temperature=0.0,
+        kl_penalty_coef=0.0,
+        num_substeps=1,
+        max_turns=recipe.max_turns,
+        seed=recipe.seed,
+        box_type="android",
+        renderer_name="compact",
+    )

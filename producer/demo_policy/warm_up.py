@@ -1,12 +1,6 @@
-"""Makes the default policy, or finds the one that was made before.
+"""Makes the default policy, or finds the one that was made before."""
 
-Its folder's name hashes the recipe, so another recipe makes another policy.
-"""
-
-import logging
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
@@ -22,17 +16,14 @@ from producer.demo_policy.examples import (
 )
 from producer.demo_policy.grounding import GROUNDING_PROMPT
 from producer.demo_policy.imitation import train_imitation
-from producer.demo_policy.making_progress import MakingProgress
-from producer.demo_policy.making_turn import making_turn
-from producer.demo_policy.recipe import OnProgress, OnWait, WarmUpRecipe
+from producer.demo_policy.recipe import WarmUpRecipe
 from producer.demo_policy.vocabulary import element_label
 from producer.policy.torch_policy.cpu_parallel import parallel_map
 from producer.policy.torch_policy.loading import load_base
-from producer.policy.torch_policy.state import sync_files
 from producer.task import Task
 from producer.tasks.demo import demo_tasks
-
-logger = logging.getLogger(__name__)
+from producer.warm_up.ensure import ensure_made
+from producer.warm_up.plan import OnProgress, OnStep, OnWait
 
 
 def ensure_demo_policy(
@@ -42,64 +33,18 @@ def ensure_demo_policy(
     *,
     on_wait: OnWait = lambda *_: None,
 ) -> Path:
-    """The folder of the warmed-up policy, which is made if it does not exist.
-
-    The folder appears complete or not at all. Another process that needs it meanwhile waits, unless
-    the one that makes it shows no progress (it is stopped): then it makes a copy of its own. An
-    exception from `on_progress` aborts the making, one from `on_wait` the waiting.
-    """
+    """The folder of the warmed-up policy, which is made if it does not exist; as `ensure_made`."""
     recipe = recipe or WarmUpRecipe()
-    folder = policies_dir / recipe.policy_name
-    if folder.is_dir():
-        return folder
-    policies_dir.mkdir(parents=True, exist_ok=True)
-    shared = MakingProgress(policies_dir / f".{folder.name}.progress")
 
-    def wait(holder: str) -> None:
-        if (seen := shared.read()) is not None:
-            on_wait(holder, *seen)
+    def make(folder: Path, on_step: OnStep) -> None:
+        _make(folder, recipe, on_step)
 
-    lock_file = policies_dir / f".{folder.name}.lock"
-    with making_turn(lock_file, folder.is_dir, on_wait=wait) as turn:
-        if folder.is_dir():
-            return folder
-        # A stopped process's folder is left to it: it may go on.
-        if turn.is_alone:
-            for abandoned in policies_dir.glob(f".making-{folder.name}-*"):
-                logger.debug("removing %s, left by a process that was killed", abandoned)
-                shutil.rmtree(abandoned, ignore_errors=True)
-        kind = "making" if turn.is_alone else "copying"
-        making = Path(tempfile.mkdtemp(dir=policies_dir, prefix=f".{kind}-{folder.name}-"))
-
-        def on_step(done: int, loss: float | None) -> None:
-            turn.beat()
-            if turn.is_alone:
-                shared.write(done, recipe.num_steps, loss)
-            on_progress(folder.name, done, recipe.num_steps, loss)
-
-        try:
-            _make(making, recipe, on_step)
-            making.chmod(0o755)
-            sync_files(making)
-            _give_name(making, folder)
-            sync_files(policies_dir)
-        finally:
-            shutil.rmtree(making, ignore_errors=True)
-            if turn.is_alone:
-                shared.clear()
-    return folder
+    return ensure_made(
+        policies_dir / recipe.policy_name, recipe.num_steps, make, on_progress, on_wait
+    )
 
 
-def _give_name(making: Path, folder: Path) -> None:
-    try:
-        making.rename(folder)
-    except OSError:
-        # Two made it, each thinking that the other had stopped: they made the same.
-        if not folder.is_dir():
-            raise
-
-
-def _make(folder: Path, recipe: WarmUpRecipe, on_step: Callable[[int, float | None], None]) -> None:
+def _make(folder: Path, recipe: WarmUpRecipe, on_step: OnStep) -> None:
     tasks_by_id = {task.task_id: task for task in demo_tasks()}
     tasks = [tasks_by_id[task_id] for task_id in recipe.task_ids]
     episodes: list[EncodedEpisode] = []

@@ -63,6 +63,8 @@ class Manifest:
     """The step's events that follow the state: {"type", "version", "data"}."""
     past_sessions: tuple[str, ...] = ()
     """Right sessions, oldest first, that the next step's first prompts show."""
+    moving_baseline: float = 0.0
+    """Moving average of the rewards of all steps so far; 0 unless it is the baseline."""
     claim_epoch: int = 0
     """Epoch of the training's stream under which it was saved; 0: by an older release."""
     claim_source: str = ""

@@ -11,6 +11,8 @@ PARSE, TOOL_NAME, TOOL_ARG = -2.0, -1.8, -1.5
 """Base of `comprehensive` for an unsolved episode, by its worst error."""
 WRONG, UNFINISHED = -0.5, -1.0
 """The same for one without errors: ended by the agent, or not."""
+LIMIT_REACHED, NOT_RIGHT = -0.3, -0.1
+"""Of `dbbench`: no round was left, and every other way not to be right and completed."""
 REPEAT: Final = 0.05
 LOWEST, HIGHEST = -2.0, 3.0
 
@@ -35,6 +37,18 @@ def efficiency(outcome: Outcome) -> float:
     )
 
 
+def dbbench(outcome: Outcome) -> float:
+    """Agent-PEFT's of a session: 1 if it is right and the agent ended it; -0.3 at the limit.
+
+    -0.1 otherwise: a wrong answer, or a completion that was neither operation nor answer. A table
+    that is right although the agent never answered is no 1.
+    """
+    if outcome.success and outcome.attempted_completion:
+        return 1.0
+    is_cut = outcome.timed_out and not outcome.num_parse_errors
+    return LIMIT_REACHED if is_cut else NOT_RIGHT
+
+
 def comprehensive(outcome: Outcome) -> float:
     """In [-2, 3]; the base is that of the outcome, 0.05 off for every repeated action.
 
@@ -51,6 +65,7 @@ REWARDS: Final[dict[str, Reward]] = {
     "completion": completion,
     "efficiency": efficiency,
     "comprehensive": comprehensive,
+    "dbbench": dbbench,
 }
 
 

@@ -3,8 +3,7 @@
 Axes: B rows, T tokens padded on the right, M target tokens, D hidden dimension, V vocabulary.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import torch
@@ -13,29 +12,21 @@ from torch import Tensor
 from torch.nn import functional
 from transformers import PreTrainedModel
 
+from producer.supervised.example import Example
+
+__all__ = [
+    "CrossEntropy",
+    "Example",
+    "Item",
+    "LoadedNetwork",
+    "Objective",
+    "hidden_states",
+    "output_layer",
+    "padded_tokens",
+]
+
 LoadedNetwork: TypeAlias = PreTrainedModel | PeftModel
 """All of its weights, or those of its adapter, are trained."""
-
-
-@dataclass(frozen=True, slots=True)
-class Example:
-    """A token sequence and which of its tokens are to be imitated."""
-
-    tokens: tuple[int, ...]
-    loss_mask: tuple[bool, ...]
-    """As long as `tokens`; the first is False, because nothing predicts it."""
-
-    def __post_init__(self) -> None:
-        """ValueError if the mask does not fit or no token is a target."""
-        if len(self.tokens) != len(self.loss_mask):
-            message = f"{len(self.tokens)} tokens have a mask of {len(self.loss_mask)}"
-            raise ValueError(message)
-        if not any(self.loss_mask):
-            message = "no token of the example is a target"
-            raise ValueError(message)
-        if self.loss_mask[0]:
-            message = "the first token cannot be a target: nothing comes before it"
-            raise ValueError(message)
 
 
 Item = TypeVar("Item")
@@ -64,6 +55,13 @@ class Objective(Protocol[Item_contra]):
 class CrossEntropy:
     """Mean negative log-likelihood of the target tokens, nats."""
 
+    def __init__(self, among: Collection[int] | None = None) -> None:
+        """`among`: tokens that a target is told apart from, all targets included; None: all.
+
+        With tied embeddings a token that is never a target is otherwise taught never to be one.
+        """
+        self._among = None if among is None else torch.tensor(sorted(among))
+
     def num_tokens(self, item: Example) -> int:
         """Length."""
         return len(item.tokens)
@@ -81,6 +79,10 @@ class CrossEntropy:
         rows_M, at_M = torch.nonzero(is_target_BT, as_tuple=True)
         hidden_BTD = hidden_states(network, tokens_BT)
         logits_MV = output_layer(network)(hidden_BTD[rows_M, at_M - 1])
+        if self._among is not None:
+            left_out_V = torch.ones(logits_MV.shape[1], dtype=torch.bool)
+            left_out_V[self._among] = False
+            logits_MV = logits_MV.masked_fill(left_out_V.to(network.device), float("-inf"))
         return functional.cross_entropy(logits_MV.float(), tokens_BT[rows_M, at_M], reduction="sum")
 
 

@@ -12,6 +12,7 @@ A list of sources gives their tasks one after the other.
          "expected": "0", "setup": ["cmd media_session volume --stream 3 --set 7"]}]}
     {"source_type": "database", "training_name": "first", "difficulty": "easy"}
     {"source_type": "dbbench", "path": "data/dbbench", "split": "train", "skills": ["insert"]}
+    {"source_type": "dbbench_generated", "num_samples": 220, "seed": 7, "split": "held_out"}
     {"source_type": "text_to_sql", "path": "bird/dev_20240627", "split": "dev", "limit": 100}
 
 Every mistake is a UsageError that names the field.
@@ -51,6 +52,7 @@ SourceType = Literal[
     "custom",
     "database",
     "dbbench",
+    "dbbench_generated",
     "text_to_sql",
 ]
 FIELD_OF_TYPE = {
@@ -58,11 +60,13 @@ FIELD_OF_TYPE = {
     "file": "file_path",
     "custom": "custom_tasks",
     "dbbench": "path",
+    "dbbench_generated": "num_samples",
     "text_to_sql": "path",
 }
 """Source type -> the field that it requires and that types without it refuse."""
 SPLITS_OF_TYPE: dict[str, tuple[str, ...]] = {
     "dbbench": ("train", "held_out"),
+    "dbbench_generated": ("train", "held_out"),
     "text_to_sql": DATA_SPLITS,
 }
 """Source type -> what its `split` may be."""
@@ -98,7 +102,7 @@ class Source(BaseModel):
     limit: int | None = Field(None, ge=1)
     """At most this many, drawn with `seed`, in their original order; None: all."""
     seed: int = 42
-    """For drawing `limit` tasks."""
+    """For drawing `limit` tasks, and of the entries of `dbbench_generated`."""
     task_ids: tuple[Name, ...] | None = Field(None, min_length=1)
     """Ids of demo tasks; for `ids` only."""
     file_path: Path | None = None
@@ -111,11 +115,13 @@ class Source(BaseModel):
     path: Path | None = None
     """Folder of a data set: in BIRD's or Spider's layout for `text_to_sql`, in LifelongAgentBench's
     for `dbbench`."""
+    num_samples: int | None = Field(None, ge=1, le=100_000)
+    """How many entries are generated; for `dbbench_generated` only."""
     split: Literal["train", "dev", "test", "held_out"] | None = None
-    """Of `text_to_sql`: `train`, `dev` or `test`; None: `train`. Of `dbbench`: `train`, or
+    """Of `text_to_sql`: `train`, `dev` or `test`; None: `train`. Of DB Bench: `train`, or
     `held_out`, entries about other tables; None: both."""
     skills: tuple[str, ...] | None = Field(None, min_length=1)
-    """Only entries that need one of these; None: all; for `dbbench` only."""
+    """Only entries that need one of these; None: all; for DB Bench only."""
     judge: Judge | None = None
     """Who judges the tasks without a validator: `agent`, `none`, or the URL of an OpenAI-compatible
     endpoint; for `custom`, `file` and `database` only. None: the configuration's `judge`."""
@@ -144,8 +150,11 @@ class Source(BaseModel):
             of = f"use one of {', '.join(splits)}" if splits else "it has none"
             message = f"split: {self.split!r} is no split of source_type {self.source_type!r}; {of}"
             raise ValueError(message)
-        if self.skills is not None and self.source_type != "dbbench":
-            message = f"skills: only for source_type 'dbbench', not {self.source_type!r}"
+        if self.skills is not None and not self.source_type.startswith("dbbench"):
+            message = (
+                "skills: only for source_type 'dbbench' or 'dbbench_generated', not"
+                f" {self.source_type!r}"
+            )
             raise ValueError(message)
         if self.judge is not None and self.source_type not in JUDGEABLE:
             message = (
@@ -328,12 +337,18 @@ def _candidates(source: Source, where: str) -> Sequence[Task]:  # noqa: PLR0911 
                 difficulty=source.difficulty,
                 training_name=source.training_name,
             )
-        case "dbbench":
-            from producer.sql_data.dbbench.tasks import load_dbbench
+        case "dbbench" | "dbbench_generated":
+            return _of_dbbench(source, where)
 
-            skills = source.skills or ()
-            split = cast("Split | None", source.split)
-            return load_dbbench(source.path or Path(), where, split=split, skills=skills)
+
+def _of_dbbench(source: Source, where: str) -> list[Task]:
+    from producer.sql_data.dbbench.tasks import generated_tasks, load_dbbench
+
+    skills = source.skills or ()
+    split = cast("Split | None", source.split)
+    if source.num_samples is None:
+        return load_dbbench(source.path or Path(), where, split=split, skills=skills)
+    return generated_tasks(source.num_samples, source.seed, where, split=split, skills=skills)
 
 
 def _by_ids(task_ids: Sequence[str], where: str) -> list[Task]:

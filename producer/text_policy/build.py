@@ -26,6 +26,8 @@ class TextPolicySize:
     ffn: int = 384
     max_tokens: int = 4096
     """Positions."""
+    rope_theta: float = 1e6
+    """Base of the rotary embedding's wavelengths."""
     initializer_range: float = 0.1
     """Standard deviation of initial weights, about 1 / sqrt(dim)."""
 
@@ -58,6 +60,8 @@ def build_text_policy(
         max_position_embeddings=size.max_tokens,
         tie_word_embeddings=True,
         use_sliding_window=False,
+        attention_bias=True,
+        rope_parameters={"rope_type": "default", "rope_theta": size.rope_theta},
         pad_token_id=tokenizer.pad_token_id,
         eos_token_id=tokenizer.eos_token_id,
         dtype="float32",

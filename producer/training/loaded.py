@@ -4,14 +4,14 @@ import os
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from producer.config import DEMO_POLICY, RunConfig
-from producer.demo_policy.recipe import WarmUpRecipe
+from producer.config import RunConfig
 from producer.environments.environment import EnvironmentFailedError
 from producer.errors import UsageError
 from producer.policy.learner import Learner
 from producer.rollouts.engine import EnvironmentFactory
 from producer.task import Task
 from producer.training.agent_kinds import AGENT_KINDS
+from producer.training.built_policies import is_unmade
 from producer.training.load_tasks import LoadedTasks, load_evaluation_tasks, load_run_tasks
 from producer.training.open_policy import check_unmade_demo, open_policy, require_torch
 from producer.training.skills import check_skills
@@ -78,9 +78,8 @@ def load_policy(
         asked = [*tasks.tasks, *tasks.eval_tasks]
     if config.base_url is None:
         require_torch(config.model_name)
-    made = installation.policies_dir / WarmUpRecipe().policy_name
     instructions = [task.description for task in asked]
-    if config.model_name == DEMO_POLICY and not made.is_dir():
+    if is_unmade(config, installation.policies_dir):
         if tasks is not None:
             check_unmade_demo(config, is_training=is_training, instructions=instructions)
         return None

@@ -24,7 +24,7 @@ from producer.training.run_files import RunFiles
 from producer.training.session import Session
 from producer.training.skills import evaluates_after
 from producer.training.skills_measured import skills_measured
-from producer.training.step import CollectedStep, collect_step, train_step
+from producer.training.step import CollectedStep, collect_step, next_baseline, train_step
 from producer.training.transcripts import write_transcripts
 from schemas import ids
 from schemas.base import Payload
@@ -94,8 +94,11 @@ class TrainingLoop:
             finished = train_step(
                 session, collect(step), steps[step], self._save, self._on_collected
             )
-            if self.session.config.replay_sessions:
-                self.session = session = replace(session, past_sessions=self.manifest.past_sessions)
+            self.session = session = replace(
+                session,
+                past_sessions=self.manifest.past_sessions,
+                moving_baseline=self.manifest.moving_baseline,
+            )
             session.progress.current_step = step
             session.progress.emit()
             _log_step(step, num_steps, finished, seconds=monotonic() - begun_s)
@@ -225,6 +228,7 @@ class TrainingLoop:
             log_id=log.log_id(),
             since=self._since(step + 1),
             past_sessions=self._past,
+            moving_baseline=next_baseline(finished),
             pending=tuple(resume_state.pending_to_json(payload) for payload in pending),
             claim_epoch=session.claim_epoch,
             claim_source=session.emitter.source,

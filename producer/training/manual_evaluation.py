@@ -22,7 +22,6 @@ from producer.config import (
     with_later_fields,
     without_unset,
 )
-from producer.demo_policy.warm_up_training import WarmUpTraining
 from producer.emit import Emitter
 from producer.errors import NotFoundError, UsageError
 from producer.policy.learner import Learner
@@ -33,6 +32,7 @@ from producer.resume.resume_state import EvaluationSummary, Manifest
 from producer.resume.run_folder import find_run_folder
 from producer.resume.training_history import TrainingHistory
 from producer.rollouts.engine import EnvironmentFactory
+from producer.training.built_policies import built_policy
 from producer.training.evaluation import EvaluationPlan, run_evaluation
 from producer.training.load_tasks import LoadedTasks
 from producer.training.loaded import evaluation_tasks, load_policy
@@ -45,6 +45,7 @@ from producer.training.run import utc_now
 from producer.training.session import Session
 from producer.training.stated_tasks import state_tasks
 from producer.training.step_scoring import load_step_scorer, scoring_with
+from producer.warm_up.training import WarmUpTraining
 from schemas import ids
 from schemas.catalogue import stream
 from schemas.installation import Installation, read_installation
@@ -147,7 +148,8 @@ def _evaluate(
     config, manifest, training_name = policy.config, policy.manifest, policy.training_name
     end_abandoned(installation, emitter, clock, stop)
     if opened is None:
-        with WarmUpTraining(emitter, clock, installation.open_dir, stop) as warm_up:
+        plan = built_policy(config).plan()
+        with WarmUpTraining(emitter, clock, installation.open_dir, stop, plan=plan) as warm_up:
             opened = open_policy(
                 config,
                 installation.policies_dir,

@@ -11,7 +11,6 @@ from tempfile import TemporaryDirectory
 
 from producer.chat_endpoint import ChatEndpoint
 from producer.config import DEMO_POLICY, ORACLE_POLICY, RunConfig
-from producer.demo_policy.recipe import OnProgress, OnWait
 from producer.endpoint_url import KEY_VARIABLE
 from producer.environments.android_sim.device.sim import AndroidSim
 from producer.environments.blanked import BlankedEnvironment
@@ -27,7 +26,9 @@ from producer.policy.served import FORMATS, ServedPolicy
 from producer.rollouts.engine import EnvironmentFactory
 from producer.rollouts.plan import RolloutPlan
 from producer.training.agent_kinds import AGENT_KINDS
+from producer.training.built_policies import built_policy
 from producer.training.step_completions import labelling
+from producer.warm_up.plan import OnProgress, OnWait
 
 TRAIN_EXTRA = ("torch", "torchvision", "transformers", "peft", "safetensors", "numpy")
 """What every policy but the scripted one imports: the extra `train`."""
@@ -56,10 +57,8 @@ def open_policy(
     require_torch(config.model_name)
     folder = config.model_name
     if folder == DEMO_POLICY:
-        from producer.demo_policy.warm_up import ensure_demo_policy
-
         _compute_as_demo()
-        folder = str(ensure_demo_policy(policies_dir, on_progress, on_wait=on_wait))
+        folder = str(built_policy(config).ensure(policies_dir, on_progress, on_wait))
     return _open_folder(config, folder, is_training=is_training, instructions=instructions)
 
 
@@ -77,13 +76,9 @@ def check_unmade_demo(config: RunConfig, *, is_training: bool, instructions: Seq
             f" evaluate --model-name {DEMO_POLICY} --episodes 1"
         )
         raise UsageError(message)
-    from producer.demo_policy.build import build_policy
-    from producer.tasks.demo import demo_tasks
-
     _compute_as_demo()
     with TemporaryDirectory(prefix="cua-demo-shape-") as folder:
-        # The tokenizer has a token for every word, those unknown to it included.
-        build_policy(Path(folder), [task.description for task in demo_tasks()], seed=0)
+        built_policy(config).build_shape(Path(folder))
         try:
             _open_folder(config, folder, is_training=is_training, instructions=instructions)
         except UsageError as error:
@@ -129,6 +124,7 @@ def _open_folder(
         instructions=instructions,
         needs_screens=kind.screen_px is not None,
         has_values=config.advantage == "gae",
+        lora_dropout=config.lora_dropout,
     )
     make = labelling(config, learner, lambda: kind.make_environment(config))
     return learner, lambda _plan: _ablated(config, make())

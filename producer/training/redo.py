@@ -22,6 +22,7 @@ from producer.rollouts.plan import GroupPlan, RolloutSource, StatedTask
 from producer.task import Task
 from producer.training.evaluation import EvaluationPlan, evaluation_summary
 from producer.training.samples import NOT_IN_UPDATE
+from producer.training.step import next_baseline
 from producer.training.token_credit import advantages_of_tokens
 from producer.training.trajectories import trajectory
 from producer.training.update_settings import update_settings
@@ -226,6 +227,7 @@ def _manifest(
         generation=newest.generation,
         step=newest.number,
         policy_version=learner.version,
+        moving_baseline=next_baseline(newest.finished),
         evaluations=_evaluations(recorded.history, newest, older.evaluations),
         pending=(),
         claim_epoch=envelope.epoch,

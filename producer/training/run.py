@@ -12,7 +12,6 @@ from time import monotonic
 
 from producer.blobs import open_blobs
 from producer.config import RunConfig, check_effects, fields_without_network
-from producer.demo_policy.warm_up_training import WarmUpTraining
 from producer.emit import Emitter
 from producer.emit.ownership import ClaimLostError
 from producer.errors import (
@@ -41,6 +40,7 @@ from producer.resume.run_folder import (
 )
 from producer.resume.training_lock import TrainingLock, training_lock
 from producer.rollouts.engine import EnvironmentFactory
+from producer.training.built_policies import built_policy
 from producer.training.heartbeat import HEARTBEAT_S, heartbeat
 from producer.training.loaded import Loaded, load, load_policy
 from producer.training.loop import TrainingLoop, save_checkpoint
@@ -57,6 +57,7 @@ from producer.training.step_scoring import scoring_with
 from producer.training.summary import Summary, summarise
 from producer.training.tracking import mirrored
 from producer.training_name import new_training_name
+from producer.warm_up.training import WarmUpTraining
 from schemas import ids
 from schemas.checkpoint import CheckpointSaved
 from schemas.installation import Installation, read_installation
@@ -298,6 +299,7 @@ class _Process:
             progress=ProgressEvents(stream, self._progress_so_far(config), manifest.step),
             score_steps=scoring_with(step_scorer, learner),
             past_sessions=manifest.past_sessions,
+            moving_baseline=manifest.moving_baseline,
         )
         return TrainingLoop(
             *(session, self.folder, stated, stated_eval, manifest),
@@ -321,6 +323,7 @@ class _Process:
             self.clock,
             installation.open_dir,
             self.stop,
+            plan=built_policy(config).plan(),
             waiting=self.opened.stream,
         ) as warm_up:
             return open_policy(

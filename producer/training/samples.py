@@ -14,6 +14,7 @@ from producer.algorithms.advantages import (
     has_signal,
     mean_centered_by_std,
 )
+from producer.algorithms.baselines import baselines
 from producer.config import RunConfig
 from producer.policy.learner import TokenNumbers, ValueResult
 from producer.rollouts.plan import GroupOutcome, RolloutResult
@@ -46,11 +47,15 @@ class SelectedSample:
 
 
 def select_samples(
-    config: RunConfig, outcomes: Sequence[GroupOutcome], *, version: int = 0
+    config: RunConfig,
+    outcomes: Sequence[GroupOutcome],
+    *,
+    version: int = 0,
+    moving_baseline: float = 0.0,
 ) -> list[list[SelectedSample]]:
     """Per group, the use of every scored rollout. Advantages are of the kept groups together.
 
-    `version`: of the policy that will be updated.
+    `version`: of the policy that will be updated. `moving_baseline`: of the steps before.
     """
     reasons = [_drop_reason(config, outcome, version) for outcome in outcomes]
     kept = [
@@ -67,7 +72,12 @@ def select_samples(
         num_tokens_B=[result.num_tokens for _, result in kept],
     )
     estimator = _advantages(config)
-    advantages = iter([None] * len(kept) if estimator is None else estimator(rewards))
+    taken_off = baselines(rewards, config.baseline, moving_baseline)
+    advantages = iter(
+        [None] * len(kept)
+        if estimator is None
+        else [advantage - own for advantage, own in zip(estimator(rewards), taken_off, strict=True)]
+    )
     return [
         [SelectedSample(result, next(advantages), None) for result in outcome.results]
         if reason is None

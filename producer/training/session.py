@@ -53,6 +53,8 @@ class Session:
     """Scores the steps of completions; None: nobody does."""
     past_sessions: tuple[str, ...] = ()
     """Right sessions, oldest first, that every first prompt shows."""
+    moving_baseline: float = 0.0
+    """Moving average of earlier steps' rewards; 0 unless the configuration has that baseline."""
 
     @property
     def own_training_id(self) -> UUID:

@@ -8,6 +8,7 @@ from time import monotonic
 from typing import Literal
 from uuid import UUID
 
+from producer.algorithms.baselines import moved
 from producer.errors import CuaTrainError
 from producer.policy.learner import UpdateResult
 from producer.rollouts.plan import (
@@ -47,6 +48,10 @@ SaveState = Callable[[StepFinished], None]
 """Saves the resume state, then emits the events that follow it."""
 OnCollected = Callable[[int, Sequence[GroupOutcome], dict[str, float]], None]
 """Step, its groups, advantages by rollout name."""
+
+
+NEXT_BASELINE = "optim/next_baseline"
+"""Metric of a finished step: the moving baseline after it, which a resumed training begins with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,9 @@ def train_step(
     """Bring a step to its end: samples, update, state and events."""
     plan, outcomes = collected.plan, collected.outcomes
     version = session.learner.version
-    groups = select_samples(session.config, outcomes, version=version)
+    groups = select_samples(
+        session.config, outcomes, version=version, moving_baseline=session.moving_baseline
+    )
 
     def record(groups: Sequence[Sequence[SelectedSample]]) -> None:
         emit_samples(session, plan.id, outcomes, groups, version=version)
@@ -258,10 +265,27 @@ def _finished(
         metrics={
             **step_metrics(session.config, plan.number, outcomes, update, rollouts_s=rollouts_s),
             **staleness_metrics(session.config, results, version),
+            **_baseline_metrics(session, samples),
             "rollout_errors/leaked_devices": session.left_devices.num_leaked,
             "rollout_errors/late_devices": session.left_devices.num_late,
         },
     )
+
+
+def next_baseline(finished: StepFinished) -> float:
+    """The moving baseline after a step; 0 where there is none."""
+    after = finished.metrics.get(NEXT_BASELINE, 0.0)
+    return float(after) if isinstance(after, int | float) else 0.0
+
+
+def _baseline_metrics(session: Session, samples: Sequence[SelectedSample]) -> dict[str, float]:
+    """The moving baseline of this step, and the one that the next begins with."""
+    config = session.config
+    if config.baseline != "moving":
+        return {}
+    used = [one.result.reward for one in samples if one.drop_reason is None]
+    after = moved(session.moving_baseline, used, config.baseline_momentum)
+    return {"optim/baseline": session.moving_baseline, NEXT_BASELINE: after}
 
 
 def _emit_progress(

@@ -57,6 +57,15 @@ ERRORS: dict[str, Any] = {
         ("efficiency", replace(SOLVED, **ERRORS), 1 - 0.06 - 0.4),
         ("efficiency", OUT_OF_TURNS, -0.12 - 0.5),
         ("efficiency", OUT_OF_TIME, -0.06 - 0.5),
+        ("dbbench", SOLVED, 1.0),
+        ("dbbench", WRONG, -0.1),
+        ("dbbench", OUT_OF_TURNS, -0.3),
+        ("dbbench", OUT_OF_TIME, -0.3),
+        # The table is right, but the agent never answered.
+        ("dbbench", replace(OUT_OF_TURNS, success=True), -0.3),
+        # Neither operation nor answer ends the session, in the last round too.
+        ("dbbench", replace(OUT_OF_TURNS, parse_errors=1), -0.1),
+        ("dbbench", replace(OUT_OF_TIME, parse_errors=1, success=True), -0.1),
         ("comprehensive", SOLVED, 2.5),
         ("comprehensive", replace(SOLVED, num_turns=0), 3.0),
         ("comprehensive", replace(SOLVED, runtime_errors=2, repeated_actions=1), 2.5 - 0.2 - 0.05),

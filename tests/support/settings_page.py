@@ -23,6 +23,8 @@ SHOWN_BY: dict[str, str] = {
     "_adapter_has_its_rank_and_continues_with_it",
     "lora_alpha": "tests/producer/policy/test_adapters.py::test_the_scale_is_twice_the_rank"
     "_unless_it_is_given",
+    "lora_dropout": "tests/producer/training/test_dbbench_reinforce.py::test_dropout_changes_the"
+    "_update_by_its_seed_alone_and_never_what_is_sampled",
     "target_modules": "tests/producer/policy/test_adapters.py::test_an_adapter_of_other_targets"
     "_than_asked_is_refused",
     "load_checkpoint_path": "tests/producer/training/test_policies_of_the_hub.py::test_a_training"
@@ -165,6 +167,10 @@ SHOWN_BY: dict[str, str] = {
     "_on_plain_transformers_and_peft",
     "value_learning_rate": "tests/producer/training/test_gae.py::test_every_setting_of_the_values"
     "_reaches_the_update_and_is_refused_without_gae",
+    "baseline": "tests/producer/algorithms/test_baselines.py::test_a_baseline_is_nothing_the_moving"
+    "_average_or_the_group_s_mean",
+    "baseline_momentum": "tests/producer/algorithms/test_baselines.py::test_the_moving_average"
+    "_begins_at_0_and_moves_by_each_step_s_mean",
     "value_clip": "tests/producer/policy/test_value_head.py::test_a_value_counts_only_so_far_from"
     "_the_one_before_the_update",
     "value_coef": "tests/producer/policy/test_value_head.py::test_a_value_coefficient_trains_the"

@@ -3,8 +3,9 @@
 import time
 from collections.abc import Callable
 
-from producer.environments.environment import Environment, Observation
+from producer.environments.environment import Environment, JudgingEnvironment, Observation
 from producer.task import Task
+from producer.validators.verdict import Evidence, Verdict
 from schemas.actions import Action
 
 Latency = Callable[[], float]
@@ -36,3 +37,22 @@ class SlowDevice:
 
     def close(self) -> None:
         self._device.close()
+
+
+class SlowJudgingDevice(SlowDevice):
+    """The same around an environment that judges its episodes itself."""
+
+    def __init__(self, device: JudgingEnvironment, *, opening: Latency, acting: Latency) -> None:
+        super().__init__(device, opening=opening, acting=acting)
+        self.ends_on_parse_error = device.ends_on_parse_error
+        self._judging = device
+
+    def judge(self, task: Task, evidence: Evidence) -> Verdict:
+        return self._judging.judge(task, evidence)
+
+
+def slowed(device: Environment, *, opening: Latency, acting: Latency) -> SlowDevice:
+    """Slow in the same way, and judging if the environment does."""
+    if isinstance(device, JudgingEnvironment):
+        return SlowJudgingDevice(device, opening=opening, acting=acting)
+    return SlowDevice(device, opening=opening, acting=acting)

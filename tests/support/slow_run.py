@@ -22,7 +22,7 @@ from producer.policy.policy import Completion, SampleRequest
 from producer.rollouts.engine import EnvironmentFactory
 from producer.training.loaded import Loaded, load
 from schemas.installation import Installation
-from tests.support.slow_device import SlowDevice
+from tests.support.slow_device import slowed
 
 LIMIT_S = 60.0
 NUM_PARTS = 20
@@ -67,7 +67,7 @@ class Slow:
         return loaded._replace(policy=(learner, self._slow_factory(make_environment)))
 
     def _slow_factory(self, make_environment: EnvironmentFactory) -> EnvironmentFactory:
-        return lambda plan: SlowDevice(
+        return lambda plan: slowed(
             make_environment(plan),
             opening=lambda: 2 * self._means["opening"] * self._random.random(),
             acting=lambda: 2 * self._means["acting"] * self._random.random(),

@@ -31,18 +31,25 @@ def fresh_adapter(
     alpha: float,
     target_modules: Sequence[str] | None,
     seed: int,
+    dropout: float = 0.0,
 ) -> PeftModel:
     """The base with an adapter that does not change its output yet. UsageError as `lora_targets`.
 
     Its A is drawn from `seed`; its B is 0.
     """
     targets = lora_targets(base, architecture, target_modules)
+    if dropout and targets.parameters:
+        message = (
+            "lora_dropout: adapters of fused experts have no dropout; set it to 0, or choose"
+            " target_modules attention"
+        )
+        raise UsageError(message)
     with torch.random.fork_rng(), _quiet():
         torch.manual_seed(seed)
         config = LoraConfig(
             r=rank,
             lora_alpha=int(alpha) if float(alpha).is_integer() else alpha,
-            lora_dropout=0.0,
+            lora_dropout=dropout,
             target_modules=targets.modules,
             target_parameters=targets.parameters or None,
             task_type="CAUSAL_LM",
@@ -92,7 +99,7 @@ def plain_adapter(
         config = PeftConfig.from_pretrained(str(folder))
         config.inference_mode = False
         if config.lora_dropout:
-            logger.info("the adapter %s is trained without its lora_dropout", folder)
+            logger.info("the field lora_dropout replaces that of the adapter %s", folder)
             config.lora_dropout = 0.0
         try:
             adapted = get_peft_model(base, config)

@@ -43,6 +43,7 @@ from producer.policy.torch_policy.placement import (
     experts_implementation,
 )
 from producer.policy.torch_policy.processor_check import check_processor
+from producer.policy.torch_policy.seeded_dropout import seed_dropout
 from producer.policy.torch_policy.stored_weights import read_stored_weights
 from producer.policy.torch_policy.whole import (
     check_square_experts,
@@ -113,12 +114,14 @@ def load_network(
     *,
     lora_alpha: float | None = None,
     target_modules: tuple[str, ...] | None = None,
+    lora_dropout: float = 0.0,
 ) -> Network:
     """The base with the saved `adapter`, or with a fresh one of `lora_rank`.
 
     A fresh adapter has B = 0, so it does not change the output yet; `seed` initialises its A.
     `lora_alpha` None: 2 * rank. `target_modules` None: every linear layer of the language model; of
-    a saved adapter: those that it has. UsageError if the adapter does not fit.
+    a saved adapter: those that it has. `lora_dropout`: of the passes of an update. UsageError if
+    the adapter does not fit.
     """
     base = open_base(name, placement)
     base.network.requires_grad_(requires_grad=False)
@@ -130,11 +133,13 @@ def load_network(
             alpha=2 * lora_rank if lora_alpha is None else lora_alpha,
             target_modules=target_modules,
             seed=seed,
+            dropout=lora_dropout,
         )
     else:
         adapted = saved_adapter(
             base.network, base.architecture, adapter, target_modules, base.fingerprint
         )
+    seed_dropout(adapted, lora_dropout)
     adapted.eval()
     return Network(
         name=name,

@@ -1,5 +1,6 @@
 """Opens a policy by name to sample and train in this process, with the format of its family."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -33,6 +34,7 @@ def open_in_process(
     max_recent_turns: int | None = None,
     instructions: Sequence[str] = (),
     has_values: bool = False,
+    lora_dropout: float = 0.0,
 ) -> InProcessPolicy:
     """The policy of a folder or hub id, with a fresh adapter or the saved `adapter`.
 
@@ -50,6 +52,7 @@ def open_in_process(
         *(folder, lora_rank, seed, adapter, placement),
         lora_alpha=lora_alpha,
         target_modules=target_modules,
+        lora_dropout=lora_dropout,
     )
     use_threads(folder, network.num_weights, network.device)
     if needs_screens and not network.architecture.sees_screens:
@@ -58,12 +61,16 @@ def open_in_process(
             " environment shows; choose a model_name with a vision tower, such as Qwen3-VL"
         )
         raise UsageError(message)
+    own_format = _own_format(folder)
     written = open_format(
         renderer_name,
         network,
-        is_compact=(Path(folder) / COMPACT_MARK).is_file(),
+        is_compact=own_format == "compact",
         screen_px=(WIDTH_PX, HEIGHT_PX),
     )
+    if written.codec.name == own_format:
+        # It was trained to know its actions.
+        written = written._replace(system_prompt=None)
     if extent is not None:
         renderer = Renderer(network.processor, network.image_token, written.system_prompt)
         check_prompts(network, renderer, extent, instructions)
@@ -77,3 +84,11 @@ def open_in_process(
     if has_values and adapter is not None:
         policy.load_value_head(adapter)
     return policy
+
+
+def _own_format(folder: str) -> str | None:
+    """Name of the format that a built-in policy was warmed up with; None of any other policy."""
+    mark = Path(folder) / COMPACT_MARK
+    if not mark.is_file():
+        return None
+    return str(json.loads(mark.read_text()).get("codec", "compact"))

@@ -79,6 +79,8 @@ def seed_dropout(adapted: PeftModel, p: float) -> None:
             " target_modules attention"
         )
         raise UsageError(message)
+    for config in adapted.peft_config.values():
+        config.lora_dropout = p
     for number, layer in enumerate(layers):
         for name in list(layer.lora_dropout):
             layer.lora_dropout[name] = SeededDropout(p, number)

@@ -23,6 +23,7 @@ from producer.policy.torch_policy.training_sequences import TrainingSequence, tr
 from producer.policy.torch_policy.update_passes import Lend, UpdatePasses
 from producer.policy.torch_policy.value_head import ValueHead
 from producer.policy.torch_policy.value_targets import value_result, with_value_targets
+from producer.seeds import derived_seed
 
 
 @dataclass(slots=True)
@@ -142,7 +143,10 @@ def _substep(
     if head is not None:
         head.begin_step()
     loss = 0.0
-    for one in passes.backward(substep, size, gradient_checkpointing, lend):
+    dropout_seed = derived_seed(settings.seed, "dropout", len(done.losses))
+    for one in passes.backward(
+        substep, size, gradient_checkpointing, lend, dropout_seed=dropout_seed
+    ):
         add_gradients(passes.parameters, one.gradients)
         loss += one.loss
         done.token_loss += one.token_loss

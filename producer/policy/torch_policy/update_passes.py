@@ -5,8 +5,7 @@ Axes: B sequences, T completion tokens of the longest, N completion tokens of al
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -27,6 +26,7 @@ from producer.policy.torch_policy.logprobs import (
 )
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder
+from producer.policy.torch_policy.seeded_dropout import dropout_drawn_from
 from producer.policy.torch_policy.training_sequences import (
     PaddedBatch,
     TrainingSequence,
@@ -34,9 +34,11 @@ from producer.policy.torch_policy.training_sequences import (
     unflatten,
 )
 from producer.policy.torch_policy.value_head import ValueHead
+from producer.seeds import derived_seed
 
 Lend = Callable[[], None]
 """Lets somebody else use the network, and returns when that is over."""
+Batch = TypeVar("Batch")
 
 
 class _ValueLoss(NamedTuple):
@@ -108,14 +110,24 @@ class UpdatePasses:
         size: BatchSize,
         gradient_checkpointing: Switch,
         lend: Lend | None,
+        *,
+        dropout_seed: int,
     ) -> Iterator[BackwardPass]:
-        """Each micro-batch's loss and gradients; `size` is of all sequences."""
+        """Each micro-batch's loss and gradients; `size` is of all sequences.
+
+        `dropout_seed`: of the adapter's dropout, if it has one.
+        """
         network, batches = self.network, _micro_batches(sequences)
         enabled = is_checkpointed(
             gradient_checkpointing, network, [_num_padded(one) for one in batches]
         )
-        backward = partial(self._backward, size=size)
-        for part in _parts(network, self.max_workers, batches, lend):
+
+        def backward(numbered: tuple[int, list[TrainingSequence]]) -> BackwardPass:
+            number, sequences = numbered
+            with dropout_drawn_from(derived_seed(dropout_seed, number)):
+                return self._backward(sequences, size)
+
+        for part in _parts(network, self.max_workers, list(enumerate(batches)), lend):
             with checkpointed_layers(network.language_model, enabled=enabled):
                 yield from parallel_map(backward, part, network.device, self.max_workers)
 
@@ -197,11 +209,8 @@ class UpdatePasses:
 
 
 def _parts(
-    network: Network,
-    max_workers: int | None,
-    batches: list[list[TrainingSequence]],
-    lend: Lend | None,
-) -> Iterator[list[list[TrainingSequence]]]:
+    network: Network, max_workers: int | None, batches: list[Batch], lend: Lend | None
+) -> Iterator[list[Batch]]:
     """The batches, all at once or, with `lend`, as many at a time as run at a time.
 
     Nothing is computed when `lend` is called, before each part.

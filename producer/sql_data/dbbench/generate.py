@@ -20,21 +20,29 @@ MAX_ANSWER_ROWS: Final = 6
 """Of a gold: an answer that a small policy can write."""
 
 
-def generate(num_samples: int, seed: int, skills: Sequence[str] = SKILLS) -> Iterator[EntryContent]:
+def generate(
+    num_samples: int,
+    seed: int,
+    skills: Sequence[str] = SKILLS,
+    *,
+    themes: Sequence[Theme] = THEMES,
+) -> Iterator[EntryContent]:
     """As many entries, the skills in turn. The same seed gives the same entries.
+
+    `themes`: what their tables may be about.
 
     Every entry is solved by its gold, and neither by an empty answer nor by doing nothing.
     DatabaseFailedError.
     """
     for index in range(num_samples):
-        yield _entry(index, seed, skills[index % len(skills)])
+        yield _entry(index, seed, skills[index % len(skills)], themes)
 
 
-def _entry(index: int, seed: int, skill: str) -> EntryContent:
+def _entry(index: int, seed: int, skill: str, themes: Sequence[Theme]) -> EntryContent:
     attempt = 0
     while True:
         random = Random(derived_seed(seed, "dbbench", index, attempt))  # noqa: S311  # not for secrets
-        theme = random.choice(THEMES)
+        theme = random.choice(themes)
         scene = Scene(theme, fill(theme, random, random.randint(MIN_ROWS, MAX_ROWS)), random)
         draft = DRAFTS[skill](scene)
         entry = with_gold(str(index), draft, _table(theme, scene))

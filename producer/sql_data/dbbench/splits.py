@@ -13,8 +13,12 @@ ONE_IN: Final = 4
 
 def split_of(entry: EntryContent) -> Split:
     """By the table's name alone, so that it is the same in every data set."""
-    name = "" if entry.table_info is None else entry.table_info.name.lower()
-    digest = hashlib.sha256(name.encode()).digest()
+    return split_of_table("" if entry.table_info is None else entry.table_info.name)
+
+
+def split_of_table(name: str) -> Split:
+    """Of the entries about this table."""
+    digest = hashlib.sha256(name.lower().encode()).digest()
     return "held_out" if digest[0] % ONE_IN == 0 else "train"
 
 

@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import Final
 
 from producer.errors import UsageError, did_you_mean
+from producer.sql_data.dbbench.generate import generate
 from producer.sql_data.dbbench.layout import read_entries
 from producer.sql_data.dbbench.skills import SKILLS
-from producer.sql_data.dbbench.splits import Split, of_split, split_of
+from producer.sql_data.dbbench.splits import Split, of_split, split_of, split_of_table
+from producer.sql_data.dbbench.words import THEMES
 from producer.task import Task
 from schemas.entry import EntryContent
 
@@ -21,10 +23,7 @@ def load_dbbench(
 
     UsageError, led by `where`; NotFoundError.
     """
-    for skill in skills:
-        if skill not in SKILLS:
-            message = f"{where}.skills: {skill!r} is no skill.{did_you_mean(skill, SKILLS)}"
-            raise UsageError(message)
+    _check_skills(skills, where)
     entries = [
         entry
         for entry in of_split(read_entries(path), split)
@@ -36,6 +35,19 @@ def load_dbbench(
         message = f"{where}: no entry of {path} has {' and '.join(chosen)}"
         raise UsageError(message)
     return [task_of(entry) for entry in entries]
+
+
+def generated_tasks(
+    num_samples: int, seed: int, where: str, *, split: Split | None, skills: Sequence[str]
+) -> list[Task]:
+    """As many generated entries, about tables of the split alone. UsageError, led by `where`."""
+    _check_skills(skills, where)
+    themes = [one for one in THEMES if split in {None, split_of_table(one.table)}]
+    entries = generate(num_samples, seed, skills or SKILLS, themes=themes)
+    return [
+        task_of(entry.model_copy(update={"entry_id": f"{split or 'all'}-{seed}-{entry.entry_id}"}))
+        for entry in entries
+    ]
 
 
 def task_of(entry: EntryContent) -> Task:
@@ -60,3 +72,10 @@ def task_of(entry: EntryContent) -> Task:
         split="eval" if split_of(entry) == "held_out" else "train",
         entry=entry,
     )
+
+
+def _check_skills(skills: Sequence[str], where: str) -> None:
+    for skill in skills:
+        if skill not in SKILLS:
+            message = f"{where}.skills: {skill!r} is no skill.{did_you_mean(skill, SKILLS)}"
+            raise UsageError(message)

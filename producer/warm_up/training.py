@@ -3,30 +3,26 @@
 The run that needs the policy says meanwhile what it waits for, on its own stream.
 """
 
-import json
 import logging
 import secrets
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from producer.console import ProgressBar, progress_bar
-from producer.demo_policy.recipe import WarmUpRecipe
-from producer.demo_policy.schedule import warm_up_steps
 from producer.emit import Emitter, StreamWriter
 from producer.errors import LogBrokenError, StopRequestedError
 from producer.resume.open_stream_markers import mark_open
+from producer.warm_up.plan import WarmUpPlan
 from schemas import ids
 from schemas.base import Payload, Progress
 from schemas.catalogue import stream, stream_owner
 from schemas.step import StepCreated, StepFinished
 from schemas.training import (
-    Recipe,
     TrainingCancelled,
     TrainingCompleted,
     TrainingCreated,
@@ -54,8 +50,8 @@ class WarmUpTraining:
         open_dir: Path,
         stop: threading.Event,
         *,
+        plan: WarmUpPlan,
         waiting: StreamWriter | None = None,
-        recipe: WarmUpRecipe | None = None,
     ) -> None:
         """`waiting`: the stream of the training that needs the policy; None: an evaluation."""
         self._emitter = emitter
@@ -63,8 +59,7 @@ class WarmUpTraining:
         self._open_dir = open_dir
         self._stop = stop
         self._waiting = waiting
-        self._recipe = recipe or WarmUpRecipe()
-        self._steps = list(warm_up_steps(self._recipe))
+        self._plan = plan
         self._marker = ExitStack()
         self._drawing = ExitStack()
         self._bar: ProgressBar | None = None
@@ -151,14 +146,13 @@ class WarmUpTraining:
         name = f"warm-up-{policy}-{secrets.token_hex(4)}"
         writer = self._emitter.stream(stream("training", ids.training_id(name)))
         self._marker.enter_context(mark_open(self._open_dir, writer.subject, self._emitter))
-        settings = json.loads(json.dumps(asdict(self._recipe)))
         writer.emit(
             TrainingCreated(
                 run_name=name,
                 kind="sft",
-                recipe=recorded_recipe(policy, self._recipe),
+                recipe=self._plan.recipe(policy),
                 total_steps=total,
-                config={"kind": "behaviour cloning", "recipe": settings},
+                config={"kind": "behaviour cloning", "recipe": dict(self._plan.settings)},
             )
         )
         writer.emit(TrainingInitializing())
@@ -168,7 +162,7 @@ class WarmUpTraining:
 
     def _record_step(self, writer: StreamWriter, done: int, loss: float) -> None:
         step_id = ids.step_id(stream_owner(writer.subject), 0, done)
-        step = self._steps[done - 1]
+        step = self._plan.steps[done - 1]
         writer.emit(
             StepCreated(
                 step_id=step_id,
@@ -200,24 +194,3 @@ class WarmUpTraining:
                 },
             )
         )
-
-
-def recorded_recipe(policy: str, recipe: WarmUpRecipe) -> Recipe:
-    """The warm-up's own settings: those of its last stage where they differ."""
-    last = list(warm_up_steps(recipe))[-1]
-    return Recipe(
-        model_name=policy,
-        lora_rank=None,
-        learning_rate=recipe.imitation_learning_rate,
-        batch_size=last.batch_size,
-        group_size=1,
-        groups_per_batch=last.batch_size,
-        max_tokens=0,
-        temperature=0.0,
-        kl_penalty_coef=0.0,
-        num_substeps=1,
-        max_turns=recipe.max_turns,
-        seed=recipe.seed,
-        box_type="android",
-        renderer_name="compact",
-    )

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from producer.demo_policy.making_progress import MakingProgress
-from producer.demo_policy.making_turn import making_turn
 from producer.demo_policy.recipe import ImitationPhase, WarmUpRecipe
-from producer.demo_policy.schedule import warm_up_steps
-from producer.demo_policy.warm_up_training import WarmUpTraining, recorded_recipe
+from producer.demo_policy.schedule import recorded_recipe, warm_up_plan, warm_up_steps
 from producer.emit import Emitter
 from producer.emit.emitter import now_utc
 from producer.emit.stream import StreamWriter
 from producer.errors import StopRequestedError
+from producer.warm_up.making_progress import MakingProgress
+from producer.warm_up.making_turn import making_turn
+from producer.warm_up.training import WarmUpTraining
 from schemas import ids
 from schemas.catalogue import stream
 from schemas.installation import Installation
@@ -51,7 +51,7 @@ def test_its_settings_steps_and_losses_are_its_own(
             installation.open_dir,
             threading.Event(),
             waiting=waiting,
-            recipe=SHORT,
+            plan=warm_up_plan(SHORT),
         ) as warm_up:
             warm_up.on_progress("demo-abc", 0, 4, None)
             for done, loss in enumerate(losses, start=1):
@@ -106,7 +106,7 @@ def test_a_run_that_waits_for_another_process_says_so_and_can_be_stopped(
     with Emitter.open(installation) as emitter:
         waiting = waiting_training(emitter)
         with WarmUpTraining(
-            emitter, now_utc, installation.open_dir, stop, waiting=waiting
+            emitter, now_utc, installation.open_dir, stop, plan=warm_up_plan(), waiting=waiting
         ) as warm_up:
             for done in (100, 101, 200):
                 warm_up.on_wait("process 7", done, 400, 1.5)

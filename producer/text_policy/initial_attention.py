@@ -1,0 +1,86 @@
+"""Initial attention weights with which the small text policy can copy from its first step on.
+
+Copying is what it does: names from the question into the SQL, rows from the result into the answer.
+Networks find the circuit for it (a head that looks one token back, and a later one that looks for
+what followed the same token before: induction, arXiv 2209.11895) only after thousands of steps,
+which a laptop's minutes do not have. So it is laid out, and trained with everything else:
+
+- In layer 0, heads attend one token back: their queries and keys are biases, rotated against each
+  other by one position in the fastest frequencies, and they write into directions of their own.
+- In layer 1, the same heads compare a token (query) with what those wrote (key), in frequencies
+  that hardly rotate, and carry over the token that they find.
+- Every other head copies from the most similar token: keys equal queries, and the output projection
+  is the transpose of the value projection.
+
+docs/dbbench.md has what it is worth.
+"""
+
+import math
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+NUM_HEADS: Final = 2
+"""Pairs of heads."""
+NUM_FAST: Final = 3
+"""Fastest frequencies, by which a head looks one token back; fewer repeat within 50 tokens."""
+FIRST_SLOW: Final = 6
+"""Frequencies from here on rotate too little to hide that two tokens are the same."""
+QK_NORM: Final = 1.7
+"""Weight of query and key norms: with 1, attention over 100 tokens is too flat."""
+BIAS: Final = 3.0
+WRITTEN: Final = 4.0
+"""Scale of what the first heads write, beside the token's own embedding."""
+QUIET: Final = 0.2
+"""Scale of all other outputs at first, so that they do not cover what is written."""
+LEFT: Final = 0.05
+"""Scale of what is left of the first heads' query and key weights beside their biases."""
+
+
+@torch.no_grad()
+def lay_out_copying(network: PreTrainedModel, seed: int) -> None:
+    """Set the attention of a Qwen3 network with biases and at least two layers, in place."""
+    model: Any = network.model
+    layers = [layer.self_attn for layer in model.layers]
+    for layer, attention in zip(model.layers, layers, strict=True):
+        attention.k_proj.weight.copy_(attention.q_proj.weight)
+        attention.o_proj.weight.copy_(attention.v_proj.weight.T)
+        attention.q_norm.weight.fill_(QK_NORM)
+        attention.k_norm.weight.fill_(QK_NORM)
+        for projection in (attention.q_proj, attention.k_proj, attention.v_proj):
+            projection.bias.zero_()
+        layer.mlp.down_proj.weight.mul_(QUIET)
+    head_dim = network.config.head_dim
+    used = NUM_HEADS * head_dim
+    for attention in layers:
+        attention.o_proj.weight[:, used:].mul_(QUIET)
+    first, second = layers[0], layers[1]
+    written = _directions_apart_from(first.v_proj.weight[:used], seed)
+    frequencies = model.rotary_emb.inv_freq
+    slow = [at for at in range(head_dim) if at % (head_dim // 2) >= FIRST_SLOW]
+    for head in range(NUM_HEADS):
+        begin = head * head_dim
+        rows = slice(begin, begin + head_dim)
+        first.q_proj.weight[rows].mul_(LEFT)
+        first.k_proj.weight[rows].mul_(LEFT)
+        for fast in range(NUM_FAST):
+            angle = -float(frequencies[fast])
+            first.k_proj.bias[begin + fast] = BIAS
+            first.q_proj.bias[begin + fast] = BIAS * math.cos(angle)
+            first.q_proj.bias[begin + fast + head_dim // 2] = BIAS * math.sin(angle)
+        first.o_proj.weight[:, rows] = WRITTEN * written[:, rows]
+        second.q_proj.weight[rows] = 0
+        second.k_proj.weight[rows] = 0
+        compared = [begin + at for at in slow]
+        second.q_proj.weight[compared] = first.v_proj.weight[compared]
+        second.k_proj.weight[compared] = first.o_proj.weight[:, compared].T
+
+
+def _directions_apart_from(read_RD: Tensor, seed: int) -> Tensor:
+    """[D, R]: orthogonal within a head's share of R, and to every direction that is read."""
+    generator = torch.Generator().manual_seed(seed)
+    drawn_DR = torch.randn(read_RD.T.shape, generator=generator)
+    basis_DR = torch.linalg.qr(read_RD.T)[0]
+    return torch.linalg.qr(drawn_DR - basis_DR @ (basis_DR.T @ drawn_DR))[0]
