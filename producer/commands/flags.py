@@ -44,7 +44,6 @@ METAVARS = {
     "core_algos_sha256": "SHA256",
     "skill_sequence": "NAME[,NAME]",
     "base_url": "URL",
-    "dbbench_database": "URL",
     "judge": "agent|none|URL",
     "renderer_name": "FORMAT",
     "judge_model": "NAME",

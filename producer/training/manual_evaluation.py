@@ -148,8 +148,8 @@ def _evaluate(
     config, manifest, training_name = policy.config, policy.manifest, policy.training_name
     end_abandoned(installation, emitter, clock, stop)
     if opened is None:
-        plan = built_policy(config).plan()
-        with WarmUpTraining(emitter, clock, installation.open_dir, stop, plan=plan) as warm_up:
+        making = built_policy(config).plan()
+        with WarmUpTraining(emitter, clock, installation.open_dir, stop, plan=making) as warm_up:
             opened = open_policy(
                 config,
                 installation.policies_dir,

@@ -189,8 +189,6 @@ SHOWN_BY: dict[str, str] = {
     "sers_file_comes_first_and_its_hash_is_recorded",
     "core_algos_sha256": "tests/producer/training/test_token_credit.py::test_a_function_of_the_u"
     "sers_file_comes_first_and_its_hash_is_recorded",
-    "step_completions": "tests/producer/environments/test_step_labels.py::test_a_label_is_the_s"
-    "hare_of_right_completions_of_the_prefix",
 }
 """Field -> the test that shows what it does."""
 
