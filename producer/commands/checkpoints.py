@@ -24,6 +24,7 @@ from producer.errors import (
     did_you_mean,
 )
 from producer.policy.adapter_settings import (
+    ALL_WEIGHTS,
     BASE,
     CONFIG,
     VALUE_HEAD,
@@ -162,6 +163,12 @@ def _taken(source: str, step: int | None) -> _Taken:
     installation = read_installation(os.environ)
     name = _known(installation, source)
     chosen = choose_checkpoint(_listed(installation, name), name, step)
+    if (chosen.folder / ALL_WEIGHTS).is_file():
+        message = (
+            f"training {name!r} trains all weights and has no adapter; {chosen.folder} is the"
+            " policy: copy that folder"
+        )
+        raise UsageError(message)
     if not (chosen.folder / CONFIG).is_file():
         message = f"training {name!r} trains a scripted policy, which has no adapter"
         raise UsageError(message)

@@ -116,13 +116,14 @@ def _policy_of_training(
             " host that trains it"
         )
         raise NotFoundError(message)
-    recorded = with_later_fields(resume_state.read_run_config(run_folder))
-    if "objective" in recorded:
+    stored = resume_state.read_run_config(run_folder)
+    if "objective" in stored:
         message = (
             f"training {training_name!r} is supervised and plays no episodes; evaluate its result"
-            f" with --model-name {recorded.get('output_dir') or run_folder / 'model'}"
+            f" with --model-name {stored.get('output_dir') or run_folder / 'model'}"
         )
         raise UsageError(message)
+    recorded = with_later_fields(stored)
     config = read_config({**recorded, **without_unset(given)})
     if others := differences(
         {name: recorded.get(name) for name in OF_THE_WEIGHTS & given.keys()},
