@@ -225,6 +225,11 @@ class RunConfig(
             is_text_to_sql=self.environment == "text_to_sql",
             advantage=self.advantage,
         )
+        if self.stream_minibatch and self.core_function is not None:
+            problems.append(
+                "stream_minibatch: a core_function is given the whole step, which a minibatch does"
+                " not see; omit one of them"
+            )
         problems += continual_problems(
             self,
             num_steps=self.num_steps,

@@ -63,7 +63,10 @@ class GroupRunner:
         unit: Unit,
         on_progress: Callable[[], None],
         clock: Callable[[], datetime],
+        on_group: Callable[[GroupOutcome], None] = lambda _outcome: None,
     ) -> None:
+        """`on_group` is called with each group's outcome when it has ended."""
+        self._on_group = on_group
         self._source = source
         self._groups = {group.num: group for group in groups}
         self._settings = settings
@@ -235,7 +238,8 @@ class GroupRunner:
             )
         is_failed = self._status(group) == "failed"
         errors = (*self._recalled.errors.get(group.num, ()), *self._errors[group.num])
-        self._outcomes[group.num] = GroupOutcome(group, scored, is_failed, errors)
+        outcome = self._outcomes[group.num] = GroupOutcome(group, scored, is_failed, errors)
+        self._on_group(outcome)
 
     def _created(self, group: GroupPlan) -> GroupCreated:
         return GroupCreated(

@@ -126,6 +126,11 @@ def with_token_means(
     ]
 
 
+def measured_samples(samples: Sequence[SelectedSample]) -> list[SelectedSample]:
+    """Those that the update sees: as in tinker-cookbook, KL is of groups of one reward too."""
+    return [one for one in samples if one.drop_reason not in NOT_IN_UPDATE and one.result.turns]
+
+
 def emit_samples(
     session: Session,
     step_id: UUID,
