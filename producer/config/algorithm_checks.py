@@ -23,11 +23,6 @@ def _advantage_problems(fields: OptimisationFields, min_group_size: int) -> Iter
         default = OptimisationFields.model_fields[setting].default
         if name != "gae" and getattr(fields, setting) != default:
             yield f"{setting}: has no effect on the advantage {name}; omit it, or use gae"
-    if name == "remax":
-        yield (
-            "advantage: remax needs a greedy rollout per group, which is not sampled yet; rloo"
-            " has a baseline from the group itself"
-        )
     if fields.advantage_by_std and name != "mean_centered":
         yield (
             f"advantage_by_std: has no effect on the advantage {name}; omit it, or use"

@@ -295,8 +295,13 @@ class RunConfig(
 
     @property
     def batch_size(self) -> int:
-        """Rollouts per step."""
+        """Rollouts per step that count in its rewards."""
         return self.group_size * self.groups_per_batch
+
+    @property
+    def rollouts_per_step(self) -> int:
+        """With the greedy rollout of each group that remax compares the others with."""
+        return (self.group_size + (self.advantage == "remax")) * self.groups_per_batch
 
     @property
     def kind(self) -> Literal["rl"]:

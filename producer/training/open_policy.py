@@ -131,10 +131,10 @@ def _open_folder(
 
 
 def _extent(config: RunConfig, *, is_training: bool) -> RunExtent:
-    num_rollouts = max(config.batch_size, config.eval_episodes)
+    num_rollouts = max(config.rollouts_per_step, config.eval_episodes)
     return RunExtent(
         concurrent_rollouts=min(config.max_concurrent_rollouts, num_rollouts),
-        batch_size=config.batch_size,
+        batch_size=config.rollouts_per_step,
         max_turns=config.max_turns,
         screen_px=AGENT_KINDS[config.environment].screen_px,
         max_tokens=config.max_tokens,

@@ -136,6 +136,7 @@ def plan_step(session: Session, number: int, tasks: Sequence[StatedTask]) -> Ste
     )
     by_id = {one.task.task_id: one for one in tasks}
     chosen = tasks_of_step(config, [one.task for one in tasks], number)
+    has_baseline = config.advantage == "remax"
     groups = tuple(
         GroupPlan(
             num=num,
@@ -143,7 +144,8 @@ def plan_step(session: Session, number: int, tasks: Sequence[StatedTask]) -> Ste
             stated=by_id[task.task_id],
             # One seed for the group: its rollouts are compared, so they begin alike.
             seeds=(derived_seed(config.seed, "training", generation, number, num),)
-            * config.group_size,
+            * (config.group_size + has_baseline),
+            has_baseline=has_baseline,
         )
         for num, task in enumerate(chosen)
     )
@@ -254,7 +256,7 @@ def _finished(
 ) -> StepFinished:
     """`version`: of the policy before the update."""
     plan, outcomes, rollouts_s = collected.plan, collected.outcomes, collected.rollouts_s
-    results = [one.result for one in samples]
+    results = [one.result for one in samples if one.drop_reason != "baseline"]
     rewards = [result.reward for result in results]
     return StepFinished(
         step_id=plan.id,
