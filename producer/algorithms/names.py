@@ -31,6 +31,11 @@ OWN_BASELINE: frozenset[AdvantageName] = frozenset({"gae", "remax", "reinforce"}
 """Advantages whose baseline is not made of the group's rewards: a group of one rollout, or of one
 reward, teaches too."""
 
+OVER_THE_BATCH: frozenset[AdvantageName] = frozenset(
+    {"gae", "gpg", "reinforce_plus_plus", "reinforce_plus_plus_baseline"}
+)
+"""Advantages that are known only with every group of the step."""
+
 PER_SEQUENCE = frozenset({"gspo", "sequence_mean", "sequence_sum"})
 """Losses and aggregations that need a row per sequence; the others take all tokens as one row."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from producer.algorithms.names import CLIPPED
+from producer.algorithms.names import CLIPPED, OVER_THE_BATCH
 from producer.config.optimisation import OptimisationFields
 
 OF_VALUES = ("gae_gamma", "gae_lambda", "value_learning_rate", "value_clip", "value_coef")
@@ -14,6 +14,7 @@ def algorithm_problems(fields: OptimisationFields, *, min_group_size: int) -> It
     yield from _advantage_problems(fields, min_group_size)
     yield from _loss_problems(fields)
     yield from _kl_problems(fields)
+    yield from _streaming_problems(fields)
 
 
 def _advantage_problems(fields: OptimisationFields, min_group_size: int) -> Iterator[str]:
@@ -22,11 +23,6 @@ def _advantage_problems(fields: OptimisationFields, min_group_size: int) -> Iter
         default = OptimisationFields.model_fields[setting].default
         if name != "gae" and getattr(fields, setting) != default:
             yield f"{setting}: has no effect on the advantage {name}; omit it, or use gae"
-    if name == "remax":
-        yield (
-            "advantage: remax needs a greedy rollout per group, which is not sampled yet; rloo"
-            " has a baseline from the group itself"
-        )
     if fields.advantage_by_std and name != "mean_centered":
         yield (
             f"advantage_by_std: has no effect on the advantage {name}; omit it, or use"
@@ -65,6 +61,40 @@ def _kl_problems(fields: OptimisationFields) -> Iterator[str]:
         yield (
             "kl_estimator: k1 has an expected gradient of 0 as a term of the loss; use k2 or k3, or"
             " kl_in advantage"
+        )
+
+
+def _streaming_problems(fields: OptimisationFields) -> Iterator[str]:
+    if not fields.stream_minibatch:
+        if fields.num_minibatches is not None:
+            yield "num_minibatches: has no effect without stream_minibatch; omit it, or give both"
+        return
+    if fields.advantage in OVER_THE_BATCH:
+        yield (
+            f"stream_minibatch: the advantage {fields.advantage} compares over the whole step,"
+            " which a minibatch does not see; use one that compares within a group, such as"
+            " mean_centered, grpo or rloo"
+        )
+    if fields.baseline == "moving":
+        yield (
+            "stream_minibatch: the baseline moving is of whole steps; use group or none, or omit"
+            " stream_minibatch"
+        )
+    if fields.kl_penalty_coef != 0 and fields.kl_in == "advantage":
+        yield (
+            "stream_minibatch: a KL penalty in the advantages is relative to the mean of the whole"
+            " step, which a minibatch does not see; use kl_in loss with kl_estimator k2 or k3"
+        )
+    if fields.max_steps_off_policy is not None:
+        yield (
+            "stream_minibatch: max_steps_off_policy overlaps rollouts and updates already; give one"
+            " of them"
+        )
+    num_minibatches = fields.num_substeps * (fields.num_minibatches or 1)
+    if num_minibatches > fields.groups_per_batch:
+        yield (
+            f"num_minibatches: {fields.groups_per_batch} groups make no {num_minibatches}"
+            " minibatches, num_minibatches x num_substeps; use fewer, or more groups_per_batch"
         )
 
 

@@ -38,6 +38,20 @@ class OptimisationFields(BaseModel):
             " version."
         ),
     )
+    stream_minibatch: bool = Field(
+        False,
+        description=(
+            "Begin a step's gradients while rollouts still run: as soon as all groups of a"
+            " minibatch have ended. The weights change after the last rollout, as without it."
+        ),
+    )
+    num_minibatches: PositiveInt | None = Field(
+        None,
+        description=(
+            "With stream_minibatch: minibatches per optimiser step, equal shares of the groups in"
+            " their order; without it each group is one."
+        ),
+    )
     learning_rate: NonNegativeFloat = Field(1e-5, description="Learning rate of Adam.")
     learning_rate_warmup_steps: NonNegativeInt = Field(
         0,

@@ -225,6 +225,11 @@ class RunConfig(
             is_text_to_sql=self.environment == "text_to_sql",
             advantage=self.advantage,
         )
+        if self.stream_minibatch and self.core_function is not None:
+            problems.append(
+                "stream_minibatch: a core_function is given the whole step, which a minibatch does"
+                " not see; omit one of them"
+            )
         problems += continual_problems(
             self,
             num_steps=self.num_steps,
@@ -290,8 +295,13 @@ class RunConfig(
 
     @property
     def batch_size(self) -> int:
-        """Rollouts per step."""
+        """Rollouts per step that count in its rewards."""
         return self.group_size * self.groups_per_batch
+
+    @property
+    def rollouts_per_step(self) -> int:
+        """With the greedy rollout of each group that remax compares the others with."""
+        return (self.group_size + (self.advantage == "remax")) * self.groups_per_batch
 
     @property
     def kind(self) -> Literal["rl"]:

@@ -23,6 +23,8 @@ OF_A_NETWORK = frozenset(
         "learning_rate_warmup_steps",
         "max_gradient_norm",
         "num_substeps",
+        "stream_minibatch",
+        "num_minibatches",
         "loss_fn",
         "clip_ratio_low",
         "clip_ratio_high",

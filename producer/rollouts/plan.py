@@ -193,6 +193,18 @@ class GroupPlan:
     stated: StatedTask
     seeds: tuple[int, ...]
     """Environment seed of each place."""
+    has_baseline: bool = False
+    """Whether the last place is a greedy rollout that the others are compared with (remax)."""
+
+    @property
+    def baseline_index(self) -> int | None:
+        """The greedy rollout's place; None: there is none."""
+        return len(self.seeds) - 1 if self.has_baseline else None
+
+    @property
+    def num_compared(self) -> int:
+        """Places of rollouts that count in rewards and success."""
+        return len(self.seeds) - self.has_baseline
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,10 +213,12 @@ class GroupOutcome:
 
     plan: GroupPlan
     results: tuple[RolloutResult, ...]
-    """Scored rollouts, by place."""
+    """Scored rollouts, by place, without the baseline."""
     is_failed: bool
     errors: tuple[str, ...] = ()
     """`error_type` of every attempt that failed."""
+    baseline: RolloutResult | None = None
+    """The greedy rollout; None: the plan has none, or it was given up."""
 
 
 @dataclass(frozen=True, slots=True)

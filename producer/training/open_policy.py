@@ -131,15 +131,16 @@ def _open_folder(
 
 
 def _extent(config: RunConfig, *, is_training: bool) -> RunExtent:
-    num_rollouts = max(config.batch_size, config.eval_episodes)
+    num_rollouts = max(config.rollouts_per_step, config.eval_episodes)
     return RunExtent(
         concurrent_rollouts=min(config.max_concurrent_rollouts, num_rollouts),
-        batch_size=config.batch_size,
+        batch_size=config.rollouts_per_step,
         max_turns=config.max_turns,
         screen_px=AGENT_KINDS[config.environment].screen_px,
         max_tokens=config.max_tokens,
         is_training=is_training and config.num_steps > 0 and not config.baseline_only,
         max_recent_turns=config.max_recent_turns,
+        is_streamed=config.stream_minibatch and is_training,
         batches_ahead=(config.max_steps_off_policy or 0) if is_training else 0,
     )
 

@@ -27,8 +27,9 @@ from schemas.step import Sample, SamplesChosen
 SAMPLES_PER_EVENT = 10_000
 """About 3 MiB; a group may be of any size."""
 
-DropReason = Literal["zero_variance", "group_failed", "stale"]
-NOT_IN_UPDATE = frozenset({"group_failed", "stale"})
+DropReason = Literal["zero_variance", "group_failed", "stale", "baseline"]
+"""`baseline`: a greedy rollout that its group's others are compared with."""
+NOT_IN_UPDATE = frozenset({"group_failed", "stale", "baseline"})
 """Of what was dropped; as in tinker-cookbook, KL is measured on groups of one reward too."""
 
 
@@ -70,6 +71,9 @@ def select_samples(
         rewards_B=[result.reward for _, result in kept],
         groups_B=[num for num, _ in kept],
         num_tokens_B=[result.num_tokens for _, result in kept],
+        greedy_rewards_B=_greedy_rewards(outcomes, [num for num, _ in kept])
+        if config.advantage == "remax"
+        else None,
     )
     estimator = _advantages(config)
     taken_off = baselines(rewards, config.baseline, moving_baseline)
@@ -78,12 +82,25 @@ def select_samples(
         if estimator is None
         else [advantage - own for advantage, own in zip(estimator(rewards), taken_off, strict=True)]
     )
-    return [
+    selected = [
         [SelectedSample(result, next(advantages), None) for result in outcome.results]
         if reason is None
         else _dropped(config, outcome.results, reason)
         for outcome, reason in zip(outcomes, reasons, strict=True)
     ]
+    return [
+        [*own, *_baseline_sample(outcome)] for own, outcome in zip(selected, outcomes, strict=True)
+    ]
+
+
+def _greedy_rewards(outcomes: Sequence[GroupOutcome], groups_B: Sequence[int]) -> list[float]:
+    """Of each rollout's group, which has one, or it had failed."""
+    found = {num: one.baseline.reward for num, one in enumerate(outcomes) if one.baseline}
+    return [found[num] for num in groups_B]
+
+
+def _baseline_sample(outcome: GroupOutcome) -> list[SelectedSample]:
+    return [] if outcome.baseline is None else [SelectedSample(outcome.baseline, None, "baseline")]
 
 
 def _by_core_function(
@@ -126,6 +143,11 @@ def with_token_means(
     ]
 
 
+def measured_samples(samples: Sequence[SelectedSample]) -> list[SelectedSample]:
+    """Those that the update sees: as in tinker-cookbook, KL is of groups of one reward too."""
+    return [one for one in samples if one.drop_reason not in NOT_IN_UPDATE and one.result.turns]
+
+
 def emit_samples(
     session: Session,
     step_id: UUID,
@@ -153,9 +175,10 @@ def emit_samples(
 def _drop_reason(config: RunConfig, outcome: GroupOutcome, version: int) -> DropReason | None:
     if outcome.is_failed:
         return "group_failed"
-    if any(version - one.policy_version > max_staleness(config) for one in outcome.results):
+    every = [*outcome.results, *([] if outcome.baseline is None else [outcome.baseline])]
+    if any(version - one.policy_version > max_staleness(config) for one in every):
         return "stale"
-    is_constant = not has_signal([compared_reward(config, one) for one in outcome.results])
+    is_constant = not has_signal([compared_reward(config, one) for one in every])
     return "zero_variance" if is_constant and config.remove_constant_reward_groups else None
 
 

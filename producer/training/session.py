@@ -89,8 +89,13 @@ class Session:
             return environment
         return WithPastSessions(environment, self.past_sessions)
 
-    def make_engine(self, on_begin: Callable[[RolloutPlan], None]) -> RolloutEngine:
-        """A rollout engine with the session's policy and environments."""
+    def make_engine(
+        self,
+        on_begin: Callable[[RolloutPlan], None],
+        *,
+        work: Callable[[], bool] = lambda: False,
+    ) -> RolloutEngine:
+        """A rollout engine with the session's policy and environments; `work` as the engine's."""
         config = self.config
         return RolloutEngine(
             policy=self.learner,
@@ -113,6 +118,7 @@ class Session:
             on_begin=on_begin,
             check_stop=self.check_stop,
             left_devices=self.left_devices,
+            work=work,
         )
 
     def group_settings(self, *, is_eval: bool) -> GroupSettings:

@@ -1,9 +1,26 @@
 """What an update is given of a rollout, and what it says back; the same live and from the log."""
 
+from collections.abc import Sequence
+
 from producer.config import RunConfig
 from producer.policy.learner import TokenNumbers, Trajectory
 from producer.rollouts.plan import RolloutResult
+from producer.training.samples import SelectedSample, measured_samples
 from producer.training.token_credit import by_turn, rewards_of_tokens
+
+
+def trajectories_of(config: RunConfig, samples: Sequence[SelectedSample]) -> list[Trajectory]:
+    """What the update is given of a step's samples, in their order."""
+    return [
+        trajectory(
+            config,
+            one.result,
+            advantage=one.advantage,
+            is_trained=one.drop_reason is None,
+            token_advantages=one.token_advantages,
+        )
+        for one in measured_samples(samples)
+    ]
 
 
 def trajectory(

@@ -38,6 +38,7 @@ from producer.policy.torch_policy.sampling import (
 )
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder
 from producer.policy.torch_policy.state import load_state, save_checkpoint, save_state
+from producer.policy.torch_policy.streamed_update import StreamedPolicyGradient
 from producer.policy.torch_policy.threads import SMALL_WEIGHTS
 from producer.policy.torch_policy.trial import check_runs
 from producer.policy.torch_policy.update import make_optimizer, policy_gradient
@@ -171,9 +172,26 @@ class InProcessPolicy:
             value_head=self._value_head if has_values else None,
             lend=lend,
         )
+        self._end_update()
+        return result
+
+    def begin_update(
+        self, settings: UpdateSettings, num_minibatches: int
+    ) -> StreamedPolicyGradient:
+        """An update whose minibatches are computed between two calls of `sample`."""
+        return StreamedPolicyGradient(
+            self._network,
+            self._encoder,
+            self._optimizer,
+            settings,
+            self._compute.gradient_checkpointing,
+            num_minibatches=num_minibatches,
+            on_finished=self._end_update,
+        )
+
+    def _end_update(self) -> None:
         self._version += 1
         self._episodes.forget_all()
-        return result
 
     def save_state(self, folder: Path) -> None:
         """Write adapter, optimiser and version into an existing folder, synced."""
