@@ -7,6 +7,8 @@ from producer.config.optimisation import OptimisationFields
 
 OF_VALUES = ("gae_gamma", "gae_lambda", "value_learning_rate", "value_clip", "value_coef")
 """Settings of the advantage gae and its value head."""
+OF_PRIME = ("prime_learning_rate", "prime_beta", "prime_process_coef", "prime_outcome_coef")
+"""Settings of the advantage prime and its reward model."""
 
 
 def algorithm_problems(fields: OptimisationFields, *, min_group_size: int) -> Iterator[str]:
@@ -18,10 +20,12 @@ def algorithm_problems(fields: OptimisationFields, *, min_group_size: int) -> It
 
 def _advantage_problems(fields: OptimisationFields, min_group_size: int) -> Iterator[str]:
     name = fields.advantage
-    for setting in OF_VALUES:
-        default = OptimisationFields.model_fields[setting].default
-        if name != "gae" and getattr(fields, setting) != default:
-            yield f"{setting}: has no effect on the advantage {name}; omit it, or use gae"
+    for own, settings in (("gae", OF_VALUES), ("prime", OF_PRIME)):
+        for setting in settings if name != own else ():
+            if getattr(fields, setting) != OptimisationFields.model_fields[setting].default:
+                yield f"{setting}: has no effect on the advantage {name}; omit it, or use {own}"
+    if name == "prime" and min_group_size < 2:  # noqa: PLR2004  # one, and another to compare
+        yield f"min_group_size: {name} compares the rollouts of a group; use 2 or more"
     if name == "remax":
         yield (
             "advantage: remax needs a greedy rollout per group, which is not sampled yet; rloo"
