@@ -13,17 +13,22 @@ OF_PRIME = ("prime_learning_rate", "prime_beta", "prime_process_coef", "prime_ou
 
 def algorithm_problems(fields: OptimisationFields, *, min_group_size: int) -> Iterator[str]:
     """One sentence per problem: `field: what is wrong; what to do`."""
+    yield from _settings_of_another_advantage(fields)
     yield from _advantage_problems(fields, min_group_size)
     yield from _loss_problems(fields)
     yield from _kl_problems(fields)
 
 
-def _advantage_problems(fields: OptimisationFields, min_group_size: int) -> Iterator[str]:
+def _settings_of_another_advantage(fields: OptimisationFields) -> Iterator[str]:
     name = fields.advantage
     for own, settings in (("gae", OF_VALUES), ("prime", OF_PRIME)):
         for setting in settings if name != own else ():
-            if getattr(fields, setting) != OptimisationFields.model_fields[setting].default:
+            if getattr(fields, setting) != _default(setting):
                 yield f"{setting}: has no effect on the advantage {name}; omit it, or use {own}"
+
+
+def _advantage_problems(fields: OptimisationFields, min_group_size: int) -> Iterator[str]:
+    name = fields.advantage
     if name == "prime" and min_group_size < 2:  # noqa: PLR2004  # one, and another to compare
         yield f"min_group_size: {name} compares the rollouts of a group; use 2 or more"
     if name == "remax":

@@ -123,12 +123,13 @@ def plain_adapter(
 def second_adapter(adapted: PeftModel, name: str, seed: int) -> None:
     """Add an adapter like the policy's, which stays the active one; an earlier `name` goes.
 
-    Its A is drawn from `seed`; its B is 0.
+    Its A is drawn from `seed`; its B is 0. It has no dropout.
     """
     if name in adapted.peft_config:
         adapted.delete_adapter(name)
     config = deepcopy(adapted.peft_config[POLICY_ADAPTER])
     config.init_lora_weights = True
+    config.lora_dropout = 0.0
     with torch.random.fork_rng(), _quiet():
         torch.manual_seed(seed)
         adapted.add_adapter(name, config)

@@ -80,7 +80,9 @@ def with_prime_advantages(
         ]
         model.begin_step()
         size = BatchSize(sum(len(one) for one in before), len(sequences))
-        for one in passes.backward(weighted, size, gradient_checkpointing, None):
+        for one in passes.backward(
+            weighted, size, gradient_checkpointing, None, dropout_seed=settings.seed
+        ):
             add_gradients(passes.parameters, one.gradients)
         norm = model.step(settings.prime_learning_rate, settings.max_gradient_norm)
         after_BT = rows.rows(passes.logprobs(sequences))

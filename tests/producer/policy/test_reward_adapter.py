@@ -290,6 +290,17 @@ def test_a_reward_model_that_is_damaged_or_of_another_rank_is_refused(
         policy.load_reward_model(tmp_path)
 
 
+def test_the_policys_dropout_is_not_its_own(folder: Path, judged: list[Trajectory]) -> None:
+    models = []
+    for dropout in (0.0, 0.5):
+        network = load_network(str(folder), lora_rank=4, seed=1, lora_dropout=dropout)
+        policy = InProcessPolicy(network, ClickOnly(), "Answer with one query.")
+        policy.update(judged, PRIME)
+        policy.update(judged, PRIME)
+        models.append(model_weights(policy))
+    assert are_equal(*models)
+
+
 def test_its_gradient_is_clipped_on_its_own(folder: Path, judged: list[Trajectory]) -> None:
     def stepped(bound: float | None) -> tuple[float, float]:
         _, policy = opened(folder)
