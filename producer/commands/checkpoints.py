@@ -27,6 +27,7 @@ from producer.policy.adapter_settings import (
     ALL_WEIGHTS,
     BASE,
     CONFIG,
+    REWARD_ADAPTER,
     VALUE_HEAD,
     WEIGHTS,
     read_adapter_settings,
@@ -105,6 +106,8 @@ def export(source: str, output: Path, *, step: int | None, as_json: bool) -> Non
         for path in (taken.folder / name for name in (CONFIG, WEIGHTS, BASE, VALUE_HEAD)):
             if path.is_file():
                 shutil.copyfile(path, making / path.name)
+        if (taken.folder / REWARD_ADAPTER).is_dir():
+            shutil.copytree(taken.folder / REWARD_ADAPTER, making / REWARD_ADAPTER)
         digest = file_sha256(making / WEIGHTS)
         if digest != file_sha256(taken.folder / WEIGHTS) or taken.sha256 not in {None, digest}:
             message = f"{taken.folder / WEIGHTS} changed while it was copied; run again"

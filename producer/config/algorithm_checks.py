@@ -7,22 +7,31 @@ from producer.config.optimisation import OptimisationFields
 
 OF_VALUES = ("gae_gamma", "gae_lambda", "value_learning_rate", "value_clip", "value_coef")
 """Settings of the advantage gae and its value head."""
+OF_PRIME = ("prime_learning_rate", "prime_beta", "prime_process_coef", "prime_outcome_coef")
+"""Settings of the advantage prime and its reward model."""
 
 
 def algorithm_problems(fields: OptimisationFields, *, min_group_size: int) -> Iterator[str]:
     """One sentence per problem: `field: what is wrong; what to do`."""
+    yield from _settings_of_another_advantage(fields)
     yield from _advantage_problems(fields, min_group_size)
     yield from _loss_problems(fields)
     yield from _kl_problems(fields)
     yield from _streaming_problems(fields)
 
 
+def _settings_of_another_advantage(fields: OptimisationFields) -> Iterator[str]:
+    name = fields.advantage
+    for own, settings in (("gae", OF_VALUES), ("prime", OF_PRIME)):
+        for setting in settings if name != own else ():
+            if getattr(fields, setting) != _default(setting):
+                yield f"{setting}: has no effect on the advantage {name}; omit it, or use {own}"
+
+
 def _advantage_problems(fields: OptimisationFields, min_group_size: int) -> Iterator[str]:
     name = fields.advantage
-    for setting in OF_VALUES:
-        default = OptimisationFields.model_fields[setting].default
-        if name != "gae" and getattr(fields, setting) != default:
-            yield f"{setting}: has no effect on the advantage {name}; omit it, or use gae"
+    if name == "prime" and min_group_size < 2:  # noqa: PLR2004  # one, and another to compare
+        yield f"min_group_size: {name} compares the rollouts of a group; use 2 or more"
     if fields.advantage_by_std and name != "mean_centered":
         yield (
             f"advantage_by_std: has no effect on the advantage {name}; omit it, or use"

@@ -111,6 +111,22 @@ class OptimisationFields(BaseModel):
             " only the value head is trained on it."
         ),
     )
+    prime_learning_rate: NonNegativeFloat = Field(
+        1e-4, description="With the advantage prime: learning rate of the reward model's adapter."
+    )
+    prime_beta: PositiveFloat = Field(
+        0.05,
+        description=(
+            "With the advantage prime: a token's reward is this times its log-ratio of reward model"
+            " and reference."
+        ),
+    )
+    prime_process_coef: PositiveFloat = Field(
+        5.0, description="With the advantage prime: weight of the rewards of tokens."
+    )
+    prime_outcome_coef: NonNegativeFloat = Field(
+        5.0, description="With the advantage prime: weight of the rollouts' rewards."
+    )
     remove_constant_reward_groups: bool = Field(
         True,
         description=(

@@ -159,6 +159,8 @@ class RunConfig(
             ]
             if self.advantage == "gae":
                 problems.append("advantage: the policy `oracle` has no value head; omit it")
+            if self.advantage == "prime":
+                problems.append("advantage: the policy `oracle` has no reward model; omit it")
             problems += [
                 f"{name}: the policy `oracle` has no adapter; omit it"
                 for name in ("load_checkpoint_path", "lora_alpha", "target_modules")
@@ -206,6 +208,8 @@ class RunConfig(
                 for name in OF_SCREENS
                 if getattr(self, name) not in {None, type(self).model_fields[name].default}
             ]
+        if self.advantage == "prime" and self.environment != "text_to_sql":
+            problems.append("advantage: prime is only for --environment text_to_sql; use rloo")
         if self.dbbench_database is not None and self.environment != "dbbench":
             problems.append("dbbench_database: only of environment dbbench; omit it")
         if self.skip_baseline and self.baseline_only:

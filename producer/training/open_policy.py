@@ -125,6 +125,7 @@ def _open_folder(
         needs_screens=kind.screen_px is not None,
         has_values=config.advantage == "gae",
         lora_dropout=config.lora_dropout,
+        has_reward_model=config.advantage == "prime",
     )
     make = labelling(config, learner, lambda: kind.make_environment(config))
     return learner, lambda _plan: _ablated(config, make())

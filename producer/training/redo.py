@@ -40,8 +40,6 @@ from schemas.step import Sample
 
 logger = logging.getLogger(__name__)
 
-VALUE_LOSS = "optim/value_loss"
-
 
 @dataclass(frozen=True, slots=True)
 class RedoneStep:
@@ -60,12 +58,10 @@ class RedoneStep:
             "kl_divergence": update.kl_sample_train_v1 if update.num_measured_tokens else 0.0,
         }
         compared = {name: (getattr(finished, name), value) for name, value in now.items()}
-        if update.value is not None:
-            was = finished.metrics.get(VALUE_LOSS)
-            compared["value_loss"] = (
-                was if isinstance(was, float) else None,
-                update.value.loss_per_token,
-            )
+        own = {} if update.computed is None else update.computed.compared
+        for name, value in own.items():
+            was = finished.metrics.get(name)
+            compared[name] = (was if isinstance(was, float) else None, value)
         return {name: (was, own) for name, (was, own) in compared.items() if was != own}
 
 

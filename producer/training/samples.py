@@ -15,8 +15,9 @@ from producer.algorithms.advantages import (
     mean_centered_by_std,
 )
 from producer.algorithms.baselines import baselines
+from producer.algorithms.names import OF_THE_UPDATE
 from producer.config import RunConfig
-from producer.policy.learner import TokenNumbers, ValueResult
+from producer.policy.learner import PrimeResult, TokenNumbers, ValueResult
 from producer.rollouts.plan import GroupOutcome, RolloutResult
 from producer.training.session import Session
 from producer.training.stale import max_staleness
@@ -39,8 +40,8 @@ class SelectedSample:
 
     result: RolloutResult
     advantage: float | None
-    """None: it is not trained on, and the advantage is defined over what is. With gae, whose
-    advantages are tokens', their mean, and None until the update has computed them."""
+    """None: it is not trained on, and the advantage is defined over what is. With gae and
+    prime, whose advantages are tokens', their mean, and None until the update has computed them."""
     drop_reason: DropReason | None
     """None: it is trained on."""
     token_advantages: TokenNumbers | None = None
@@ -130,13 +131,13 @@ def _by_core_function(
 def with_token_means(
     groups: Sequence[Sequence[SelectedSample]],
     measured: Sequence[SelectedSample],
-    values: ValueResult | None,
+    computed: ValueResult | PrimeResult | None,
 ) -> list[list[SelectedSample]]:
     """The samples with the means of their tokens' advantages; `measured`: those of the update."""
-    if values is None:
+    if computed is None:
         return [list(group) for group in groups]
     means = {
-        one.result.plan.id: mean for one, mean in zip(measured, values.advantages, strict=True)
+        one.result.plan.id: mean for one, mean in zip(measured, computed.advantages, strict=True)
     }
     return [
         [replace(one, advantage=means.get(one.result.plan.id)) for one in group] for group in groups
@@ -192,7 +193,7 @@ def compared_reward(config: RunConfig, result: RolloutResult) -> float:
 
 def _advantages(config: RunConfig) -> RolloutAdvantages | None:
     """None: they are not of whole rollouts."""
-    if config.advantage == "gae":
+    if config.advantage in OF_THE_UPDATE:
         return None
     if config.advantage_by_std:
         return mean_centered_by_std

@@ -10,6 +10,7 @@ from typing import Literal
 from uuid import UUID
 
 from producer.algorithms.baselines import moved
+from producer.algorithms.names import OF_THE_UPDATE
 from producer.errors import CuaTrainError
 from producer.policy.learner import UpdateResult
 from producer.rollouts.engine import RolloutEngine
@@ -113,14 +114,13 @@ def train_step(
         }
         on_collected(plan.number, outcomes, defined)
 
-    # The advantages of gae are known only with the values that the update computes.
-    is_known_after = session.config.advantage == "gae"
+    is_known_after = session.config.advantage in OF_THE_UPDATE
     if not is_known_after:
         record(groups)
     samples = [one for group in groups for one in group]
     update = _update(session, collected, samples, unit)
     if is_known_after:
-        record(with_token_means(groups, measured_samples(samples), update.value))
+        record(with_token_means(groups, measured_samples(samples), update.computed))
     finished = _finished(session, collected, samples, update, version)
     save_state(finished)
     return finished

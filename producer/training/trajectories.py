@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from producer.config import RunConfig
-from producer.policy.learner import TokenNumbers, Trajectory
+from producer.policy.learner import Attempt, TokenNumbers, Trajectory
 from producer.rollouts.plan import RolloutResult
 from producer.training.samples import SelectedSample, measured_samples
 from producer.training.token_credit import by_turn, rewards_of_tokens
@@ -31,7 +31,7 @@ def trajectory(
     is_trained: bool,
     token_advantages: TokenNumbers | None = None,
 ) -> Trajectory:
-    """The rollout with its advantage, its tokens', or with gae its tokens' rewards."""
+    """The rollout with its advantage, its tokens', their rewards (gae) or how it ended (prime)."""
     return Trajectory(
         result.plan.task,
         result.turns,
@@ -39,7 +39,12 @@ def trajectory(
         is_trained=is_trained,
         token_advantages=token_advantages,
         token_rewards=_rewards(config, result) if config.advantage == "gae" else None,
+        attempt=_attempt(result) if config.advantage == "prime" else None,
     )
+
+
+def _attempt(result: RolloutResult) -> Attempt:
+    return Attempt(result.plan.group_num, result.reward, is_right=result.success)
 
 
 def _rewards(config: RunConfig, result: RolloutResult) -> TokenNumbers:

@@ -181,6 +181,14 @@ SHOWN_BY: dict[str, str] = {
     "_adapter_on_the_values_too",
     "step_completions": "tests/producer/rollouts/test_step_labels.py::test_a_label_is_the_share_of"
     "_right_completions_of_the_prefix",
+    "prime_learning_rate": "tests/producer/policy/test_reward_adapter.py::test_without_a_step_the"
+    "_process_rewards_are_0_and_rloo_of_the_outcomes_is_left",
+    "prime_beta": "tests/producer/policy/test_reward_adapter.py::test_an_update_is_that_of_a_plain"
+    "_implementation_on_transformers_and_peft",
+    "prime_process_coef": "tests/producer/policy/test_reward_adapter.py::test_an_update_is_that_of"
+    "_a_plain_implementation_on_transformers_and_peft",
+    "prime_outcome_coef": "tests/producer/policy/test_reward_adapter.py::test_an_update_is_that_of"
+    "_a_plain_implementation_on_transformers_and_peft",
     "process_reward_model": "tests/producer/training/test_token_credit.py::test_a_group_of_one_outc"
     "ome_is_told_apart_by_its_steps",
     "rm_coef": "tests/producer/training/test_token_credit.py::test_a_token_has_its_ste"

@@ -18,6 +18,8 @@ from producer.policy.compute_settings import Switch
 from producer.policy.learner import Trajectory, UpdateResult, UpdateSettings
 from producer.policy.torch_policy.cpu_parallel import add_gradients, split_evenly
 from producer.policy.torch_policy.network import Network
+from producer.policy.torch_policy.prime_update import with_prime_advantages
+from producer.policy.torch_policy.reward_adapter import RewardAdapter
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder
 from producer.policy.torch_policy.training_sequences import TrainingSequence, training_sequences
 from producer.policy.torch_policy.update_passes import BackwardPass, Lend, UpdatePasses
@@ -64,12 +66,14 @@ def policy_gradient(
     gradient_checkpointing: Switch = "auto",
     *,
     value_head: ValueHead | None = None,
+    reward_model: RewardAdapter | None = None,
     lend: Lend | None = None,
 ) -> UpdateResult:
     """Update the adapter on the trajectories that are trained on, and measure all of them.
 
     `value_head`: of trajectories with token rewards, whose advantages it gives; it is trained with
-    the adapter. None: advantages are given.
+    the adapter. `reward_model`: of trajectories with attempts, the same before the adapter. None:
+    advantages are given.
 
     Without completion tokens nothing changes and the result's means are NaN. `lend` is called now
     and then until the first optimiser step: the network is whole and may be sampled from.
@@ -94,6 +98,12 @@ def policy_gradient(
     if value_head is not None:
         values = passes.values(value_head, trained, lend)
         trained = with_value_targets(trained, values, settings)
+    prime = None
+    if reward_model is not None:
+        trained, prime = with_prime_advantages(
+            *(network, encoder, reward_model, trajectories, trained, settings),
+            gradient_checkpointing,
+        )
     with_values, trained = trained, _with_kl_penalty(settings, trained)
     # The order is a seeded shuffle, so that a substep does not see one task's groups alone.
     shuffled = random.Random(settings.seed).sample(trained, len(trained))  # noqa: S311  # order, not secrets
@@ -107,6 +117,7 @@ def policy_gradient(
             _substep(passes, optimizer, substep, gradient_checkpointing, done, may_lend)
     num_tokens = sum(len(one.advantages_N) for one in trained)
     result = update_result(passes, sequences, done, num_tokens=num_tokens, began_s=began)
+    result = replace(result, prime=prime)
     if value_head is None or not num_tokens:
         return result
     return replace(

@@ -80,8 +80,8 @@ class UpdatePasses:
     value_head: ValueHead | None
     """None: no advantage needs values."""
     parameters: Sequence[nn.Parameter]
-    """The adapter's, then the value head's. Found once: a search takes as long as a small network's
-    layer, as does that of `max_workers`."""
+    """The active adapter's, then the value head's. Found once: a search takes as long as a small
+    network's layer, as does that of `max_workers`."""
     max_workers: int | None
     """The network's."""
 
@@ -102,10 +102,14 @@ class UpdatePasses:
                 for own, logprobs_N in zip(part, measured, strict=True)
             ]
 
+    def logprobs(self, sequences: Sequence[TrainingSequence]) -> list[Tensor]:
+        """[N] of each sequence; no gradients."""
+        return self._per_sequence(self._logprobs, sequences, None)
+
     def base_logprobs(self, sequences: Sequence[TrainingSequence]) -> list[Tensor]:
         """[N] of each sequence under the network without its adapter; no gradients."""
         with self.network.adapted.disable_adapter():
-            return self._per_sequence(self._logprobs, sequences, None)
+            return self.logprobs(sequences)
 
     def values(
         self, head: ValueHead, sequences: Sequence[TrainingSequence], lend: Lend | None
