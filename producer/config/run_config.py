@@ -41,7 +41,7 @@ from producer.config.preset import (
 )
 from producer.config.process_rewards import (
     ProcessRewardFields,
-    core_algos_hash,
+    module_hash,
     process_reward_problems,
 )
 from producer.config.reporting import ReportingFields
@@ -228,6 +228,7 @@ class RunConfig(
             self,
             is_text_to_sql=self.environment == "text_to_sql",
             advantage=self.advantage,
+            is_evaluation=self.baseline_only,
         )
         if self.stream_minibatch and self.core_function is not None:
             problems.append(
@@ -246,11 +247,13 @@ class RunConfig(
         """Note the hashes of files of the user's; what is wrong with them."""
         try:
             sha256 = checked_sha256(self.reward, self.reward_sha256)
-            core_sha256 = core_algos_hash(self.core_algos, self.core_algos_sha256)
+            core_sha256 = module_hash("core_algos", self.core_algos, self.core_algos_sha256)
+            own_sha256 = module_hash("reward_module", self.reward_module, self.reward_module_sha256)
         except ValueError as error:
             return [str(error)]
         object.__setattr__(self, "reward_sha256", sha256)
         object.__setattr__(self, "core_algos_sha256", core_sha256)
+        object.__setattr__(self, "reward_module_sha256", own_sha256)
         return []
 
     @property

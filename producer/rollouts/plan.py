@@ -95,6 +95,8 @@ class RolloutResult:
     """What the environment said before every turn but the first."""
     scored_steps: tuple[StepScore, ...] = ()
     """What a process reward model makes of the completion's steps; empty: it was not asked."""
+    token_rewards: tuple[float, ...] = ()
+    """Of the completion's tokens, from a reward manager; empty: none was asked."""
     num_prompt_tokens: int | None = None
     """Sum over turns of the whole prompt's tokens, screenshots included; None: not recorded."""
     error_type: str | None = None
@@ -123,6 +125,7 @@ def completed_result(
     """
     scored = (one.steps for one in facts if isinstance(one, CompletionStepsScored))
     num_prompt_tokens = finished.summary.get("num_prompt_tokens")
+    token_rewards = finished.summary.get("token_rewards")
     return RolloutResult(
         plan=plan,
         status="completed",
@@ -139,6 +142,9 @@ def completed_result(
         responses=responses,
         words=words,
         scored_steps=next(scored, ()),
+        token_rewards=tuple(float(str(one)) for one in token_rewards)
+        if isinstance(token_rewards, list)
+        else (),
         num_prompt_tokens=num_prompt_tokens if isinstance(num_prompt_tokens, int) else None,
     )
 

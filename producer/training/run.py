@@ -45,6 +45,7 @@ from producer.training.heartbeat import HEARTBEAT_S, heartbeat
 from producer.training.loaded import Loaded, load, load_policy
 from producer.training.loop import TrainingLoop, save_checkpoint
 from producer.training.open_policy import open_policy, with_adapter_settings
+from producer.training.own_rewards import rewarding_with
 from producer.training.preflight import check_folders, check_services, is_unused
 from producer.training.progress import ProgressTracker
 from producer.training.progress_bars import progress_bars
@@ -298,6 +299,7 @@ class _Process:
             read_blob=open_blobs(self.installation.blobs_url).get,
             progress=ProgressEvents(stream, self._progress_so_far(config), manifest.step),
             score_steps=scoring_with(step_scorer, learner),
+            reward_completion=rewarding_with(config, learner),
             past_sessions=manifest.past_sessions,
             moving_baseline=manifest.moving_baseline,
         )

@@ -185,7 +185,7 @@ def _drop_reason(config: RunConfig, outcome: GroupOutcome, version: int) -> Drop
 
 def compared_reward(config: RunConfig, result: RolloutResult) -> float:
     """What tells a rollout from others of its group: with scored steps the mean of its tokens'."""
-    if not result.scored_steps:
+    if not result.scored_steps and not result.token_rewards:
         return result.reward
     rewards = rewards_of_tokens(config, result)
     return fmean(rewards) if rewards else result.reward

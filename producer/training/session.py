@@ -18,7 +18,7 @@ from producer.rollouts.engine import EnvironmentFactory, RolloutEngine
 from producer.rollouts.episode import EpisodeSettings
 from producer.rollouts.past_sessions import WithPastSessions
 from producer.rollouts.plan import GroupPlan, Recalled, RolloutPlan, RolloutSource
-from producer.rollouts.requests import ScoreSteps
+from producer.rollouts.requests import RewardCompletion, ScoreSteps
 from producer.training.groups import GroupSettings
 from producer.training.progress_events import ProgressEvents
 from producer.validators.judges import AskModel
@@ -51,6 +51,8 @@ class Session:
     """Devices of this process that outlived their rollouts."""
     score_steps: ScoreSteps | None = None
     """Scores the steps of completions; None: nobody does."""
+    reward_completion: RewardCompletion | None = None
+    """Rewards completions as the user's module says; None: their outcome does."""
     past_sessions: tuple[str, ...] = ()
     """Right sessions, oldest first, that every first prompt shows."""
     moving_baseline: float = 0.0
@@ -109,6 +111,7 @@ class Session:
                 parse_error_cost=config.parse_error_cost,
                 ask_model=self.ask_model,
                 score_steps=self.score_steps,
+                reward_completion=self.reward_completion,
                 reward=find_reward(config.reward),
                 validate_every_turn=config.validate_every_turn,
             ),

@@ -201,6 +201,14 @@ SHOWN_BY: dict[str, str] = {
     "sers_file_comes_first_and_its_hash_is_recorded",
     "core_algos_sha256": "tests/producer/training/test_token_credit.py::test_a_function_of_the_u"
     "sers_file_comes_first_and_its_hash_is_recorded",
+    "reward_module": "tests/producer/training/test_own_rewards.py::test_a_reward_function"
+    "_of_the_users_gives_the_rollouts_reward",
+    "reward_module_sha256": "tests/producer/training/test_own_rewards.py::test_a_file_that"
+    "_changed_does_not_continue_a_training",
+    "reward_function": "tests/producer/training/test_own_rewards.py::test_what_a_module_lacks"
+    "_is_said_before_anything_is_recorded",
+    "reward_manager": "tests/producer/training/test_own_rewards.py::test_a_manager_gives"
+    "_tokens_their_rewards_and_a_core_function_of_the_users_reads_them",
 }
 """Field -> the test that shows what it does."""
 

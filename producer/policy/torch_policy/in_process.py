@@ -9,6 +9,7 @@ log-probs always belong to one version.
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import torch
@@ -146,6 +147,11 @@ class InProcessPolicy:
             for (index, prompt), completion in zip(prompts.items(), decoded, strict=True):
                 completions[index] = self._parsed(requests[index], prompt, completion)
         return [completions[index] for index in range(len(requests))]
+
+    @property
+    def tokenizer(self) -> Any:
+        """Of the base network."""
+        return self._network.tokenizer
 
     def token_starts(self, tokens: Sequence[int]) -> list[int]:
         """For each token of a completion the index of its first character in its text."""
