@@ -33,7 +33,6 @@ DEFAULTS = {
 }
 """Defaults that are not a value of the field."""
 METAVARS = {
-    "dbbench_database": "URL",
     "model_name": "NAME|FOLDER",
     "training_name": "NAME",
     "wandb_project": "NAME",
