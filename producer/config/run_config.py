@@ -192,12 +192,9 @@ class RunConfig(
         ]
         return problems
 
-    def _not_together(self) -> list[str]:
-        """What contradicts itself, and what is not supported yet."""
+    def _of_the_environment(self) -> list[str]:
+        """What the environment cannot have."""
         problems = []
-        if self.wandb_name is not None and self.wandb_project is None:
-            problems.append("wandb_name: needs a wandb_project to have a run in")
-        problems += self._of_a_server()
         if "linux" in {self.box_type, self.environment}:
             name = "box_type" if self.box_type == "linux" else "environment"
             problems.append(f"{name}: linux is not supported yet; use android")
@@ -212,6 +209,15 @@ class RunConfig(
             problems.append("advantage: prime is only for --environment text_to_sql; use rloo")
         if self.dbbench_database is not None and self.environment != "dbbench":
             problems.append("dbbench_database: only of environment dbbench; omit it")
+        return problems
+
+    def _not_together(self) -> list[str]:
+        """What contradicts itself, and what is not supported yet."""
+        problems = []
+        if self.wandb_name is not None and self.wandb_project is None:
+            problems.append("wandb_name: needs a wandb_project to have a run in")
+        problems += self._of_a_server()
+        problems += self._of_the_environment()
         if self.skip_baseline and self.baseline_only:
             problems.append("baseline_only: contradicts skip_baseline; give one of them")
         if self.log_dir is not None and self.log_path is not None:
