@@ -47,6 +47,7 @@ METAVARS = {
     "reward_function": "NAME",
     "reward_manager": "NAME",
     "skill_sequence": "NAME[,NAME]",
+    "dbbench_database": "URL",
     "base_url": "URL",
     "judge": "agent|none|URL",
     "renderer_name": "FORMAT",
