@@ -71,7 +71,9 @@ def continued(flags: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _absolute(given: dict[str, Any]) -> dict[str, Any]:
-    sources = {name: json.dumps(given[name]) for name in ("tasks", "eval_tasks") if name in given}
+    sources: dict[str, Any] = {
+        name: json.dumps(given[name]) for name in ("tasks", "eval_tasks") if name in given
+    }
     return given_fields({**given, **sources}, None)
 
 

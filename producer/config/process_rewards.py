@@ -30,7 +30,7 @@ class ProcessRewardFields(BaseModel):
         min_length=1,
         description=(
             "Advantages of tokens in place of `advantage`: a function of docs/algorithms.md"
-            " (compute_grpo_process_advantage_avg_unique ...) or of core_algos."
+            " (such as compute_grpo_process_advantage_avg_unique) or of core_algos."
         ),
     )
     core_algos: str | None = Field(
