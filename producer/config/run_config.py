@@ -293,6 +293,10 @@ class RunConfig(
             found["target_modules"] = settings.targets
         return self._changed(**found)
 
+    def with_cpu_threads(self, number: int) -> "RunConfig":
+        """A copy with this machine's number, which is recorded and counts as not given."""
+        return self._changed(cpu_threads=number)
+
     def _changed(self, **changes: object) -> "RunConfig":
         changed = self.model_copy(update=changes)
         changed._explicit = self._explicit

@@ -116,6 +116,8 @@ SHOWN_BY: dict[str, str] = {
     "_refused_with_what_is",
     "dtype": "tests/producer/policy/test_compute_settings.py::test_weights_have_the_dtype_and_the"
     "_adapter_float32",
+    "cpu_threads": "tests/producer/training/test_cpu_threads.py::test_a_training_that_goes_on"
+    "_elsewhere_has_the_threads_of_the_machine_that_began_it",
     "gradient_checkpointing": "tests/producer/policy/test_compute_settings.py::test_layers_are"
     "_checkpointed_in_the_backward_passes_alone_and_as_the_field_says",
     "screen_cache_bytes": "tests/producer/policy/test_screen_encoder.py::test_without_room_for"

@@ -58,7 +58,7 @@ def open_in_process(
         target_modules=target_modules,
         lora_dropout=lora_dropout,
     )
-    use_threads(folder, network.num_weights, network.device)
+    use_threads(folder, network.num_weights, network.device, compute.cpu_threads)
     if needs_screens and not network.architecture.sees_screens:
         message = (
             f"policy {folder!r} ({network.architecture.title}) sees no screens, which this"
