@@ -104,12 +104,13 @@ def _merge(into: Section, other: Section) -> None:
 
 def _whole_number(value: object) -> int:
     """ValueError, TypeError."""
+    is_number = isinstance(value, int | float | str) and not isinstance(value, bool)
     is_part = isinstance(value, float) and not value.is_integer()
-    is_other = isinstance(value, bool) or not isinstance(value, int | float | str)
-    if is_other or is_part or int(value) < 1:
+    number = int(value) if is_number and not is_part else 0  # type: ignore[call-overload]  # a number or text
+    if number < 1:
         message = "it is no whole number above 0"
         raise ValueError(message)
-    return int(value)
+    return int(number)
 
 
 class _Reader:

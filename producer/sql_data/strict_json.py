@@ -34,6 +34,8 @@ def check_storable(value: JsonValue, where: str) -> None:
                     waiting.append((f"{place}.{name}", inner))
             case list():
                 waiting += [(f"{place}[{number}]", inner) for number, inner in enumerate(one)]
+            case _:
+                pass
 
 
 def _check_text(text: str, place: str) -> None:

@@ -8,7 +8,7 @@ import ast
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from pydantic import JsonValue
 
@@ -16,9 +16,9 @@ from producer.durable import write_durably
 from producer.errors import NotFoundError, UsageError, did_you_mean
 from producer.sql_data.dbbench.gold_sql import GoldUnreadableError, kind_of
 from producer.sql_data.dbbench.skills import SKILLS, skills_of
-from producer.sql_data.dbbench.strict_json import check_storable, read_strict
 from producer.sql_data.dbbench.table import column_type, table_rows
 from producer.sql_data.dbbench.table_hash import EMPTY
+from producer.sql_data.strict_json import check_storable, read_strict
 from schemas.entry import Column, EntryContent, TableInfo
 
 FILE_NAME: Final = "entry_dict.json"
@@ -166,7 +166,7 @@ def _json(value: JsonValue, field: str) -> JsonValue:
             message = f"{field}: {value[:60]!r} is no JSON"
             raise _WrongFieldError(message) from error
     check_storable(parsed, field)
-    return parsed
+    return cast("JsonValue", parsed)
 
 
 def _object(fields: Fields, field: str, where: str = "") -> Fields:
