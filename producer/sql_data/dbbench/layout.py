@@ -8,7 +8,7 @@ import ast
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
 from pydantic import JsonValue
 
@@ -166,7 +166,7 @@ def _json(value: JsonValue, field: str) -> JsonValue:
             message = f"{field}: {value[:60]!r} is no JSON"
             raise _WrongFieldError(message) from error
     check_storable(parsed, field)
-    return cast("JsonValue", parsed)
+    return parsed
 
 
 def _object(fields: Fields, field: str, where: str = "") -> Fields:
