@@ -1,6 +1,7 @@
 """`cua-train sql demo`: the whole pipeline of text-to-SQL on small policies."""
 
 import json
+import logging
 import os
 from statistics import fmean, stdev
 from typing import Any
@@ -12,6 +13,8 @@ from producer.commands.stopping import stop_on_signals
 from producer.console import print_table
 from producer.errors import StopRequestedError, UsageError
 from schemas.installation import read_installation
+
+logger = logging.getLogger(__name__)
 
 Figures = dict[str, Any]
 
@@ -49,6 +52,7 @@ def demo(*, seed: int | None, seeds: str | None, as_json: bool) -> int:
         for one in chosen:
             found[one] = SqlDemo(one, installation, recipe, stop).run()
     except StopRequestedError:
+        logger.info("stopped; the same command goes on")
         return 130
     rows = {one: accuracies(stages, recipe.n) for one, stages in found.items()}
     if as_json:

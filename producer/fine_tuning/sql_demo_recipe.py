@@ -26,14 +26,14 @@ class SqlDemoRecipe:
     sft_epochs: int = 2
     """Few: what imitation has not learned, reinforcement can."""
     sft_learning_rate: float = 3e-3
-    labelled_questions: int = 120
-    completions: int = 4
+    labelled_questions: int = 480
+    completions: int = 3
     """Labelled, of each of these questions."""
     step_completions: int = 4
     """Of each prefix; a label is the share that is right."""
     prm_epochs: int = 3
     prm_learning_rate: float = 5e-4
-    rl_steps: int = 12
+    rl_steps: int = 30
     groups_per_batch: int = 16
     group_size: int = 8
     rl_learning_rate: float = 1e-3
