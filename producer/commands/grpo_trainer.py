@@ -19,6 +19,7 @@ from producer.commands.grpo_trainer_fields import (
     KL_ESTIMATORS,
     LOSSES,
     MANAGERS,
+    OF_PRIME,
     OF_VALUES,
     ONLY,
     POLICY,
@@ -116,6 +117,11 @@ def _field(read: TrainerFile, name: str, value: object) -> None:
             read.take(name, OF_VALUES[name], value)
         else:
             read.without_effect[name] = "only ppo (gae) has values"
+    elif name in OF_PRIME:
+        if read.algorithm == "prime":
+            read.take(name, OF_PRIME[name], value)
+        else:
+            read.without_effect[name] = "only prime trains a reward model beside the policy"
     elif name in ONLY:
         only = ONLY[name]
         if value not in only.values:

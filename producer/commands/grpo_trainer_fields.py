@@ -44,6 +44,14 @@ OF_VALUES: Final = {
 }
 """The same, where the algorithm is ppo; the others have no values."""
 
+OF_PRIME: Final = {
+    "reward_model.model.beta_train": "prime_beta",
+    "reward_model.model.optim.lr": "prime_learning_rate",
+    "algorithm.reward_dpo_coef": "prime_process_coef",
+    "algorithm.reward_gt_coef": "prime_outcome_coef",
+}
+"""The same, where the algorithm is prime; the others train no reward model."""
+
 NO_SERVICE: Final = "completions are executed by this process; no service is asked"
 ONE_DEVICE: Final = "one process computes on one device, in passes that fit its memory"
 OWN_SAMPLER: Final = "the policy samples in this process, without a server"

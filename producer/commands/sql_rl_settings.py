@@ -117,12 +117,6 @@ def _advantages(
     """The core function, or ppo's values: by the command line, the file, the algorithm."""
     from producer.algorithms.core_functions import UnknownFunctionError, choose_core_function
 
-    if algorithm == "prime":
-        message = (
-            "--algorithm: prime trains its reward model beside the policy, which is not supported;"
-            " use grpo, ppo or rloo, with --process-reward-model for rewards of steps"
-        )
-        raise UsageError(message)
     configured = file.core_function if file is not None else None
     algos = flags.get("core_algos") or (file.core_algos if file is not None else None)
     named = flags.get("core_function") or configured
@@ -146,10 +140,13 @@ def _advantages(
         raise UsageError(message) from error
     if chosen.function is None:
         if algos is not None:
-            message = f"core_algos: {algos} has no core function for {algorithm}, which uses gae"
+            message = (
+                f"core_algos: {algos} has no core function for {algorithm}, which uses"
+                f" {chosen.name}"
+            )
             raise UsageError(message)
-        gae: AdvantageName = "gae"
-        return {"advantage": gae}
+        own: AdvantageName = "prime" if chosen.name == "prime" else "gae"
+        return {"advantage": own}
     logger.info("core function: %s (by the %s)", chosen.name, chosen.origin)
     is_own = module is not None and chosen.name in module
     if algos is not None and not is_own:

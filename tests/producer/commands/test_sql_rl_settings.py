@@ -154,7 +154,6 @@ def test_functions_of_the_users_that_are_not_taken_are_named(
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"algorithm": "prime"}, "--algorithm: prime trains its reward model beside the policy"),
         ({"core_function": "nobody"}, "core_function: there is no core function 'nobody'"),
         ({"core_algos": "/nowhere.py"}, "core_algos: there is no file '/nowhere.py'"),
         ({"model_name": None}, "--model-name: name the policy to train"),
@@ -167,6 +166,21 @@ def test_what_cannot_be_trained_is_said(data: Path, more: dict[str, Any], messag
     given = {name: value for name, value in flags.items() if value is not None}
     with pytest.raises(UsageError, match=message):
         config(folder, None, **given)
+
+
+def test_prime_trains_its_reward_model_with_the_files_settings(data: Path) -> None:
+    file = {
+        **FILE,
+        "algorithm": {"adv_estimator": "prime", "reward_dpo_coef": 4, "reward_gt_coef": 3},
+        "reward_model": {"model": {"beta_train": 0.1, "optim": {"lr": "2e-6"}}},
+    }
+    found = config(data, file)
+    assert (found.advantage, found.core_function, found.loss_fn) == ("prime", None, "ppo")
+    assert (found.prime_process_coef, found.prime_outcome_coef) == (4, 3)
+    assert (found.prime_beta, found.prime_learning_rate) == (0.1, 2e-6)
+    assert config(data, None, model_name="a/policy", algorithm="prime").advantage == "prime"
+    other = config(data, file, algorithm="grpo")
+    assert (other.advantage, other.prime_beta) == ("mean_centered", 0.05)
 
 
 def test_a_folder_that_is_missing_is_not_found(tmp_path: Path) -> None:
