@@ -27,12 +27,12 @@ DEFAULTS = {
     "log_dir": "CUA_HOME/runs",
     "reward_sha256": "of the file as it is",
     "core_algos_sha256": "of the file as it is",
+    "reward_module_sha256": "of the file as it is",
     "clip_ratio_low": "0.2 for ppo and cispo, 3e-4 for gspo",
     "clip_ratio_high": "0.2 for ppo and cispo, 4e-4 for gspo",
 }
 """Defaults that are not a value of the field."""
 METAVARS = {
-    "dbbench_database": "URL",
     "model_name": "NAME|FOLDER",
     "training_name": "NAME",
     "wandb_project": "NAME",
@@ -42,9 +42,13 @@ METAVARS = {
     "core_function": "NAME",
     "core_algos": "FILE|MODULE",
     "core_algos_sha256": "SHA256",
+    "reward_module": "FILE|MODULE",
+    "reward_module_sha256": "SHA256",
+    "reward_function": "NAME",
+    "reward_manager": "NAME",
     "skill_sequence": "NAME[,NAME]",
-    "base_url": "URL",
     "dbbench_database": "URL",
+    "base_url": "URL",
     "judge": "agent|none|URL",
     "renderer_name": "FORMAT",
     "judge_model": "NAME",

@@ -3,7 +3,7 @@
 Axes: B rows, T tokens padded on the right, M target tokens, D hidden dimension, V vocabulary.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import torch
@@ -55,13 +55,6 @@ class Objective(Protocol[Item_contra]):
 class CrossEntropy:
     """Mean negative log-likelihood of the target tokens, nats."""
 
-    def __init__(self, among: Collection[int] | None = None) -> None:
-        """`among`: tokens that a target is told apart from, all targets included; None: all.
-
-        With tied embeddings a token that is never a target is otherwise taught never to be one.
-        """
-        self._among = None if among is None else torch.tensor(sorted(among))
-
     def num_tokens(self, item: Example) -> int:
         """Length."""
         return len(item.tokens)
@@ -79,10 +72,6 @@ class CrossEntropy:
         rows_M, at_M = torch.nonzero(is_target_BT, as_tuple=True)
         hidden_BTD = hidden_states(network, tokens_BT)
         logits_MV = output_layer(network)(hidden_BTD[rows_M, at_M - 1])
-        if self._among is not None:
-            left_out_V = torch.ones(logits_MV.shape[1], dtype=torch.bool)
-            left_out_V[self._among] = False
-            logits_MV = logits_MV.masked_fill(left_out_V.to(network.device), float("-inf"))
         return functional.cross_entropy(logits_MV.float(), tokens_BT[rows_M, at_M], reduction="sum")
 
 

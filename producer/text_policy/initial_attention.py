@@ -5,10 +5,12 @@ Networks find the circuit for it (a head that looks one token back, and a later 
 what followed the same token before: induction, arXiv 2209.11895) only after thousands of steps,
 which a laptop's minutes do not have. So it is laid out, and trained with everything else:
 
-- In layer 0, heads attend one token back: their queries and keys are biases, rotated against each
-  other by one position in the fastest frequencies, and they write into directions of their own.
-- In layer 1, the same heads compare a token (query) with what those wrote (key), in frequencies
-  that hardly rotate, and carry over the token that they find.
+- In layer 0, one head attends one token back and another two: their queries and keys are biases,
+  rotated against each other by so many positions in the fastest frequencies. They read the same and
+  write into directions of their own.
+- In layer 1, one head compares a token (query) with the one before another (key), and carries over
+  what followed last time. Another compares the token before (query) with the one two before (key):
+  so rows are copied whose values stand between equal signs. Both in frequencies that hardly rotate.
 - Every other head copies from the most similar token: keys equal queries, and the output projection
   is the transpose of the value projection.
 
@@ -22,10 +24,10 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-NUM_HEADS: Final = 2
-"""Pairs of heads."""
+BACK: Final = (1, 2)
+"""Tokens that the first heads of layer 0 look back."""
 NUM_FAST: Final = 3
-"""Fastest frequencies, by which a head looks one token back; fewer repeat within 50 tokens."""
+"""Fastest frequencies, by which a head looks back; fewer repeat within 50 tokens."""
 FIRST_SLOW: Final = 6
 """Frequencies from here on rotate too little to hide that two tokens are the same."""
 QK_NORM: Final = 1.7
@@ -53,20 +55,21 @@ def lay_out_copying(network: PreTrainedModel, seed: int) -> None:
             projection.bias.zero_()
         layer.mlp.down_proj.weight.mul_(QUIET)
     head_dim = network.config.head_dim
-    used = NUM_HEADS * head_dim
+    used = len(BACK) * head_dim
     for attention in layers:
         attention.o_proj.weight[:, used:].mul_(QUIET)
     first, second = layers[0], layers[1]
-    written = _directions_apart_from(first.v_proj.weight[:used], seed)
+    written = _directions_apart_from(first.v_proj.weight[:head_dim], used, seed)
     frequencies = model.rotary_emb.inv_freq
     slow = [at for at in range(head_dim) if at % (head_dim // 2) >= FIRST_SLOW]
-    for head in range(NUM_HEADS):
+    first.v_proj.weight[head_dim:used] = first.v_proj.weight[:head_dim]
+    for head, distance in enumerate(BACK):
         begin = head * head_dim
         rows = slice(begin, begin + head_dim)
         first.q_proj.weight[rows].mul_(LEFT)
         first.k_proj.weight[rows].mul_(LEFT)
         for fast in range(NUM_FAST):
-            angle = -float(frequencies[fast])
+            angle = -distance * float(frequencies[fast])
             first.k_proj.bias[begin + fast] = BIAS
             first.q_proj.bias[begin + fast] = BIAS * math.cos(angle)
             first.q_proj.bias[begin + fast + head_dim // 2] = BIAS * math.sin(angle)
@@ -74,13 +77,17 @@ def lay_out_copying(network: PreTrainedModel, seed: int) -> None:
         second.q_proj.weight[rows] = 0
         second.k_proj.weight[rows] = 0
         compared = [begin + at for at in slow]
-        second.q_proj.weight[compared] = first.v_proj.weight[compared]
         second.k_proj.weight[compared] = first.o_proj.weight[:, compared].T
+        # What the first head is asked for is the token itself, the second what stands before it.
+        second.q_proj.weight[compared] = (
+            first.o_proj.weight[:, slow].T if head else first.v_proj.weight[slow]
+        )
 
 
-def _directions_apart_from(read_RD: Tensor, seed: int) -> Tensor:
-    """[D, R]: orthogonal within a head's share of R, and to every direction that is read."""
+def _directions_apart_from(read_RD: Tensor, num: int, seed: int) -> Tensor:
+    """[D, num]: orthogonal to each other and to every direction that is read."""
     generator = torch.Generator().manual_seed(seed)
-    drawn_DR = torch.randn(read_RD.T.shape, generator=generator)
+    drawn_DR = torch.randn((read_RD.shape[1], num), generator=generator)
     basis_DR = torch.linalg.qr(read_RD.T)[0]
-    return torch.linalg.qr(drawn_DR - basis_DR @ (basis_DR.T @ drawn_DR))[0]
+    directions_DR: Tensor = torch.linalg.qr(drawn_DR - basis_DR @ (basis_DR.T @ drawn_DR))[0]
+    return directions_DR

@@ -1,6 +1,7 @@
 """Entries of DB Bench as tasks."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -44,10 +45,11 @@ def generated_tasks(
     _check_skills(skills, where)
     themes = [one for one in THEMES if split in {None, split_of_table(one.table)}]
     entries = generate(num_samples, seed, skills or SKILLS, themes=themes)
-    return [
-        task_of(entry.model_copy(update={"entry_id": f"{split or 'all'}-{seed}-{entry.entry_id}"}))
+    named = [
+        entry.model_copy(update={"entry_id": f"{split or 'all'}-{seed}-{entry.entry_id}"})
         for entry in entries
     ]
+    return [replace(task_of(entry), source_type="dbbench_generated") for entry in named]
 
 
 def task_of(entry: EntryContent) -> Task:
