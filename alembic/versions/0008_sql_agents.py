@@ -1,5 +1,7 @@
 """SQL agents: entries of data sets, sessions, completions with scored steps, success by skill.
 
+And an index of the trainings that blocks of offsets name.
+
 Revision: 0008, after 0007.
 """
 
@@ -54,6 +56,10 @@ TABLES = (
     " UNIQUE (training_id, evaluation_id, skill))",
     "CREATE INDEX ix_skill_success_evaluation_id ON cua.skill_success (evaluation_id)",
 )
+INDEX = (
+    "CREATE INDEX ix_training_block_trainings ON cua.training_block USING gin (trainings)"
+    " WITH (fastupdate = off)"
+)
 VIEWS = ("session_summary", "completion_summary", "sql_turn", "skill_progress")
 
 
@@ -65,6 +71,7 @@ def upgrade() -> None:
     """
     for statement in TABLES:
         op.execute(statement)
+    op.execute(INDEX)
     op.execute("UPDATE cua.projection SET version = 5 WHERE version = 4")
 
 
@@ -83,6 +90,7 @@ def downgrade() -> None:
     for view in VIEWS:
         op.execute(f"DROP VIEW IF EXISTS cua.{view}")
         op.execute(f"DROP FUNCTION IF EXISTS cua.{view}_rows()")
+    op.execute("DROP INDEX IF EXISTS cua.ix_training_block_trainings")
     op.execute(
         "DROP TABLE cua.entry, cua.session, cua.completion, cua.completion_score, cua.step_score,"
         " cua.skill_success"

@@ -13,7 +13,6 @@ import psycopg2
 import psycopg2.extensions
 
 from consumers.database.silence import WATCH
-from consumers.embedded_postgres.postgres import ensure_running
 from consumers.errors import UnreachableError, UsageError
 from schemas.installation import Installation, names_database, read_installation
 
@@ -24,10 +23,10 @@ if TYPE_CHECKING:
 DRIVER = "postgresql+psycopg2"
 _PLAIN = re.compile(
     r"postgres(?:ql)?(?:\+psycopg2)?://"
-    r"([\w.~-]+(?::[\w.~-]+)?@[\w.-]+(?::[0-9]+)?/[\w.-]+)",
+    r"(?P<rest>(?P<user>[\w.~-]+)(?::[\w.~-]+)?(?P<place>@[\w.-]+(?::[0-9]+)?/[\w.-]+))",
     re.ASCII,
 )
-"""A URL that everybody reads alike: nothing is quoted, nothing optional."""
+"""A URL that everybody reads alike, without SQLAlchemy: nothing is quoted, nothing optional."""
 POSTGRES_DEFAULTS: Mapping[str, str] = {
     "POSTGRES_HOST": "localhost",
     "POSTGRES_PORT": "5432",
@@ -50,6 +49,8 @@ def resolve_database(environ: Mapping[str, str], installation: Installation | No
     """
     if configured := configured_url(environ):
         return configured
+    from consumers.embedded_postgres.postgres import ensure_running
+
     home = installation or read_installation(environ)
     return sqlalchemy_url(ensure_running(home.database_dir, environ))
 
@@ -72,15 +73,22 @@ def configured_url(environ: Mapping[str, str]) -> str | None:
     if not values["POSTGRES_PORT"].isdecimal():
         message = f"POSTGRES_PORT {values['POSTGRES_PORT']!r} is not a number; set it to a port"
         raise UsageError(message)
+    user, password, host, name = (
+        values[f"POSTGRES_{one}"] for one in ("USER", "PASSWORD", "HOST", "DB")
+    )
+    port = int(values["POSTGRES_PORT"])
+    plain = f"{DRIVER}://{user}:{password}@{host}:{port}/{name}"
+    if _PLAIN.fullmatch(plain):
+        return plain
     from sqlalchemy import URL
 
     url_object = URL.create(
         DRIVER,
-        username=values["POSTGRES_USER"],
-        password=values["POSTGRES_PASSWORD"],
-        host=values["POSTGRES_HOST"],
-        port=int(values["POSTGRES_PORT"]),
-        database=values["POSTGRES_DB"],
+        username=user,
+        password=password,
+        host=host,
+        port=port,
+        database=name,
     )
     return url_object.render_as_string(hide_password=False)
 
@@ -110,14 +118,14 @@ def _parse(url: str) -> "URL":
 def sqlalchemy_url(url: str) -> str:
     """Any PostgreSQL URL, with the driver that this project uses."""
     if plain := _PLAIN.fullmatch(url):
-        return f"{DRIVER}://{plain[1]}"
+        return f"{DRIVER}://{plain['rest']}"
     return _parse(url).set(drivername=DRIVER).render_as_string(hide_password=False)
 
 
 def libpq_url(url: str) -> str:
     """Any PostgreSQL URL as psql, pg_dump and psycopg2 take it."""
     if plain := _PLAIN.fullmatch(url):
-        return f"postgresql://{plain[1]}"
+        return f"postgresql://{plain['rest']}"
     text = _parse(url).set(drivername="postgresql").render_as_string(hide_password=False)
     # libpq takes a plus for a plus; SQLAlchemy writes one for a space, and %2B for a plus.
     address, question, query = text.partition("?")
@@ -126,6 +134,9 @@ def libpq_url(url: str) -> str:
 
 def without_password(url: str) -> str:
     """The URL for messages and logs."""
+    if plain := _PLAIN.fullmatch(url):
+        has_password = plain["rest"] != plain["user"] + plain["place"]
+        return f"postgresql://{plain['user']}{':***' * has_password}{plain['place']}"
     return _parse(url).set(drivername="postgresql").render_as_string(hide_password=True)
 
 

@@ -72,7 +72,11 @@ class TrainingBlock(Base):
     """
 
     __tablename__ = "training_block"
-    __table_args__ = UPDATED_IN_PLACE
+    __table_args__ = (
+        # Without a list of pending entries, which every question would read through.
+        Index(None, "trainings", postgresql_using="gin", postgresql_with={"fastupdate": "off"}),
+        UPDATED_IN_PLACE,
+    )
 
     topic: Mapped[str] = mapped_column(Text, primary_key=True)
     """With the installation's prefix."""

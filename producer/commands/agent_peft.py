@@ -102,6 +102,17 @@ def _merge(into: Section, other: Section) -> None:
             into[name] = value
 
 
+def _whole_number(value: object) -> int:
+    """ValueError, TypeError."""
+    is_number = isinstance(value, int | float | str) and not isinstance(value, bool)
+    is_part = isinstance(value, float) and not value.is_integer()
+    number = int(value) if is_number and not is_part else 0  # type: ignore[call-overload]  # a number or text
+    if number < 1:
+        message = "it is no whole number above 0"
+        raise ValueError(message)
+    return int(number)
+
+
 class _Reader:
     """Turns an assignment and its components into fields, and notes what it left."""
 
@@ -127,6 +138,8 @@ class _Reader:
         model = agent.pop("language_model", None)
         fields |= self._agent(agent)
         listed = assignment.pop("language_model_list", [])
+        if not isinstance(listed, list):
+            self._refuse("assignment_config.language_model_list", listed, "a list of models")
         if model is None and listed:
             model = listed[0]
         if model is not None:
@@ -197,7 +210,7 @@ class _Reader:
         elif name == "rl_training_callback":
             self._take(parameters, "learning_rate", fields, "learning_rate", float)
             steps = "gradient_accumulation_steps"
-            self._take(parameters, steps, fields, "groups_per_batch")
+            self._take(parameters, steps, fields, "groups_per_batch", _whole_number)
             self._require(f"{name}.reward_weight", parameters.pop("reward_weight", 1), {1})
             optimizer = parameters.pop("optimizer_class", "AdamW")
             self._require(f"{name}.optimizer_class", optimizer, {"AdamW"})
@@ -233,8 +246,10 @@ class _Reader:
             self._refuse(kind, name, f"one of {others}" if others else f"{kind}_dict to define it")
         parameters: Section = {}
         for section in (known.get(DEFAULT, {}), known.get(name, {}), own):
-            _merge(parameters, dict(self._section(section).get("parameters") or {}))
-        _merge(parameters, dict(self._section(own.get("custom_parameters") or {})))
+            given = self._section(section, f"{kind}_dict").get("parameters") or {}
+            _merge(parameters, dict(self._section(given, f"{kind} {name}: parameters")))
+        given = own.get("custom_parameters") or {}
+        _merge(parameters, dict(self._section(given, f"{kind} {name}: custom_parameters")))
         return parameters
 
     def _take(
@@ -251,10 +266,11 @@ class _Reader:
         try:
             fields[field] = read(value)
         except (TypeError, ValueError):
-            self._refuse(name, value, "a number")
+            self._refuse(name, value, "a whole number" if read is _whole_number else "a number")
 
     def _require(self, name: str, value: object, only: set[Any]) -> None:
-        if value not in only:
+        # Lists and objects cannot be members of a set.
+        if isinstance(value, list | dict) or value not in only:
             self._refuse(name, value, " or ".join(str(one) for one in only if one is not None))
 
     def _refuse(self, name: str, value: object, wanted: str) -> NoReturn:

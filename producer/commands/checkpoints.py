@@ -24,8 +24,10 @@ from producer.errors import (
     did_you_mean,
 )
 from producer.policy.adapter_settings import (
+    ALL_WEIGHTS,
     BASE,
     CONFIG,
+    REWARD_ADAPTER,
     VALUE_HEAD,
     WEIGHTS,
     read_adapter_settings,
@@ -104,6 +106,8 @@ def export(source: str, output: Path, *, step: int | None, as_json: bool) -> Non
         for path in (taken.folder / name for name in (CONFIG, WEIGHTS, BASE, VALUE_HEAD)):
             if path.is_file():
                 shutil.copyfile(path, making / path.name)
+        if (taken.folder / REWARD_ADAPTER).is_dir():
+            shutil.copytree(taken.folder / REWARD_ADAPTER, making / REWARD_ADAPTER)
         digest = file_sha256(making / WEIGHTS)
         if digest != file_sha256(taken.folder / WEIGHTS) or taken.sha256 not in {None, digest}:
             message = f"{taken.folder / WEIGHTS} changed while it was copied; run again"
@@ -162,6 +166,12 @@ def _taken(source: str, step: int | None) -> _Taken:
     installation = read_installation(os.environ)
     name = _known(installation, source)
     chosen = choose_checkpoint(_listed(installation, name), name, step)
+    if (chosen.folder / ALL_WEIGHTS).is_file():
+        message = (
+            f"training {name!r} trains all weights and has no adapter; {chosen.folder} is the"
+            " policy: copy that folder"
+        )
+        raise UsageError(message)
     if not (chosen.folder / CONFIG).is_file():
         message = f"training {name!r} trains a scripted policy, which has no adapter"
         raise UsageError(message)

@@ -122,6 +122,7 @@ def import_entries(*, source: str, output: Path, as_json: bool) -> None:
     from producer.sql_data.dbbench.hub import downloaded, is_hub_name
     from producer.sql_data.dbbench.layout import read_entries, write_entries
     from producer.sql_data.dbbench.soundness import Finding, unsound
+    from producer.sql_execution import DatabaseFailedError
 
     path = Path(source).expanduser()
     if not path.exists():
@@ -134,7 +135,11 @@ def import_entries(*, source: str, output: Path, as_json: bool) -> None:
     with progress_bar("running the golds", len(entries)) as bar:
         findings: list[Finding] = []
         for entry in entries:
-            findings += unsound([entry])
+            try:
+                findings += unsound([entry])
+            except DatabaseFailedError as error:
+                message = f"{path}: entry {entry.entry_id!r}: table_info: {error}"
+                raise UsageError(message) from error
             bar.advance()
     for finding in findings[:MAX_NAMED]:
         logger.warning("entry %s: %s", *finding)

@@ -15,6 +15,7 @@ from producer.errors import UsageError
 
 FILE_FIELDS = ("file_path", "path")
 """Of a task source."""
+FOLDERS = ("log_path", "log_dir", "load_checkpoint_path", "process_reward_model")
 EXAMPLE = '{"source_type": "demo_training"}'
 
 
@@ -27,9 +28,7 @@ def given_fields(flags: Mapping[str, Any], config_file: Path | None) -> dict[str
     for name, value in flags.items():
         if value is not None:
             given[name] = _parse_json(name, value) if name in JSON_FIELDS else value
-    for name in ("log_path", "log_dir", "load_checkpoint_path"):
-        if isinstance(given.get(name), str | Path):
-            given[name] = _absolute(given[name])
+    given |= _with_absolute_paths(given)
     model_name = given.get("model_name")
     if isinstance(model_name, str) and Path(model_name).expanduser().is_dir():
         given["model_name"] = str(_absolute(model_name))
@@ -61,6 +60,19 @@ def _parse_json(name: str, text: str) -> JsonValue:
         message = f"--{name.replace('_', '-')} is nested too deeply"
         raise UsageError(message) from None
     return value
+
+
+def _with_absolute_paths(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The given folders, and files of the user's code."""
+    folders = {
+        name: _absolute(given[name]) for name in FOLDERS if isinstance(given.get(name), str | Path)
+    }
+    modules = {
+        name: str(_absolute(given[name]))
+        for name in ("core_algos", "reward_module")
+        if isinstance(given.get(name), str) and given[name].endswith(".py")
+    }
+    return {**folders, **modules}
 
 
 def _with_absolute_files(source: JsonValue) -> JsonValue:

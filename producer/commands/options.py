@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import rich_click as click
 
 from producer.errors import UsageError
 from producer.training_name import check_training_name
 
-Command = Callable[..., None]
+Command = Callable[..., Any]
 
 
 def examples(*lines: str) -> str:

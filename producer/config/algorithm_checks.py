@@ -2,31 +2,36 @@
 
 from collections.abc import Iterator
 
-from producer.algorithms.names import CLIPPED
+from producer.algorithms.names import CLIPPED, OVER_THE_BATCH
 from producer.config.optimisation import OptimisationFields
 
 OF_VALUES = ("gae_gamma", "gae_lambda", "value_learning_rate", "value_clip", "value_coef")
 """Settings of the advantage gae and its value head."""
+OF_PRIME = ("prime_learning_rate", "prime_beta", "prime_process_coef", "prime_outcome_coef")
+"""Settings of the advantage prime and its reward model."""
 
 
 def algorithm_problems(fields: OptimisationFields, *, min_group_size: int) -> Iterator[str]:
     """One sentence per problem: `field: what is wrong; what to do`."""
+    yield from _settings_of_another_advantage(fields)
     yield from _advantage_problems(fields, min_group_size)
     yield from _loss_problems(fields)
     yield from _kl_problems(fields)
+    yield from _streaming_problems(fields)
+
+
+def _settings_of_another_advantage(fields: OptimisationFields) -> Iterator[str]:
+    name = fields.advantage
+    for own, settings in (("gae", OF_VALUES), ("prime", OF_PRIME)):
+        for setting in settings if name != own else ():
+            if getattr(fields, setting) != _default(setting):
+                yield f"{setting}: has no effect on the advantage {name}; omit it, or use {own}"
 
 
 def _advantage_problems(fields: OptimisationFields, min_group_size: int) -> Iterator[str]:
     name = fields.advantage
-    for setting in OF_VALUES:
-        default = OptimisationFields.model_fields[setting].default
-        if name != "gae" and getattr(fields, setting) != default:
-            yield f"{setting}: has no effect on the advantage {name}; omit it, or use gae"
-    if name == "remax":
-        yield (
-            "advantage: remax needs a greedy rollout per group, which is not sampled yet; rloo"
-            " has a baseline from the group itself"
-        )
+    if name == "prime" and min_group_size < 2:  # noqa: PLR2004  # one, and another to compare
+        yield f"min_group_size: {name} compares the rollouts of a group; use 2 or more"
     if fields.advantage_by_std and name != "mean_centered":
         yield (
             f"advantage_by_std: has no effect on the advantage {name}; omit it, or use"
@@ -65,6 +70,40 @@ def _kl_problems(fields: OptimisationFields) -> Iterator[str]:
         yield (
             "kl_estimator: k1 has an expected gradient of 0 as a term of the loss; use k2 or k3, or"
             " kl_in advantage"
+        )
+
+
+def _streaming_problems(fields: OptimisationFields) -> Iterator[str]:
+    if not fields.stream_minibatch:
+        if fields.num_minibatches is not None:
+            yield "num_minibatches: has no effect without stream_minibatch; omit it, or give both"
+        return
+    if fields.advantage in OVER_THE_BATCH:
+        yield (
+            f"stream_minibatch: the advantage {fields.advantage} compares over the whole step,"
+            " which a minibatch does not see; use one that compares within a group, such as"
+            " mean_centered, grpo or rloo"
+        )
+    if fields.baseline == "moving":
+        yield (
+            "stream_minibatch: the baseline moving is of whole steps; use group or none, or omit"
+            " stream_minibatch"
+        )
+    if fields.kl_penalty_coef != 0 and fields.kl_in == "advantage":
+        yield (
+            "stream_minibatch: a KL penalty in the advantages is relative to the mean of the whole"
+            " step, which a minibatch does not see; use kl_in loss with kl_estimator k2 or k3"
+        )
+    if fields.max_steps_off_policy is not None:
+        yield (
+            "stream_minibatch: max_steps_off_policy overlaps rollouts and updates already; give one"
+            " of them"
+        )
+    num_minibatches = fields.num_substeps * (fields.num_minibatches or 1)
+    if num_minibatches > fields.groups_per_batch:
+        yield (
+            f"num_minibatches: {fields.groups_per_batch} groups make no {num_minibatches}"
+            " minibatches, num_minibatches x num_substeps; use fewer, or more groups_per_batch"
         )
 
 

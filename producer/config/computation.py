@@ -34,6 +34,17 @@ class ComputationFields(BaseModel):
             " optimiser are float32 always."
         ),
     )
+    cpu_threads: int | None = Field(
+        None,
+        ge=1,
+        le=1024,
+        description=(
+            "On a processor: threads of one operation of a policy of more than 50 M weights, whose"
+            " last bits follow from their number; a smaller one has one. Without it as many as the"
+            " machine that begins the training chooses (its cores, or OMP_NUM_THREADS); recorded,"
+            " and the same when it continues elsewhere."
+        ),
+    )
     gradient_checkpointing: Literal["auto", "on", "off"] = Field(
         "auto",
         description=(

@@ -38,6 +38,20 @@ class OptimisationFields(BaseModel):
             " version."
         ),
     )
+    stream_minibatch: bool = Field(
+        False,
+        description=(
+            "Begin a step's gradients while rollouts still run: as soon as all groups of a"
+            " minibatch have ended. The weights change after the last rollout, as without it."
+        ),
+    )
+    num_minibatches: PositiveInt | None = Field(
+        None,
+        description=(
+            "With stream_minibatch: minibatches per optimiser step, equal shares of the groups in"
+            " their order; without it each group is one."
+        ),
+    )
     learning_rate: NonNegativeFloat = Field(1e-5, description="Learning rate of Adam.")
     learning_rate_warmup_steps: NonNegativeInt = Field(
         0,
@@ -96,6 +110,22 @@ class OptimisationFields(BaseModel):
             "With the advantage gae: weight of the value loss in the adapter's gradient; with 0"
             " only the value head is trained on it."
         ),
+    )
+    prime_learning_rate: NonNegativeFloat = Field(
+        1e-4, description="With the advantage prime: learning rate of the reward model's adapter."
+    )
+    prime_beta: PositiveFloat = Field(
+        0.05,
+        description=(
+            "With the advantage prime: a token's reward is this times its log-ratio of reward model"
+            " and reference."
+        ),
+    )
+    prime_process_coef: PositiveFloat = Field(
+        5.0, description="With the advantage prime: weight of the rewards of tokens."
+    )
+    prime_outcome_coef: NonNegativeFloat = Field(
+        5.0, description="With the advantage prime: weight of the rollouts' rewards."
     )
     remove_constant_reward_groups: bool = Field(
         True,

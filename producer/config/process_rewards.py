@@ -30,7 +30,7 @@ class ProcessRewardFields(BaseModel):
         min_length=1,
         description=(
             "Advantages of tokens in place of `advantage`: a function of docs/algorithms.md"
-            " (compute_grpo_process_advantage_avg_unique ...) or of core_algos."
+            " (such as compute_grpo_process_advantage_avg_unique) or of core_algos."
         ),
     )
     core_algos: str | None = Field(
@@ -46,16 +46,52 @@ class ProcessRewardFields(BaseModel):
             " same functions only."
         ),
     )
+    reward_module: str | None = Field(
+        None,
+        min_length=1,
+        description=(
+            "File or module of yours that registers a reward function, a reward manager, or both"
+            " (docs/text_to_sql.md)."
+        ),
+    )
+    reward_module_sha256: str | None = Field(
+        None,
+        pattern=r"^[0-9a-f]{64}$",
+        description=(
+            "sha256 of the file of reward_module; recorded, so that the training continues with the"
+            " same rewards only."
+        ),
+    )
+    reward_function: str | None = Field(
+        None,
+        min_length=1,
+        description=(
+            "Outcome of a completion in place of its executed rows: a registered function; without"
+            " it the one that reward_module registers."
+        ),
+    )
+    reward_manager: str | None = Field(
+        None,
+        min_length=1,
+        description=(
+            "Rewards of a completion's tokens: a registered manager; without it the one that"
+            " reward_module registers."
+        ),
+    )
 
 
-def core_algos_hash(name: str | None, expected: str | None) -> str | None:
+def module_hash(field: str, name: str | None, expected: str | None) -> str | None:
     """The hash to record of a user's module; None without one. ValueError if it has changed."""
     if name is None:
         return None
-    found = source_sha256(load_user_module(name))
+    try:
+        found = source_sha256(load_user_module(name))
+    except ValueError as error:
+        message = f"{field}: {error}"
+        raise ValueError(message) from error
     if expected not in {None, found}:
         message = (
-            f"core_algos_sha256: {name} has changed, from sha256 {expected} to {found}; restore it,"
+            f"{field}_sha256: {name} has changed, from sha256 {expected} to {found}; restore it,"
             " or begin a new training"
         )
         raise ValueError(message)
@@ -63,7 +99,7 @@ def core_algos_hash(name: str | None, expected: str | None) -> str | None:
 
 
 def process_reward_problems(
-    fields: ProcessRewardFields, *, is_text_to_sql: bool, advantage: str
+    fields: ProcessRewardFields, *, is_text_to_sql: bool, advantage: str, is_evaluation: bool
 ) -> Iterator[str]:
     """One sentence per problem: `field: what is wrong; what to do`."""
     defaults = {name: one.default for name, one in ProcessRewardFields.model_fields.items()}
@@ -72,14 +108,19 @@ def process_reward_problems(
             if getattr(fields, name) != default:
                 yield f"{name}: only with --environment text_to_sql; omit it"
         return
-    yield from _beside_the_function(fields, advantage)
-    if fields.process_reward_model is None and fields.rm_coef != defaults["rm_coef"]:
-        yield "rm_coef: only with a process_reward_model; omit it"
+    yield from _beside_the_function(fields, advantage, is_evaluation=is_evaluation)
+    if fields.reward_module is None and fields.reward_module_sha256 is not None:
+        yield "reward_module_sha256: only with a reward_module; name one, or omit it"
+    is_weighed = fields.process_reward_model is not None or fields.reward_manager is not None
+    if not is_weighed and fields.rm_coef != defaults["rm_coef"]:
+        yield "rm_coef: only with a process_reward_model or a reward_manager; omit it"
     if fields.process_reward_model is not None and not fields.process_reward_model.is_dir():
         yield f"process_reward_model: there is no folder {fields.process_reward_model}"
 
 
-def _beside_the_function(fields: ProcessRewardFields, advantage: str) -> Iterator[str]:
+def _beside_the_function(
+    fields: ProcessRewardFields, advantage: str, *, is_evaluation: bool
+) -> Iterator[str]:
     defaults = {name: one.default for name, one in ProcessRewardFields.model_fields.items()}
     if fields.core_function is not None and advantage not in {"mean_centered", "grpo"}:
         yield f"advantage: {advantage} has no effect beside a core_function; omit one of them"
@@ -87,6 +128,8 @@ def _beside_the_function(fields: ProcessRewardFields, advantage: str) -> Iterato
         for name in ("core_algos", "core_algos_sha256"):
             if getattr(fields, name) is not None:
                 yield f"{name}: only with a core_function; name one, or omit it"
+        is_read = advantage == "gae" or fields.reward_manager is not None
         for name in ("verifier_coef", "process_reward_model"):
-            if advantage != "gae" and getattr(fields, name) != defaults[name]:
+            is_scored = name == "process_reward_model" and is_evaluation
+            if not is_read and not is_scored and getattr(fields, name) != defaults[name]:
                 yield f"{name}: only with a core_function or the advantage gae; omit it"

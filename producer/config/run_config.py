@@ -41,7 +41,7 @@ from producer.config.preset import (
 )
 from producer.config.process_rewards import (
     ProcessRewardFields,
-    core_algos_hash,
+    module_hash,
     process_reward_problems,
 )
 from producer.config.reporting import ReportingFields
@@ -159,6 +159,8 @@ class RunConfig(
             ]
             if self.advantage == "gae":
                 problems.append("advantage: the policy `oracle` has no value head; omit it")
+            if self.advantage == "prime":
+                problems.append("advantage: the policy `oracle` has no reward model; omit it")
             problems += [
                 f"{name}: the policy `oracle` has no adapter; omit it"
                 for name in ("load_checkpoint_path", "lora_alpha", "target_modules")
@@ -190,12 +192,9 @@ class RunConfig(
         ]
         return problems
 
-    def _not_together(self) -> list[str]:
-        """What contradicts itself, and what is not supported yet."""
+    def _of_the_environment(self) -> list[str]:
+        """What the environment cannot have."""
         problems = []
-        if self.wandb_name is not None and self.wandb_project is None:
-            problems.append("wandb_name: needs a wandb_project to have a run in")
-        problems += self._of_a_server()
         if "linux" in {self.box_type, self.environment}:
             name = "box_type" if self.box_type == "linux" else "environment"
             problems.append(f"{name}: linux is not supported yet; use android")
@@ -206,8 +205,19 @@ class RunConfig(
                 for name in OF_SCREENS
                 if getattr(self, name) not in {None, type(self).model_fields[name].default}
             ]
+        if self.advantage == "prime" and self.environment != "text_to_sql":
+            problems.append("advantage: prime is only for --environment text_to_sql; use rloo")
         if self.dbbench_database is not None and self.environment != "dbbench":
             problems.append("dbbench_database: only of environment dbbench; omit it")
+        return problems
+
+    def _not_together(self) -> list[str]:
+        """What contradicts itself, and what is not supported yet."""
+        problems = []
+        if self.wandb_name is not None and self.wandb_project is None:
+            problems.append("wandb_name: needs a wandb_project to have a run in")
+        problems += self._of_a_server()
+        problems += self._of_the_environment()
         if self.skip_baseline and self.baseline_only:
             problems.append("baseline_only: contradicts skip_baseline; give one of them")
         if self.log_dir is not None and self.log_path is not None:
@@ -224,7 +234,13 @@ class RunConfig(
             self,
             is_text_to_sql=self.environment == "text_to_sql",
             advantage=self.advantage,
+            is_evaluation=self.baseline_only,
         )
+        if self.stream_minibatch and self.core_function is not None:
+            problems.append(
+                "stream_minibatch: a core_function is given the whole step, which a minibatch does"
+                " not see; omit one of them"
+            )
         problems += continual_problems(
             self,
             num_steps=self.num_steps,
@@ -237,11 +253,13 @@ class RunConfig(
         """Note the hashes of files of the user's; what is wrong with them."""
         try:
             sha256 = checked_sha256(self.reward, self.reward_sha256)
-            core_sha256 = core_algos_hash(self.core_algos, self.core_algos_sha256)
+            core_sha256 = module_hash("core_algos", self.core_algos, self.core_algos_sha256)
+            own_sha256 = module_hash("reward_module", self.reward_module, self.reward_module_sha256)
         except ValueError as error:
             return [str(error)]
         object.__setattr__(self, "reward_sha256", sha256)
         object.__setattr__(self, "core_algos_sha256", core_sha256)
+        object.__setattr__(self, "reward_module_sha256", own_sha256)
         return []
 
     @property
@@ -275,6 +293,10 @@ class RunConfig(
             found["target_modules"] = settings.targets
         return self._changed(**found)
 
+    def with_cpu_threads(self, number: int) -> "RunConfig":
+        """A copy with this machine's number, which is recorded and counts as not given."""
+        return self._changed(cpu_threads=number)
+
     def _changed(self, **changes: object) -> "RunConfig":
         changed = self.model_copy(update=changes)
         changed._explicit = self._explicit
@@ -290,8 +312,13 @@ class RunConfig(
 
     @property
     def batch_size(self) -> int:
-        """Rollouts per step."""
+        """Rollouts per step that count in its rewards."""
         return self.group_size * self.groups_per_batch
+
+    @property
+    def rollouts_per_step(self) -> int:
+        """With the greedy rollout of each group that remax compares the others with."""
+        return (self.group_size + (self.advantage == "remax")) * self.groups_per_batch
 
     @property
     def kind(self) -> Literal["rl"]:

@@ -23,6 +23,8 @@ OF_A_NETWORK = frozenset(
         "learning_rate_warmup_steps",
         "max_gradient_norm",
         "num_substeps",
+        "stream_minibatch",
+        "num_minibatches",
         "loss_fn",
         "clip_ratio_low",
         "clip_ratio_high",
@@ -70,6 +72,11 @@ def _problems(config: RunConfig, changed: Collection[str]) -> Iterator[str]:
             "step_completions: has no effect but with --environment text_to_sql and a policy of"
             " tokens; omit it"
         )
+    own = [
+        name for name in ("reward_module", "reward_function", "reward_manager") if name in changed
+    ]
+    if "reward" in changed and own:
+        yield f"reward: {own[0]} gives the reward; omit one of them"
     if "max_attempts" in changed and config.failure_policy != "retry":
         yield (
             f"max_attempts: has no effect with failure_policy {config.failure_policy}, which"

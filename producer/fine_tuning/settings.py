@@ -58,6 +58,7 @@ CHANGEABLE: Final = frozenset(
     {
         *(
             "steps_per_epoch",
+            "num_steps",
             "output_dir",
             "log_path",
             "device",
@@ -192,7 +193,7 @@ class FineTuningConfig(BaseModel):
 
     def recorded(self) -> dict[str, JsonValue]:
         """As JSON for the training's first event."""
-        return self.model_dump(mode="json")
+        return {**self.model_dump(mode="json"), "num_steps": self.num_steps}
 
     def recipe(self, log_path: Path) -> Recipe:
         """The settings that have columns of their own."""
@@ -233,7 +234,9 @@ class FineTuningConfig(BaseModel):
 
     @classmethod
     def _read(cls, fields: dict[str, Any], explicit: frozenset[str]) -> Self:
-        config = cls.model_validate(fields)
+        config = cls.model_validate(
+            {name: value for name, value in fields.items() if name != "num_steps"}
+        )
         config._explicit = explicit
         return config
 

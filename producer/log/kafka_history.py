@@ -22,7 +22,7 @@ from schemas.catalogue import stream_owner
 logger = logging.getLogger(__name__)
 
 ASK_ABOVE = 10_000
-"""Records left to read. Reading so many costs as much as asking."""
+"""Records left to read. Asking takes a process, 0.1 CPU-s; reading so many, 0.3."""
 
 Ask = Callable[[UUID, str, threading.Event | None], TrainingPlaces]
 

@@ -49,7 +49,10 @@ def read_spans(
     while left:
         if stop is not None and stop.is_set():
             raise StopRequestedError
-        for at, records in consumer.poll(timeout_ms=POLL_MS, max_records=max_records).items():
+        # What was fetched behind a range is not even decoded.
+        most = max(ranges[0].stop - consumer.position(at) for at, ranges in left.items())
+        polled = consumer.poll(timeout_ms=POLL_MS, max_records=min(max_records, most))
+        for at, records in polled.items():
             ranges = left.get(at, [])
             yield at, [record for record in records if _is_in(record.offset, ranges)]
             # Not counting the time that the caller took.

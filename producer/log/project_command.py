@@ -14,6 +14,8 @@ from importlib.util import find_spec
 from producer.errors import StopRequestedError
 
 POLL_S = 0.1
+COMMAND_LINE = ("consumers", "-q")
+"""The module that is `cua-project`, and what to say first."""
 
 
 class NoAnswerError(Exception):
@@ -25,8 +27,12 @@ def ask_project(
     limit_s: float,
     stop: threading.Event | None = None,
     environ: Mapping[str, str] | None = None,
+    *,
+    entry: Sequence[str] = COMMAND_LINE,
 ) -> str:
     """What `cua-project` prints for these words; `environ` beside this process's own.
+
+    `entry`: the module to run, for an answer that needs no command line, and its first arguments.
 
     NoAnswerError when it fails, with its last line on stderr, when it is not installed, or after
     `limit_s`; StopRequestedError once `stop` is set.
@@ -36,7 +42,7 @@ def ask_project(
         raise NoAnswerError(message)
     # A session of its own: Ctrl-C reaches this process alone.
     with subprocess.Popen(
-        [sys.executable, "-P", "-m", "consumers", "-q", *words],
+        [sys.executable, "-P", "-m", *entry, *words],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

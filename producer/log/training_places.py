@@ -17,6 +17,8 @@ from producer.log.writer import TopicPartition
 
 ASK_TIMEOUT_S = 15.0
 """An embedded database that does not run is started, which takes a second or two."""
+ENTRY = ("consumers.projection.places_answer",)
+"""Prints what `cua-project positions --training-id ID --json` does, with fewer imports."""
 NEAR_OFFSETS = 256
 """A gap so small is read, not skipped: it lies in the batch that Kafka sends anyway."""
 
@@ -81,9 +83,9 @@ def ask_tables(
     `home`: of the trainer; None: CUA_HOME. NoAnswerError when there is none, it does not answer in
     time or has the tables of another log; StopRequestedError once `stop` is set.
     """
-    words = ["positions", "--training-id", str(training_id), "--json"]
     environ = {} if home is None else {"CUA_HOME": str(home)}
-    answer = read_answer(ask_project(words, ASK_TIMEOUT_S, stop, environ))
+    text = ask_project([str(training_id)], ASK_TIMEOUT_S, stop, environ, entry=ENTRY)
+    answer = read_answer(text)
     if answer.log_id != log_id:
         message = f"the tables are those of the log {answer.log_id}, not of {log_id}"
         raise NoAnswerError(message)

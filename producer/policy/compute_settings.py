@@ -16,6 +16,8 @@ class ComputeSettings:
     dtype: Dtype = "auto"
     """Of the base's weights; auto: float32 on a processor, as stored on a GPU. The adapter and its
     optimiser are float32."""
+    cpu_threads: int | None = None
+    """Of one operation of a large network; None: torch's choice."""
     gradient_checkpointing: Switch = "auto"
     """auto: where an update's activations would take more than half of the memory available."""
     screen_cache_bytes: int | None = None

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from random import Random
 from uuid import UUID
 
-from producer.codecs.codec import Codec
+from producer.codecs.codec import CannotEncodeError, Codec
 from producer.policy.policy import Completion, SampleRequest
 from producer.policy.scripted_learner import ScriptedLearner
 from schemas.actions import Action, Answer, ExecuteSql
+from schemas.entry import EntryContent
 
 UNREADABLE = "I do not know."
 """A completion without an action."""
@@ -40,7 +41,10 @@ class GoldOracle(ScriptedLearner):
         if random.random() < self._noise:
             other = ExecuteSql(sql="SELECT 0") if self._asks_first else Answer(text="SELECT 0")
             action = random.choice((None, Answer(text="0"), other))
-        text = UNREADABLE if action is None else self._codec.encode(action, 0, 0)
+        try:
+            text = UNREADABLE if action is None else self._codec.encode(action, 0, 0)
+        except CannotEncodeError:  # a gold may hold what ends a block of SQL
+            text = UNREADABLE
         return Completion(text=text, actions=self._codec.parse(text, 0, 0), tokens=None)
 
     def _best(self, request: SampleRequest) -> Action | None:
@@ -50,5 +54,12 @@ class GoldOracle(ScriptedLearner):
         if not self._asks_first:
             return Answer(text=entry.sql)
         if request.history:
-            return Answer(text=request.text or "done")
+            return Answer(text=_rows(entry, request.text or "done"))
         return ExecuteSql(sql=entry.sql)
+
+
+def _rows(entry: EntryContent, seen: str) -> str:
+    """What was seen, as one line; the gold's rows where not all of them were shown."""
+    if seen.startswith("[") and "\n" in seen and entry.answer_direct is not None:
+        return str([list(row) for row in entry.answer_direct])
+    return " ".join(seen.splitlines())

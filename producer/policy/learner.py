@@ -24,24 +24,38 @@ class TrainedTurn:
 
 
 @dataclass(frozen=True, slots=True)
+class Attempt:
+    """How a rollout ended, for advantages that compare it with others of its group (prime)."""
+
+    group: int
+    """Equal for attempts at one task."""
+    reward: float
+    is_right: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Trajectory:
     """One rollout to train on."""
 
     task: Task
     turns: tuple[TrainedTurn, ...]
     advantage: float
-    """Applied to every completion token of the rollout, unless one of the two below is given."""
+    """Applied to every completion token of the rollout, unless one of the three below is given."""
     is_trained: bool = True
     """False: its tokens are measured (KL, entropy) and change nothing."""
     token_advantages: TokenNumbers | None = None
     """Advantages that differ between tokens; None: `advantage` is every token's."""
     token_rewards: TokenNumbers | None = None
     """Rewards of tokens, for advantages that need the learner's values (gae); None: no such."""
+    attempt: Attempt | None = None
+    """For advantages that need the learner's reward model (prime); None: no such."""
 
     def __post_init__(self) -> None:
-        """ValueError if both are given, or one that does not fit the turns' completions."""
-        if self.token_advantages is not None and self.token_rewards is not None:
-            message = "a trajectory has token_advantages and token_rewards; give one of them"
+        """ValueError if two of them are given, or one that does not fit the turns' completions."""
+        names = ("token_advantages", "token_rewards", "attempt")
+        several = [name for name in names if getattr(self, name) is not None]
+        if len(several) > 1:
+            message = f"a trajectory has {' and '.join(several)}; give one of them"
             raise ValueError(message)
         expected = [len(turn.tokens.completion_tokens) for turn in self.turns]
         for name in ("token_advantages", "token_rewards"):
@@ -88,11 +102,12 @@ class UpdateSettings:
     compute_post_kl: bool = False
     """Whether to measure the same tokens again after the update."""
     max_gradient_norm: float | None = None
-    """Gradients are clipped to this global L2 norm, the value head's apart; None: not clipped."""
+    """Gradients are clipped to this global L2 norm, those of the value head and the reward model
+    each apart; None: not clipped."""
     gae_gamma: float = 1.0
     gae_lambda: float = 1.0
-    """Of the advantages of trajectories with `token_rewards`; the others read no field from here on
-    (verl: algorithm.gamma, algorithm.lam)."""
+    """Of the advantages of trajectories with `token_rewards`; the others read no field from here to
+    `value_learning_rate` (verl: algorithm.gamma, algorithm.lam)."""
     value_clip: float | None = 0.5
     """A predicted value counts at most this far from the one before the update; None: no bound
     (verl: critic.cliprange_value)."""
@@ -101,6 +116,14 @@ class UpdateSettings:
     the adapter is not, as verl's critic is a network of its own."""
     value_learning_rate: float = 1e-3
     """Of the value head."""
+    prime_beta: float = 0.05
+    """Weight of a log-ratio in its reward; trajectories without `attempt` read no field from here
+    on (verl: reward_model.model.beta_train)."""
+    prime_process_coef: float = 5.0
+    prime_outcome_coef: float = 5.0
+    """Of process and outcome in the returns (verl: algorithm.reward_dpo_coef, reward_gt_coef)."""
+    prime_learning_rate: float = 1e-4
+    """Of the reward model's adapter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +156,13 @@ class UpdateResult:
     """As kl_sample_train, but of the policy after the update; None: not asked for."""
     value: "ValueResult | None" = None
     """Of the value head; None: no trajectory that is trained on has `token_rewards`."""
+    prime: "PrimeResult | None" = None
+    """Of the reward model; None: no trajectory that is trained on has `attempt`."""
+
+    @property
+    def computed(self) -> "ValueResult | PrimeResult | None":
+        """Of the advantages that the update computed itself; None: they were given."""
+        return self.value or self.prime
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +182,55 @@ class ValueResult:
     """1 - var(return - value) / var(return) before the update; None: returns are all equal."""
     gradient_norm: float
     """Of the head, before clipping, mean over substeps."""
+
+    @property
+    def metrics(self) -> dict[str, float | None]:
+        """By their names among a step's."""
+        return {
+            "optim/value_loss": self.loss_per_token,
+            "optim/value_clip_fraction": self.clip_fraction,
+            "optim/value_mean": self.mean,
+            "optim/value_explained_variance": self.explained_variance,
+            "optim/value_gradient_norm": self.gradient_norm,
+        }
+
+    @property
+    def compared(self) -> dict[str, float]:
+        """Metrics that an update made again must repeat bit for bit."""
+        return {"optim/value_loss": self.loss_per_token}
+
+
+@dataclass(frozen=True, slots=True)
+class PrimeResult:
+    """What an update with an implicit reward model came to."""
+
+    advantages: tuple[float | None, ...]
+    """As of `ValueResult`."""
+    loss: float
+    """Cross-entropy of the reward model with the outcomes before its own step, mean over the
+    trained trajectories, nats."""
+    accuracy: float
+    """Share of the trained trajectories whose outcome it told before its step: a positive sum of
+    log-ratios for a right one, else not."""
+    reward_mean: float
+    """Of the process rewards after its step, over the trained tokens."""
+    gradient_norm: float
+    """Of its adapter, before clipping."""
+
+    @property
+    def metrics(self) -> dict[str, float | None]:
+        """By their names among a step's."""
+        return {
+            "prime/loss": self.loss,
+            "prime/accuracy": self.accuracy,
+            "prime/reward_mean": self.reward_mean,
+            "prime/gradient_norm": self.gradient_norm,
+        }
+
+    @property
+    def compared(self) -> dict[str, float]:
+        """Metrics that an update made again must repeat bit for bit."""
+        return {"prime/loss": self.loss, "prime/reward_mean": self.reward_mean}
 
 
 class Learner(Policy, Protocol):
@@ -174,6 +253,37 @@ class Learner(Policy, Protocol):
 
     def save_checkpoint(self, folder: Path) -> str:
         """Write the adapter in PEFT's layout; returns the sha256 of its weights file, hex."""
+        ...
+
+
+class StreamedUpdate(Protocol):
+    """An update whose minibatches come one after the other, while the policy is sampled from.
+
+    The weights change in `finish` alone. An update that is never finished changes nothing.
+    """
+
+    def add(self, trajectories: Sequence[Trajectory]) -> None:
+        """The next minibatch; may be empty."""
+        ...
+
+    def work(self) -> bool:
+        """Compute one part of the minibatches that are here; False: there was none."""
+        ...
+
+    def finish(self) -> UpdateResult:
+        """Compute what is left and take the optimiser steps; increments `version`. Once."""
+        ...
+
+
+@runtime_checkable
+class StreamingLearner(Learner, Protocol):
+    """A learner whose update can begin before all of its trajectories are here."""
+
+    def begin_update(self, settings: UpdateSettings, num_minibatches: int) -> StreamedUpdate:
+        """`num_minibatches` of each of the `num_substeps` optimiser steps, in the order added.
+
+        Without advantages that need values, nor a KL penalty in the advantages.
+        """
         ...
 
 

@@ -82,6 +82,18 @@ class Registry:
             raise UnknownComponentError(message)
         return known[name]
 
+    def names(self, kind: Kind) -> list[str]:
+        """Of all components of this kind."""
+        return [*self._components[kind]]
+
+    def registered_by(self, kind: Kind, module: str) -> list[str]:
+        """Names whose component this module defines."""
+        return [
+            name
+            for name, component in self._components[kind].items()
+            if getattr(component, "__module__", None) == module
+        ]
+
     def get_reward_function(self, name: str) -> RewardFunction:
         """The reward function of this name, to be called with `FUNCTION_PARAMETERS` as keywords.
 

@@ -66,8 +66,14 @@ class RolloutEngine:
         on_begin: Callable[[RolloutPlan], None],
         check_stop: Callable[[], None],
         left_devices: LeftDevices | None = None,
+        work: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`on_begin` is called before a plan's first event; `check_stop` raises to stop the run."""
+        """`on_begin` is called before a plan's first event; `check_stop` raises to stop the run.
+
+        `work` is called while nobody can be sampled for: it does a part of something else that
+        needs the policy, and returns False when there was nothing to do.
+        """
+        self._work = work
         self._left_devices = left_devices or LeftDevices()
         self._check_stop = check_stop
         self._on_begin = on_begin
@@ -165,8 +171,9 @@ class RolloutEngine:
             is_lockstep = any(running.is_simulated for running in waiting)
             if not is_lockstep and monotonic() >= batch_until_s:
                 return
-            job = self._next_job(waiting, math.inf if is_lockstep else batch_until_s)
-            if job is not None:
+            may_work = is_lockstep or batch_until_s == math.inf
+            until_s = math.inf if is_lockstep else batch_until_s
+            for job in self._next_jobs(waiting, until_s, may_work=may_work):
                 job.owner.on_job(job)
             now_s = monotonic()
             for running in sorted(waiting, key=_place):
@@ -177,18 +184,32 @@ class RolloutEngine:
                 waiting -= answered
                 batch_until_s = min(batch_until_s, now_s + BATCH_WAIT_S)
 
-    def _next_job(
-        self, waiting: set[RunningEpisode], until_s: float
-    ) -> JobDone[RunningEpisode] | None:
-        """What the next device answered; None when none did before the first deadline."""
-        while True:
-            deadline_s = min(until_s, *(running.deadline_s for running in waiting))
+    def _next_jobs(
+        self, waiting: set[RunningEpisode], until_s: float, *, may_work: bool
+    ) -> list[JobDone[RunningEpisode]]:
+        """What devices answered; empty when none did before the first deadline.
+
+        All that is here is taken: what came during a long part of work is not late.
+        """
+        deadline_s = min(until_s, *(running.deadline_s for running in waiting))
+        while not (jobs := self._answered()):
             left_s = max(0.0, deadline_s - monotonic())
+            if left_s and may_work and self._work():
+                self._check_stop()
+                continue
             with suppress(Empty):
-                return self._done.get(timeout=min(left_s, STOP_CHECK_S))
+                return [self._done.get(timeout=min(left_s, STOP_CHECK_S)), *self._answered()]
             if left_s <= STOP_CHECK_S:
-                return None
+                break
             self._check_stop()
+        return jobs
+
+    def _answered(self) -> list[JobDone[RunningEpisode]]:
+        jobs = []
+        with suppress(Empty):
+            while True:
+                jobs.append(self._done.get_nowait())
+        return jobs
 
     def _harvest(self) -> Iterator[RolloutResult]:
         for running in sorted(self._active, key=_place):

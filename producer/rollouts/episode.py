@@ -33,6 +33,7 @@ from producer.rollouts.requests import (
     Open,
     Opened,
     Request,
+    RewardCompletion,
     Sample,
     Sampled,
     ScoreSteps,
@@ -82,6 +83,8 @@ class EpisodeSettings:
     """Asks the endpoints that judge tasks; None where no task names one."""
     score_steps: ScoreSteps | None = None
     """Scores the steps of the last completion; None: nobody does."""
+    reward_completion: RewardCompletion | None = None
+    """Rewards the last completion in place of `reward`; None: nobody does."""
     reward: Reward = binary
     """Of the outcome, before the costs."""
     validate_every_turn: bool = False
@@ -180,6 +183,7 @@ class Episode:
             self._settings.ask_model,
             self._completion,
             self._settings.score_steps,
+            self._settings.reward_completion,
         )
         yield from Close()
         return self._finish(judged)

@@ -10,7 +10,7 @@ from itertools import islice, pairwise
 from producer.bounded_text import cut, cut_json, cut_optional, is_longer
 from producer.environments.environment import Environment, shown
 from producer.policy.policy import PastTurn, SampleRequest
-from producer.rewards import Outcome, Reward, score
+from producer.rewards import Outcome, Reward, RewardError, score
 from producer.rollouts.plan import RolloutPlan
 from producer.rollouts.requests import Acted, Judged, Sampled, StepScores
 from producer.rollouts.token_records import token_record
@@ -199,6 +199,9 @@ def rollout_finished(
 
     RewardError when a reward function of the user's fails.
     """
+    own = judged.reward
+    if isinstance(own, RewardError):
+        raise own
     passed = None if judged.verdict is None else judged.verdict.success
     success = passed is True
     termination = next(
@@ -234,7 +237,12 @@ def rollout_finished(
         agent_reported_success=outcome.reported_success,
         validation_passed=passed,
         num_turns=len(turns),
-        reward=score(reward, outcome, turn_cost=turn_cost, parse_error_cost=parse_error_cost),
+        reward=score(
+            reward if own is None else lambda _outcome: own.value,
+            outcome,
+            turn_cost=turn_cost,
+            parse_error_cost=parse_error_cost,
+        ),
         num_total_actions=outcome.num_actions,
         consecutive_repeated_actions=outcome.repeated_actions,
         parse_errors=outcome.parse_errors,
@@ -251,6 +259,7 @@ def rollout_finished(
             "task_id": plan.task.task_id,
             "seed": plan.seed,
             "num_prompt_tokens": _num_prompt_tokens(turns),
+            **({"token_rewards": [*own.tokens]} if own is not None and own.tokens else {}),
         },
     )
 

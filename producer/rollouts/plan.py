@@ -95,6 +95,8 @@ class RolloutResult:
     """What the environment said before every turn but the first."""
     scored_steps: tuple[StepScore, ...] = ()
     """What a process reward model makes of the completion's steps; empty: it was not asked."""
+    token_rewards: tuple[float, ...] = ()
+    """Of the completion's tokens, from a reward manager; empty: none was asked."""
     num_prompt_tokens: int | None = None
     """Sum over turns of the whole prompt's tokens, screenshots included; None: not recorded."""
     error_type: str | None = None
@@ -123,6 +125,7 @@ def completed_result(
     """
     scored = (one.steps for one in facts if isinstance(one, CompletionStepsScored))
     num_prompt_tokens = finished.summary.get("num_prompt_tokens")
+    token_rewards = finished.summary.get("token_rewards")
     return RolloutResult(
         plan=plan,
         status="completed",
@@ -139,6 +142,9 @@ def completed_result(
         responses=responses,
         words=words,
         scored_steps=next(scored, ()),
+        token_rewards=tuple(float(str(one)) for one in token_rewards)
+        if isinstance(token_rewards, list)
+        else (),
         num_prompt_tokens=num_prompt_tokens if isinstance(num_prompt_tokens, int) else None,
     )
 
@@ -193,6 +199,18 @@ class GroupPlan:
     stated: StatedTask
     seeds: tuple[int, ...]
     """Environment seed of each place."""
+    has_baseline: bool = False
+    """Whether the last place is a greedy rollout that the others are compared with (remax)."""
+
+    @property
+    def baseline_index(self) -> int | None:
+        """The greedy rollout's place; None: there is none."""
+        return len(self.seeds) - 1 if self.has_baseline else None
+
+    @property
+    def num_compared(self) -> int:
+        """Places of rollouts that count in rewards and success."""
+        return len(self.seeds) - self.has_baseline
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,10 +219,12 @@ class GroupOutcome:
 
     plan: GroupPlan
     results: tuple[RolloutResult, ...]
-    """Scored rollouts, by place."""
+    """Scored rollouts, by place, without the baseline."""
     is_failed: bool
     errors: tuple[str, ...] = ()
     """`error_type` of every attempt that failed."""
+    baseline: RolloutResult | None = None
+    """The greedy rollout; None: the plan has none, or it was given up."""
 
 
 @dataclass(frozen=True, slots=True)

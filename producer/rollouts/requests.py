@@ -19,6 +19,7 @@ from producer.environments.environment import (
     shown,
 )
 from producer.policy.policy import Completion, PastTurn, SampleRequest
+from producer.rewards import RewardError
 from producer.rollouts.plan import RolloutPlan
 from producer.seeds import derived_seed
 from producer.task import Task
@@ -179,6 +180,20 @@ ScoreSteps = Callable[[Task, Completion], StepScores | None]
 
 
 @dataclass(frozen=True, slots=True)
+class OwnReward:
+    """What a reward function or manager of the user's gives a completion."""
+
+    value: float
+    """Of the whole completion."""
+    tokens: tuple[float, ...] = ()
+    """Of each of its tokens; empty: it gives none."""
+
+
+RewardCompletion = Callable[[Task, Completion, StepScores | None], OwnReward | RewardError]
+"""Rewards a completion whose steps may be scored. Called from the environments' threads."""
+
+
+@dataclass(frozen=True, slots=True)
 class Judged:
     """The validator's verdict."""
 
@@ -187,6 +202,8 @@ class Judged:
     seconds: float
     scores: StepScores | None = None
     """Of the last completion's steps; None: nobody scores them."""
+    reward: OwnReward | RewardError | None = None
+    """In place of the outcome's reward, or why there is none; None: the outcome's counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +218,8 @@ class Judge:
     """The last; None before the first turn."""
     score_steps: ScoreSteps | None = None
     """Scores the completion's steps; None: nobody does."""
+    reward_completion: RewardCompletion | None = None
+    """Rewards the completion; None: the outcome does."""
 
     def __iter__(self) -> Generator["Judge", Judged, Judged]:
         return (yield self)
@@ -213,7 +232,10 @@ class Judge:
         scores = None
         if self.score_steps is not None and self.completion is not None:
             scores = self.score_steps(self.task, self.completion)
-        return Judged(verdict, seconds, scores)
+        reward = None
+        if self.reward_completion is not None and self.completion is not None:
+            reward = self.reward_completion(self.task, self.completion, scores)
+        return Judged(verdict, seconds, scores, reward)
 
     def _verdict(self, environment: Environment) -> Verdict | None:
         match self.task.validation_type:

@@ -5,6 +5,7 @@ They are rendered as prompts are when the policy is sampled, so that it meets no
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from transformers import PreTrainedTokenizerBase
 
@@ -47,7 +48,8 @@ def gold_session(entry: EntryContent) -> GoldSession:
         raise ValueError(message)
     codec = DbBenchCodec()
     rows = entry.answer_direct
-    observation = rows_text(Rows((), tuple(map(tuple, rows or ())), 0))
+    shown = cast("tuple[tuple[int | float | str | None, ...], ...]", rows or ())
+    observation = rows_text(Rows((), shown, 0))
     answer = DONE if rows is None else observation
     return GoldSession(
         instruction=task_of(entry).description,

@@ -89,4 +89,5 @@ def _directions_apart_from(read_RD: Tensor, num: int, seed: int) -> Tensor:
     generator = torch.Generator().manual_seed(seed)
     drawn_DR = torch.randn((read_RD.shape[1], num), generator=generator)
     basis_DR = torch.linalg.qr(read_RD.T)[0]
-    return torch.linalg.qr(drawn_DR - basis_DR @ (basis_DR.T @ drawn_DR))[0]
+    directions_DR: Tensor = torch.linalg.qr(drawn_DR - basis_DR @ (basis_DR.T @ drawn_DR))[0]
+    return directions_DR

@@ -1,7 +1,7 @@
 """Runs one evaluation: seeds that training never sees, a group per task, a stream of its own."""
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from time import monotonic
@@ -39,6 +39,8 @@ from schemas.evaluation import (
     Kind,
 )
 
+OnOutcomes = Callable[[Sequence[GroupOutcome]], None]
+"""Takes the groups of an evaluation, one of each task."""
 _COUNTS = TypeAdapter(dict[str, tuple[int, int]])
 
 
@@ -75,9 +77,16 @@ def plan_groups(
 
 
 def run_evaluation(
-    session: Session, plan: EvaluationPlan, tasks: Sequence[StatedTask], unit: Unit
+    session: Session,
+    plan: EvaluationPlan,
+    tasks: Sequence[StatedTask],
+    unit: Unit,
+    on_outcomes: OnOutcomes = lambda _outcomes: None,
 ) -> EvaluationSummary:
-    """Run it to its end, or return the recorded result. CuaTrainError when no episode ended."""
+    """Run it to its end, or return the recorded result. CuaTrainError when no episode ended.
+
+    `on_outcomes` gets the groups of one that runs, before its end is recorded.
+    """
     recorded = session.history.evaluation_finished(plan.id)
     if recorded is not None:
         unit.finished_rollouts = recorded.completed_tasks
@@ -95,6 +104,7 @@ def run_evaluation(
         if plan.kind == "manual":  # a scheduled one continues with its training
             _end_early(runner, writer, plan.kind, error, session.clock())
         raise
+    on_outcomes(outcomes)
     if not _judged(outcomes):
         message = f"no episode of {plan.label} was judged; see error_message of its rollouts"
         writer.emit(

@@ -63,7 +63,10 @@ class GroupRunner:
         unit: Unit,
         on_progress: Callable[[], None],
         clock: Callable[[], datetime],
+        on_group: Callable[[GroupOutcome], None] = lambda _outcome: None,
     ) -> None:
+        """`on_group` is called with each group's outcome when it has ended."""
+        self._on_group = on_group
         self._source = source
         self._groups = {group.num: group for group in groups}
         self._settings = settings
@@ -179,7 +182,7 @@ class GroupRunner:
             validator_row_id=stated.validator_row_id,
             entry_row_id=stated.entry_row_id,
             max_turns=min(settings.max_turns, stated.task.max_steps),
-            temperature=settings.temperature,
+            temperature=0.0 if index == group.baseline_index else settings.temperature,
             seed=group.seeds[index],
             sampling_seed=self._sampling_seed(group, index, attempt),
         )
@@ -225,17 +228,35 @@ class GroupRunner:
                 # Otherwise the first of many would say that nearly nothing is done.
                 self._emit_progress(group)
             return
-        scored = tuple(result for _, result in sorted(places.items()) if result is not None)
-        too_few = len(scored) < min(self._settings.min_group_size, len(group.seeds))
+        scored = tuple(self._compared(group))
+        problem = self._problem(group, len(scored))
         if self._status(group) in {"pending", "running"}:
             self._stream.emit(
-                self._failed(group, f"only {len(scored)} of {len(group.seeds)} rollouts ended")
-                if too_few
-                else self._finished(group, scored)
+                self._finished(group, scored) if problem is None else self._failed(group, problem)
             )
         is_failed = self._status(group) == "failed"
         errors = (*self._recalled.errors.get(group.num, ()), *self._errors[group.num])
-        self._outcomes[group.num] = GroupOutcome(group, scored, is_failed, errors)
+        outcome = self._outcomes[group.num] = GroupOutcome(
+            group, scored, is_failed, errors, self._baseline(group)
+        )
+        self._on_group(outcome)
+
+    def _compared(self, group: GroupPlan) -> list[RolloutResult]:
+        """Scored so far, by place, without the baseline."""
+        places = sorted(self._results[group.num].items())
+        return [one for at, one in places if one is not None and at != group.baseline_index]
+
+    def _baseline(self, group: GroupPlan) -> RolloutResult | None:
+        at = group.baseline_index
+        return None if at is None else self._results[group.num].get(at)
+
+    def _problem(self, group: GroupPlan, num_scored: int) -> str | None:
+        """Why a group whose places have all ended cannot be used."""
+        if num_scored < min(self._settings.min_group_size, group.num_compared):
+            return f"only {num_scored} of {group.num_compared} rollouts ended"
+        if group.has_baseline and self._baseline(group) is None:
+            return "its greedy rollout, which the others are compared with, did not end"
+        return None
 
     def _created(self, group: GroupPlan) -> GroupCreated:
         return GroupCreated(
@@ -244,14 +265,13 @@ class GroupRunner:
             source_id=self._source.id,
             group_num=group.num,
             batch=self._source.batch,
-            num_rollouts=len(group.seeds),
+            num_rollouts=group.num_compared,
         )
 
     def _failed(self, group: GroupPlan, reason: str) -> GroupFailed:
-        scored = sum(result is not None for result in self._results[group.num].values())
         return GroupFailed(
             group_id=group.id,
-            completed_rollouts=scored,
+            completed_rollouts=len(self._compared(group)),
             error_message=reason,
             ended_at=self._clock(),
         )
@@ -280,14 +300,14 @@ class GroupRunner:
             return
         self._progressed_at[group.num] = now
         places = self._results[group.num].values()
-        scored = [result for result in places if result is not None]
+        taken = [result for result in places if result is not None]
         unit = Unit(num_rollouts=len(group.seeds), max_turns=self._unit.max_turns, is_step=False)
         unit.finished_rollouts = len(places)
-        unit.finished_turns = sum(result.num_turns for result in scored)
+        unit.finished_turns = sum(result.num_turns for result in taken)
         self._stream.emit(
             GroupProgressed(
                 group_id=group.id,
-                completed_rollouts=len(scored),
+                completed_rollouts=len(self._compared(group)),
                 progress=self._tracker.of(unit),
             )
         )

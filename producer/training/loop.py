@@ -154,7 +154,9 @@ class TrainingLoop:
         steps: dict[int, Unit] = {}
         evaluations: dict[int, Unit] = {}
         for step in range(1, 1 if config.baseline_only else config.num_steps + 1):
-            units = [steps.setdefault(step, Unit(config.batch_size, max_turns, is_step=True))]
+            units = [
+                steps.setdefault(step, Unit(config.rollouts_per_step, max_turns, is_step=True))
+            ]
             is_scheduled = config.eval_every and step % config.eval_every == 0
             if step == config.num_steps or is_scheduled or evaluates_after(config, step):
                 units.append(evaluations.setdefault(step, evaluation_unit()))

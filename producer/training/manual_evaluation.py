@@ -33,10 +33,11 @@ from producer.resume.run_folder import find_run_folder
 from producer.resume.training_history import TrainingHistory
 from producer.rollouts.engine import EnvironmentFactory
 from producer.training.built_policies import built_policy
-from producer.training.evaluation import EvaluationPlan, run_evaluation
+from producer.training.evaluation import EvaluationPlan, OnOutcomes, run_evaluation
 from producer.training.load_tasks import LoadedTasks
 from producer.training.loaded import evaluation_tasks, load_policy
 from producer.training.open_policy import open_policy, with_adapter_settings
+from producer.training.own_rewards import rewarding_with
 from producer.training.preflight import check_home, check_services, is_unused
 from producer.training.progress import ProgressTracker, Unit
 from producer.training.progress_bars import progress_bars
@@ -72,10 +73,12 @@ def evaluate(
     installation: Installation | None = None,
     clock: Callable[[], datetime] = utc_now,
     stop: threading.Event | None = None,
+    on_outcomes: OnOutcomes = lambda _outcomes: None,
 ) -> EvaluationSummary:
     """Run it and return the result. NotFoundError when the training has no state on this host.
 
     `given`: fields of the configuration; for a training they override the recorded ones.
+    `on_outcomes` gets the results by task.
     """
     installation = installation or read_installation(os.environ)
     policy = (
@@ -92,7 +95,7 @@ def evaluate(
         check_services(installation, stop)
     with Emitter.open(installation, clock=clock, stop=stop) as emitter:
         stop = stop or threading.Event()
-        return _evaluate(policy, loaded, learner, installation, emitter, clock, stop)
+        return _evaluate(policy, loaded, learner, installation, emitter, clock, stop, on_outcomes)
 
 
 def config_of_policy(given: dict[str, Any]) -> RunConfig:
@@ -116,13 +119,14 @@ def _policy_of_training(
             " host that trains it"
         )
         raise NotFoundError(message)
-    recorded = with_later_fields(resume_state.read_run_config(run_folder))
-    if "objective" in recorded:
+    stored = resume_state.read_run_config(run_folder)
+    if "objective" in stored:
         message = (
             f"training {training_name!r} is supervised and plays no episodes; evaluate its result"
-            f" with --model-name {recorded.get('output_dir') or run_folder / 'model'}"
+            f" with --model-name {stored.get('output_dir') or run_folder / 'model'}"
         )
         raise UsageError(message)
+    recorded = with_later_fields(stored)
     config = read_config({**recorded, **without_unset(given)})
     if others := differences(
         {name: recorded.get(name) for name in OF_THE_WEIGHTS & given.keys()},
@@ -144,12 +148,13 @@ def _evaluate(
     emitter: Emitter,
     clock: Callable[[], datetime],
     stop: threading.Event,
+    on_outcomes: OnOutcomes,
 ) -> EvaluationSummary:
     config, manifest, training_name = policy.config, policy.manifest, policy.training_name
     end_abandoned(installation, emitter, clock, stop)
     if opened is None:
-        plan = built_policy(config).plan()
-        with WarmUpTraining(emitter, clock, installation.open_dir, stop, plan=plan) as warm_up:
+        making = built_policy(config).plan()
+        with WarmUpTraining(emitter, clock, installation.open_dir, stop, plan=making) as warm_up:
             opened = open_policy(
                 config,
                 installation.policies_dir,
@@ -180,6 +185,7 @@ def _evaluate(
         read_blob=open_blobs(installation.blobs_url).get,
         progress=ProgressEvents(writer, ProgressTracker(config.max_concurrent_rollouts)),
         score_steps=scoring_with(load_step_scorer(config), learner),
+        reward_completion=rewarding_with(config, learner),
         past_sessions=manifest.past_sessions if manifest else (),
     )
     unit = Unit(config.eval_episodes, config.max_turns, is_step=False)
@@ -190,6 +196,6 @@ def _evaluate(
         stated = state_tasks(writer, loaded.eval_tasks)
         try:
             with progress_bars(session.progress.tracker):
-                return run_evaluation(session, plan, stated, unit)
+                return run_evaluation(session, plan, stated, unit, on_outcomes)
         finally:
             session.left_devices.seal()

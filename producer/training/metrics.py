@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from producer.config import RunConfig
-from producer.policy.learner import UpdateResult, ValueResult
+from producer.policy.learner import UpdateResult
 from producer.rollouts.plan import GroupOutcome, RolloutResult
 from producer.training.skills import success_by_skill
 from producer.training.update_settings import learning_rate_of
@@ -39,25 +39,12 @@ def step_metrics(
         "optim/num_tokens": update.num_tokens,
         "optim/loss_per_token": update.loss_per_token if update.num_tokens else None,
         **{name: value for name, value in optional.items() if value is not None},
-        **_value_metrics(update.value),
+        **({} if update.computed is None else update.computed.metrics),
         **environment_metrics(outcomes),
         **error_metrics(outcomes),
         "time/rollout": rollouts_s,
         "time/train": update.seconds,
         "time/total": rollouts_s + update.seconds,
-    }
-
-
-def _value_metrics(value: ValueResult | None) -> dict[str, JsonValue]:
-    """Of the value head; nothing without one."""
-    if value is None:
-        return {}
-    return {
-        "optim/value_loss": value.loss_per_token,
-        "optim/value_clip_fraction": value.clip_fraction,
-        "optim/value_mean": value.mean,
-        "optim/value_explained_variance": value.explained_variance,
-        "optim/value_gradient_norm": value.gradient_norm,
     }
 
 

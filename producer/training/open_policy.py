@@ -3,8 +3,9 @@
 The only place that decides which policy runs. It imports torch only if the policy needs it.
 """
 
+import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,6 +33,9 @@ from producer.warm_up.plan import OnProgress, OnWait
 
 TRAIN_EXTRA = ("torch", "torchvision", "transformers", "peft", "safetensors", "numpy")
 """What every policy but the scripted one imports: the extra `train`."""
+
+
+logger = logging.getLogger(__name__)
 
 
 def open_policy(
@@ -113,6 +117,7 @@ def _open_folder(
         compute=ComputeSettings(
             device=config.device,
             dtype=config.dtype,
+            cpu_threads=config.cpu_threads,
             gradient_checkpointing=config.gradient_checkpointing,
             screen_cache_bytes=config.screen_cache_bytes,
             kv_cache_bytes=config.kv_cache_bytes,
@@ -125,21 +130,23 @@ def _open_folder(
         needs_screens=kind.screen_px is not None,
         has_values=config.advantage == "gae",
         lora_dropout=config.lora_dropout,
+        has_reward_model=config.advantage == "prime",
     )
     make = labelling(config, learner, lambda: kind.make_environment(config))
     return learner, lambda _plan: _ablated(config, make())
 
 
 def _extent(config: RunConfig, *, is_training: bool) -> RunExtent:
-    num_rollouts = max(config.batch_size, config.eval_episodes)
+    num_rollouts = max(config.rollouts_per_step, config.eval_episodes)
     return RunExtent(
         concurrent_rollouts=min(config.max_concurrent_rollouts, num_rollouts),
-        batch_size=config.batch_size,
+        batch_size=config.rollouts_per_step,
         max_turns=config.max_turns,
         screen_px=AGENT_KINDS[config.environment].screen_px,
         max_tokens=config.max_tokens,
         is_training=is_training and config.num_steps > 0 and not config.baseline_only,
         max_recent_turns=config.max_recent_turns,
+        is_streamed=config.stream_minibatch and is_training,
         batches_ahead=(config.max_steps_off_policy or 0) if is_training else 0,
     )
 
@@ -152,6 +159,33 @@ def with_adapter_settings(config: RunConfig) -> RunConfig:
     if config.load_checkpoint_path is None:
         return config
     return config.with_adapter(read_adapter_settings(config.load_checkpoint_path))
+
+
+def with_cpu_threads(config: RunConfig) -> RunConfig:
+    """The configuration with this machine's `cpu_threads`, unless they are given."""
+    if (
+        config.cpu_threads is not None
+        or config.model_name == ORACLE_POLICY
+        or not find_spec("torch")
+    ):
+        return config
+    from producer.policy.torch_policy.threads import machine_threads
+
+    return config.with_cpu_threads(machine_threads())
+
+
+def check_reads_threads(config: RunConfig, given: Collection[str]) -> None:
+    """Warn of a given `cpu_threads` that the policy of `config`, just opened, does not read."""
+    if "cpu_threads" not in given:
+        return
+    import torch
+
+    if torch.get_num_threads() != config.cpu_threads:
+        logger.warning(
+            "cpu_threads has no effect: the policy %s has no more than 50 M weights and is computed"
+            " with one thread per operation",
+            config.model_name,
+        )
 
 
 def require_torch(model_name: str) -> None:

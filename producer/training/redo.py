@@ -12,7 +12,13 @@ from uuid import UUID
 
 from producer.config import RunConfig
 from producer.errors import MismatchError, NotFoundError
-from producer.policy.learner import Learner, TokenNumbers, Trajectory, UpdateResult
+from producer.policy.learner import (
+    Learner,
+    StreamingLearner,
+    TokenNumbers,
+    Trajectory,
+    UpdateResult,
+)
 from producer.resume import resume_state
 from producer.resume.lineage import RecordedStep, recorded_lineage
 from producer.resume.open_training import RecordedTraining
@@ -23,6 +29,7 @@ from producer.task import Task
 from producer.training.evaluation import EvaluationPlan, evaluation_summary
 from producer.training.samples import NOT_IN_UPDATE
 from producer.training.step import next_baseline
+from producer.training.streamed_step import update_in_minibatches
 from producer.training.token_credit import advantages_of_tokens
 from producer.training.trajectories import trajectory
 from producer.training.update_settings import update_settings
@@ -32,8 +39,6 @@ from schemas.evaluation import EvaluationCreated
 from schemas.step import Sample
 
 logger = logging.getLogger(__name__)
-
-VALUE_LOSS = "optim/value_loss"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +58,10 @@ class RedoneStep:
             "kl_divergence": update.kl_sample_train_v1 if update.num_measured_tokens else 0.0,
         }
         compared = {name: (getattr(finished, name), value) for name, value in now.items()}
-        if update.value is not None:
-            was = finished.metrics.get(VALUE_LOSS)
-            compared["value_loss"] = (
-                was if isinstance(was, float) else None,
-                update.value.loss_per_token,
-            )
+        own = {} if update.computed is None else update.computed.compared
+        for name, value in own.items():
+            was = finished.metrics.get(name)
+            compared[name] = (was if isinstance(was, float) else None, value)
         return {name: (was, own) for name, (was, own) in compared.items() if was != own}
 
 
@@ -75,9 +78,13 @@ def redo_steps(
     """
     training_id = ids.training_id(recorded.run_name)
     for step in steps:
-        trajectories = _trajectories(recorded.history, training_id, step, config, read_blob)
-        settings = update_settings(config, generation=step.generation, step=step.number)
-        yield RedoneStep(step, learner.update(trajectories, settings))
+        placed = _trajectories(recorded.history, training_id, step, config, read_blob)
+        at = {"generation": step.generation, "step": step.number}
+        if config.stream_minibatch and isinstance(learner, StreamingLearner):
+            update = update_in_minibatches(config, learner, placed, **at)
+        else:
+            update = learner.update([one for _, one in placed], update_settings(config, **at))
+        yield RedoneStep(step, update)
 
 
 def _trajectories(
@@ -86,8 +93,11 @@ def _trajectories(
     step: RecordedStep,
     config: RunConfig,
     read_blob: Callable[[str], bytes],
-) -> list[Trajectory]:
-    """What the step was trained on, in the same order. NotFoundError when some of it is missing."""
+) -> list[tuple[int, Trajectory]]:
+    """What the step was trained on, in the same order, each with its group's place in the plan.
+
+    NotFoundError when some of it is missing.
+    """
     step_id = ids.step_id(training_id, step.generation, step.number)
     source = RolloutSource(
         "step",
@@ -129,12 +139,15 @@ def _trajectories(
         found = advantages_of_tokens(config, own, nums)
         tokens = {sample.rollout_id: one for sample, one in zip(used, found, strict=True)}
     return [
-        trajectory(
-            config,
-            results[sample.rollout_id],
-            advantage=sample.advantage,
-            is_trained=sample.used,
-            token_advantages=tokens.get(sample.rollout_id),
+        (
+            place(sample)[0],
+            trajectory(
+                config,
+                results[sample.rollout_id],
+                advantage=sample.advantage,
+                is_trained=sample.used,
+                token_advantages=tokens.get(sample.rollout_id),
+            ),
         )
         for sample in ordered
         if results[sample.rollout_id].turns

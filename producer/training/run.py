@@ -44,7 +44,13 @@ from producer.training.built_policies import built_policy
 from producer.training.heartbeat import HEARTBEAT_S, heartbeat
 from producer.training.loaded import Loaded, load, load_policy
 from producer.training.loop import TrainingLoop, save_checkpoint
-from producer.training.open_policy import open_policy, with_adapter_settings
+from producer.training.open_policy import (
+    check_reads_threads,
+    open_policy,
+    with_adapter_settings,
+    with_cpu_threads,
+)
+from producer.training.own_rewards import rewarding_with
 from producer.training.preflight import check_folders, check_services, is_unused
 from producer.training.progress import ProgressTracker
 from producer.training.progress_bars import progress_bars
@@ -94,7 +100,7 @@ def run(
     in the log, so that its name alone continues it. `takeover`: continue although another
     process seems to train it; that one stops when it notices.
     """
-    config = with_adapter_settings(config or RunConfig())
+    config = with_cpu_threads(with_adapter_settings(config or RunConfig()))
     installation = installation or read_installation(os.environ)
     check_folders(installation, config)
     known = training_in(config.log_path) if config.log_path is not None else None
@@ -132,6 +138,7 @@ def run(
             )
         if not loaded or loaded[0].config != config:
             loaded[:] = [load(config, installation)]
+        check_reads_threads(config, asked.explicit)
         return statements(loaded[0].tasks)
 
     with (
@@ -298,6 +305,7 @@ class _Process:
             read_blob=open_blobs(self.installation.blobs_url).get,
             progress=ProgressEvents(stream, self._progress_so_far(config), manifest.step),
             score_steps=scoring_with(step_scorer, learner),
+            reward_completion=rewarding_with(config, learner),
             past_sessions=manifest.past_sessions,
             moving_baseline=manifest.moving_baseline,
         )

@@ -15,8 +15,9 @@ from producer.algorithms.advantages import (
     mean_centered_by_std,
 )
 from producer.algorithms.baselines import baselines
+from producer.algorithms.names import OF_THE_UPDATE
 from producer.config import RunConfig
-from producer.policy.learner import TokenNumbers, ValueResult
+from producer.policy.learner import PrimeResult, TokenNumbers, ValueResult
 from producer.rollouts.plan import GroupOutcome, RolloutResult
 from producer.training.session import Session
 from producer.training.stale import max_staleness
@@ -27,8 +28,9 @@ from schemas.step import Sample, SamplesChosen
 SAMPLES_PER_EVENT = 10_000
 """About 3 MiB; a group may be of any size."""
 
-DropReason = Literal["zero_variance", "group_failed", "stale"]
-NOT_IN_UPDATE = frozenset({"group_failed", "stale"})
+DropReason = Literal["zero_variance", "group_failed", "stale", "baseline"]
+"""`baseline`: a greedy rollout that its group's others are compared with."""
+NOT_IN_UPDATE = frozenset({"group_failed", "stale", "baseline"})
 """Of what was dropped; as in tinker-cookbook, KL is measured on groups of one reward too."""
 
 
@@ -38,8 +40,8 @@ class SelectedSample:
 
     result: RolloutResult
     advantage: float | None
-    """None: it is not trained on, and the advantage is defined over what is. With gae, whose
-    advantages are tokens', their mean, and None until the update has computed them."""
+    """None: it is not trained on, and the advantage is defined over what is. With gae and
+    prime, whose advantages are tokens', their mean, and None until the update has computed them."""
     drop_reason: DropReason | None
     """None: it is trained on."""
     token_advantages: TokenNumbers | None = None
@@ -70,6 +72,9 @@ def select_samples(
         rewards_B=[result.reward for _, result in kept],
         groups_B=[num for num, _ in kept],
         num_tokens_B=[result.num_tokens for _, result in kept],
+        greedy_rewards_B=_greedy_rewards(outcomes, [num for num, _ in kept])
+        if config.advantage == "remax"
+        else None,
     )
     estimator = _advantages(config)
     taken_off = baselines(rewards, config.baseline, moving_baseline)
@@ -78,12 +83,25 @@ def select_samples(
         if estimator is None
         else [advantage - own for advantage, own in zip(estimator(rewards), taken_off, strict=True)]
     )
-    return [
+    selected = [
         [SelectedSample(result, next(advantages), None) for result in outcome.results]
         if reason is None
         else _dropped(config, outcome.results, reason)
         for outcome, reason in zip(outcomes, reasons, strict=True)
     ]
+    return [
+        [*own, *_baseline_sample(outcome)] for own, outcome in zip(selected, outcomes, strict=True)
+    ]
+
+
+def _greedy_rewards(outcomes: Sequence[GroupOutcome], groups_B: Sequence[int]) -> list[float]:
+    """Of each rollout's group, which has one, or it had failed."""
+    found = {num: one.baseline.reward for num, one in enumerate(outcomes) if one.baseline}
+    return [found[num] for num in groups_B]
+
+
+def _baseline_sample(outcome: GroupOutcome) -> list[SelectedSample]:
+    return [] if outcome.baseline is None else [SelectedSample(outcome.baseline, None, "baseline")]
 
 
 def _by_core_function(
@@ -113,17 +131,22 @@ def _by_core_function(
 def with_token_means(
     groups: Sequence[Sequence[SelectedSample]],
     measured: Sequence[SelectedSample],
-    values: ValueResult | None,
+    computed: ValueResult | PrimeResult | None,
 ) -> list[list[SelectedSample]]:
     """The samples with the means of their tokens' advantages; `measured`: those of the update."""
-    if values is None:
+    if computed is None:
         return [list(group) for group in groups]
     means = {
-        one.result.plan.id: mean for one, mean in zip(measured, values.advantages, strict=True)
+        one.result.plan.id: mean for one, mean in zip(measured, computed.advantages, strict=True)
     }
     return [
         [replace(one, advantage=means.get(one.result.plan.id)) for one in group] for group in groups
     ]
+
+
+def measured_samples(samples: Sequence[SelectedSample]) -> list[SelectedSample]:
+    """Those that the update sees: as in tinker-cookbook, KL is of groups of one reward too."""
+    return [one for one in samples if one.drop_reason not in NOT_IN_UPDATE and one.result.turns]
 
 
 def emit_samples(
@@ -153,15 +176,16 @@ def emit_samples(
 def _drop_reason(config: RunConfig, outcome: GroupOutcome, version: int) -> DropReason | None:
     if outcome.is_failed:
         return "group_failed"
-    if any(version - one.policy_version > max_staleness(config) for one in outcome.results):
+    every = [*outcome.results, *([] if outcome.baseline is None else [outcome.baseline])]
+    if any(version - one.policy_version > max_staleness(config) for one in every):
         return "stale"
-    is_constant = not has_signal([compared_reward(config, one) for one in outcome.results])
+    is_constant = not has_signal([compared_reward(config, one) for one in every])
     return "zero_variance" if is_constant and config.remove_constant_reward_groups else None
 
 
 def compared_reward(config: RunConfig, result: RolloutResult) -> float:
     """What tells a rollout from others of its group: with scored steps the mean of its tokens'."""
-    if not result.scored_steps:
+    if not result.scored_steps and not result.token_rewards:
         return result.reward
     rewards = rewards_of_tokens(config, result)
     return fmean(rewards) if rewards else result.reward
@@ -169,7 +193,7 @@ def compared_reward(config: RunConfig, result: RolloutResult) -> float:
 
 def _advantages(config: RunConfig) -> RolloutAdvantages | None:
     """None: they are not of whole rollouts."""
-    if config.advantage == "gae":
+    if config.advantage in OF_THE_UPDATE:
         return None
     if config.advantage_by_std:
         return mean_centered_by_std

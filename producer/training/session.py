@@ -18,7 +18,7 @@ from producer.rollouts.engine import EnvironmentFactory, RolloutEngine
 from producer.rollouts.episode import EpisodeSettings
 from producer.rollouts.past_sessions import WithPastSessions
 from producer.rollouts.plan import GroupPlan, Recalled, RolloutPlan, RolloutSource
-from producer.rollouts.requests import ScoreSteps
+from producer.rollouts.requests import RewardCompletion, ScoreSteps
 from producer.training.groups import GroupSettings
 from producer.training.progress_events import ProgressEvents
 from producer.validators.judges import AskModel
@@ -51,6 +51,8 @@ class Session:
     """Devices of this process that outlived their rollouts."""
     score_steps: ScoreSteps | None = None
     """Scores the steps of completions; None: nobody does."""
+    reward_completion: RewardCompletion | None = None
+    """Rewards completions as the user's module says; None: their outcome does."""
     past_sessions: tuple[str, ...] = ()
     """Right sessions, oldest first, that every first prompt shows."""
     moving_baseline: float = 0.0
@@ -89,8 +91,13 @@ class Session:
             return environment
         return WithPastSessions(environment, self.past_sessions)
 
-    def make_engine(self, on_begin: Callable[[RolloutPlan], None]) -> RolloutEngine:
-        """A rollout engine with the session's policy and environments."""
+    def make_engine(
+        self,
+        on_begin: Callable[[RolloutPlan], None],
+        *,
+        work: Callable[[], bool] = lambda: False,
+    ) -> RolloutEngine:
+        """A rollout engine with the session's policy and environments; `work` as the engine's."""
         config = self.config
         return RolloutEngine(
             policy=self.learner,
@@ -104,6 +111,7 @@ class Session:
                 parse_error_cost=config.parse_error_cost,
                 ask_model=self.ask_model,
                 score_steps=self.score_steps,
+                reward_completion=self.reward_completion,
                 reward=find_reward(config.reward),
                 validate_every_turn=config.validate_every_turn,
             ),
@@ -113,6 +121,7 @@ class Session:
             on_begin=on_begin,
             check_stop=self.check_stop,
             left_devices=self.left_devices,
+            work=work,
         )
 
     def group_settings(self, *, is_eval: bool) -> GroupSettings:

@@ -4,13 +4,16 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from time import monotonic
 from typing import Literal
 from uuid import UUID
 
 from producer.algorithms.baselines import moved
+from producer.algorithms.names import OF_THE_UPDATE
 from producer.errors import CuaTrainError
 from producer.policy.learner import UpdateResult
+from producer.rollouts.engine import RolloutEngine
 from producer.rollouts.plan import (
     GroupOutcome,
     GroupPlan,
@@ -22,16 +25,17 @@ from producer.training.groups import GroupRunner
 from producer.training.metrics import staleness_metrics, step_metrics
 from producer.training.progress import Unit
 from producer.training.samples import (
-    NOT_IN_UPDATE,
     SelectedSample,
     emit_samples,
+    measured_samples,
     select_samples,
     with_token_means,
 )
 from producer.training.session import Session
 from producer.training.skills import tasks_of_step
 from producer.training.stale import replace_stale
-from producer.training.trajectories import trajectory
+from producer.training.streamed_step import StreamedStep, begin_streamed
+from producer.training.trajectories import trajectories_of
 from producer.training.update_settings import learning_rate_of, update_settings
 from schemas import ids
 from schemas.step import (
@@ -73,6 +77,8 @@ class CollectedStep:
     outcomes: tuple[GroupOutcome, ...]
     rollouts_s: float
     ended_at: datetime
+    streamed: StreamedStep | None = None
+    """Its update, which has begun; None: it begins now."""
 
 
 def collect_step(
@@ -83,8 +89,7 @@ def collect_step(
     `version`: of the policy when the step is trained. CuaTrainError when every group failed.
     """
     begun_s = monotonic()
-    plan, outcomes = _collect(session, plan_step(session, number, tasks), unit, version)
-    return CollectedStep(plan, tuple(outcomes), monotonic() - begun_s, session.clock())
+    return _collect(session, plan_step(session, number, tasks), unit, version, begun_s)
 
 
 def train_step(
@@ -109,14 +114,13 @@ def train_step(
         }
         on_collected(plan.number, outcomes, defined)
 
-    # The advantages of gae are known only with the values that the update computes.
-    is_known_after = session.config.advantage == "gae"
+    is_known_after = session.config.advantage in OF_THE_UPDATE
     if not is_known_after:
         record(groups)
     samples = [one for group in groups for one in group]
     update = _update(session, collected, samples, unit)
     if is_known_after:
-        record(with_token_means(groups, _measured(samples), update.value))
+        record(with_token_means(groups, measured_samples(samples), update.computed))
     finished = _finished(session, collected, samples, update, version)
     save_state(finished)
     return finished
@@ -132,6 +136,7 @@ def plan_step(session: Session, number: int, tasks: Sequence[StatedTask]) -> Ste
     )
     by_id = {one.task.task_id: one for one in tasks}
     chosen = tasks_of_step(config, [one.task for one in tasks], number)
+    has_baseline = config.advantage == "remax"
     groups = tuple(
         GroupPlan(
             num=num,
@@ -139,7 +144,8 @@ def plan_step(session: Session, number: int, tasks: Sequence[StatedTask]) -> Ste
             stated=by_id[task.task_id],
             # One seed for the group: its rollouts are compared, so they begin alike.
             seeds=(derived_seed(config.seed, "training", generation, number, num),)
-            * config.group_size,
+            * (config.group_size + has_baseline),
+            has_baseline=has_baseline,
         )
         for num, task in enumerate(chosen)
     )
@@ -147,8 +153,8 @@ def plan_step(session: Session, number: int, tasks: Sequence[StatedTask]) -> Ste
 
 
 def _collect(
-    session: Session, plan: StepPlan, unit: Unit, version: int
-) -> tuple[StepPlan, list[GroupOutcome]]:
+    session: Session, plan: StepPlan, unit: Unit, version: int, begun_s: float
+) -> CollectedStep:
     stream, progress = session.stream, session.progress
     progress.phase = "rollout"
     stream.ensure(
@@ -165,6 +171,17 @@ def _collect(
     _continue_progress(session, plan, unit)
     groups, recalled = replace_stale(session, plan.source, plan.groups, version=version)
     plan = replace(plan, groups=groups)
+    streamed = begin_streamed(
+        session.config,
+        session.learner,
+        groups,
+        generation=session.generation,
+        step=plan.number,
+        version=version,
+    )
+    make_engine: Callable[..., RolloutEngine] = session.make_engine
+    if streamed is not None:
+        make_engine = partial(session.make_engine, work=streamed.work)
     stream.ensure(StepRolloutsStarted(step_id=plan.id, rollout_started_at=session.clock()))
 
     def on_progress() -> None:
@@ -177,19 +194,21 @@ def _collect(
         settings=session.group_settings(is_eval=False),
         recalled=recalled,
         stream=stream,
-        make_engine=session.make_engine,
+        make_engine=make_engine,
         tracker=progress.tracker,
         unit=unit,
         on_progress=on_progress,
         clock=session.clock,
+        on_group=(lambda _outcome: None) if streamed is None else streamed.group_ended,
     ).run()
-    # A rollout is trained on only after its events are on disk.
+    # A rollout changes weights only after its events are on disk.
     session.emitter.flush()
     if all(outcome.is_failed for outcome in outcomes):
         message = f"step {plan.number}: every group failed; see error_message of its rollouts"
         stream.emit(StepFailed(step_id=plan.id, error_message=message, ended_at=session.clock()))
         raise CuaTrainError(message)
-    return plan, outcomes
+    seconds = monotonic() - begun_s
+    return CollectedStep(plan, tuple(outcomes), seconds, session.clock(), streamed)
 
 
 def _continue_progress(session: Session, plan: StepPlan, unit: Unit) -> None:
@@ -199,11 +218,6 @@ def _continue_progress(session: Session, plan: StepPlan, unit: Unit) -> None:
             unit.highest_percent = payload.progress.percent
             unit.highest_rollout_percent = payload.rollout_progress
             unit.highest_update_percent = payload.training_progress
-
-
-def _measured(samples: Sequence[SelectedSample]) -> list[SelectedSample]:
-    """Those that the update sees: as in tinker-cookbook, KL is of groups of one reward too."""
-    return [one for one in samples if one.drop_reason not in NOT_IN_UPDATE and one.result.turns]
 
 
 def _update(
@@ -219,18 +233,13 @@ def _update(
         )
     )
     session.progress.emit()
-    result = session.learner.update(
-        [
-            trajectory(
-                session.config,
-                one.result,
-                advantage=one.advantage,
-                is_trained=one.drop_reason is None,
-                token_advantages=one.token_advantages,
-            )
-            for one in _measured(samples)
-        ],
-        update_settings(session.config, generation=session.generation, step=plan.number),
+    result = (
+        collected.streamed.finish()
+        if collected.streamed is not None
+        else session.learner.update(
+            trajectories_of(session.config, samples),
+            update_settings(session.config, generation=session.generation, step=plan.number),
+        )
     )
     unit.is_trained = True
     session.progress.phase = "checkpointing"
@@ -247,7 +256,7 @@ def _finished(
 ) -> StepFinished:
     """`version`: of the policy before the update."""
     plan, outcomes, rollouts_s = collected.plan, collected.outcomes, collected.rollouts_s
-    results = [one.result for one in samples]
+    results = [one.result for one in samples if one.drop_reason != "baseline"]
     rewards = [result.reward for result in results]
     return StepFinished(
         step_id=plan.id,

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
 
 def rewards_of_tokens(config: RunConfig, result: RolloutResult) -> list[float]:
-    """R of each completion token: rm_coef x its step's score + verifier_coef x the outcome."""
+    """R of each completion token: rm_coef x its step's score + verifier_coef x the outcome.
+
+    What a reward manager of the user's gave comes before.
+    """
+    if result.token_rewards:
+        return [*result.token_rewards]
     steps = None
     if result.scored_steps:
         steps = ScoredSteps(

@@ -1,9 +1,26 @@
 """What an update is given of a rollout, and what it says back; the same live and from the log."""
 
+from collections.abc import Sequence
+
 from producer.config import RunConfig
-from producer.policy.learner import TokenNumbers, Trajectory
+from producer.policy.learner import Attempt, TokenNumbers, Trajectory
 from producer.rollouts.plan import RolloutResult
+from producer.training.samples import SelectedSample, measured_samples
 from producer.training.token_credit import by_turn, rewards_of_tokens
+
+
+def trajectories_of(config: RunConfig, samples: Sequence[SelectedSample]) -> list[Trajectory]:
+    """What the update is given of a step's samples, in their order."""
+    return [
+        trajectory(
+            config,
+            one.result,
+            advantage=one.advantage,
+            is_trained=one.drop_reason is None,
+            token_advantages=one.token_advantages,
+        )
+        for one in measured_samples(samples)
+    ]
 
 
 def trajectory(
@@ -14,7 +31,7 @@ def trajectory(
     is_trained: bool,
     token_advantages: TokenNumbers | None = None,
 ) -> Trajectory:
-    """The rollout with its advantage, its tokens', or with gae its tokens' rewards."""
+    """The rollout with its advantage, its tokens', their rewards (gae) or how it ended (prime)."""
     return Trajectory(
         result.plan.task,
         result.turns,
@@ -22,7 +39,12 @@ def trajectory(
         is_trained=is_trained,
         token_advantages=token_advantages,
         token_rewards=_rewards(config, result) if config.advantage == "gae" else None,
+        attempt=_attempt(result) if config.advantage == "prime" else None,
     )
+
+
+def _attempt(result: RolloutResult) -> Attempt:
+    return Attempt(result.plan.group_num, result.reward, is_right=result.success)
 
 
 def _rewards(config: RunConfig, result: RolloutResult) -> TokenNumbers:

@@ -28,6 +28,10 @@ def update_settings(config: RunConfig, *, generation: int, step: int) -> UpdateS
         value_clip=config.value_clip,
         value_coef=config.value_coef,
         value_learning_rate=config.value_learning_rate,
+        prime_beta=config.prime_beta,
+        prime_process_coef=config.prime_process_coef,
+        prime_outcome_coef=config.prime_outcome_coef,
+        prime_learning_rate=config.prime_learning_rate,
         seed=derived_seed(config.seed, "update", generation, step),
     )
 

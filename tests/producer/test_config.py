@@ -101,7 +101,6 @@ def test_what_is_unknown_or_impossible_is_a_usage_error_that_names_the_field(
             "advantage: the policy `oracle` has no value head; omit it",
         ),
         ({"gae_lambda": 0.9}, "gae_lambda: has no effect on the advantage mean_centered"),
-        ({"advantage": "remax"}, "advantage: remax needs a greedy rollout per group"),
         (
             {"advantage": "grpo", "advantage_by_std": True},
             "advantage_by_std: has no effect on the advantage grpo",

@@ -77,7 +77,7 @@ def _recorded(events: list[dict[str, Any]], name: str) -> Iterator[tuple[Place, 
 
 
 def _files(folder: Path) -> Iterator[tuple[Place, object]]:
-    kept = [*folder.glob("state/*/*/*.safetensors"), *folder.glob("checkpoints/*/*/*.safetensors")]
+    kept = [*folder.glob("state/*/*/*.safetensors"), *folder.glob("checkpoints/**/*.safetensors")]
     for path in kept:
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         yield ("file", *path.relative_to(folder).parts), digest

@@ -78,6 +78,10 @@ SHOWN_BY: dict[str, str] = {
     "_takes_a_step",
     "max_steps_off_policy": "tests/producer/training/test_off_policy.py::test_whatever_the"
     "_latencies_nothing_older_than_allowed_is_trained_on",
+    "stream_minibatch": "tests/producer/training/test_streamed_minibatches.py::test_whatever_the"
+    "_latencies_the_bits_are_the_same_and_so_they_are_from_the_log",
+    "num_minibatches": "tests/producer/training/test_streamed_minibatches.py::test_minibatches_are"
+    "_the_plans_groups_in_order",
     "learning_rate": "tests/producer/policy/test_update.py::test_the_optimiser_takes_the_learning"
     "_rate_of_each_update",
     "learning_rate_warmup_steps": "tests/producer/training/test_samples.py::test_the_learning"
@@ -112,6 +116,8 @@ SHOWN_BY: dict[str, str] = {
     "_refused_with_what_is",
     "dtype": "tests/producer/policy/test_compute_settings.py::test_weights_have_the_dtype_and_the"
     "_adapter_float32",
+    "cpu_threads": "tests/producer/training/test_cpu_threads.py::test_a_training_that_goes_on"
+    "_elsewhere_has_the_threads_of_the_machine_that_began_it",
     "gradient_checkpointing": "tests/producer/policy/test_compute_settings.py::test_layers_are"
     "_checkpointed_in_the_backward_passes_alone_and_as_the_field_says",
     "screen_cache_bytes": "tests/producer/policy/test_screen_encoder.py::test_without_room_for"
@@ -177,6 +183,14 @@ SHOWN_BY: dict[str, str] = {
     "_adapter_on_the_values_too",
     "step_completions": "tests/producer/rollouts/test_step_labels.py::test_a_label_is_the_share_of"
     "_right_completions_of_the_prefix",
+    "prime_learning_rate": "tests/producer/policy/test_reward_adapter.py::test_without_a_step_the"
+    "_process_rewards_are_0_and_rloo_of_the_outcomes_is_left",
+    "prime_beta": "tests/producer/policy/test_reward_adapter.py::test_an_update_is_that_of_a_plain"
+    "_implementation_on_transformers_and_peft",
+    "prime_process_coef": "tests/producer/policy/test_reward_adapter.py::test_an_update_is_that_of"
+    "_a_plain_implementation_on_transformers_and_peft",
+    "prime_outcome_coef": "tests/producer/policy/test_reward_adapter.py::test_an_update_is_that_of"
+    "_a_plain_implementation_on_transformers_and_peft",
     "process_reward_model": "tests/producer/training/test_token_credit.py::test_a_group_of_one_outc"
     "ome_is_told_apart_by_its_steps",
     "rm_coef": "tests/producer/training/test_token_credit.py::test_a_token_has_its_ste"
@@ -189,8 +203,14 @@ SHOWN_BY: dict[str, str] = {
     "sers_file_comes_first_and_its_hash_is_recorded",
     "core_algos_sha256": "tests/producer/training/test_token_credit.py::test_a_function_of_the_u"
     "sers_file_comes_first_and_its_hash_is_recorded",
-    "step_completions": "tests/producer/environments/test_step_labels.py::test_a_label_is_the_s"
-    "hare_of_right_completions_of_the_prefix",
+    "reward_module": "tests/producer/training/test_own_rewards.py::test_a_reward_function"
+    "_of_the_users_gives_the_rollouts_reward",
+    "reward_module_sha256": "tests/producer/training/test_own_rewards.py::test_a_file_that"
+    "_changed_does_not_continue_a_training",
+    "reward_function": "tests/producer/training/test_own_rewards.py::test_what_a_module_lacks"
+    "_is_said_before_anything_is_recorded",
+    "reward_manager": "tests/producer/training/test_own_rewards.py::test_a_manager_gives"
+    "_tokens_their_rewards_and_a_core_function_of_the_users_reads_them",
 }
 """Field -> the test that shows what it does."""
 

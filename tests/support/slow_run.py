@@ -14,6 +14,8 @@ from producer.config import RunConfig, read_config
 from producer.policy.learner import (
     Learner,
     LendingLearner,
+    StreamedUpdate,
+    StreamingLearner,
     Trajectory,
     UpdateResult,
     UpdateSettings,
@@ -27,6 +29,30 @@ from tests.support.slow_device import slowed
 LIMIT_S = 60.0
 NUM_PARTS = 20
 """Of an update; between two the policy may be sampled from."""
+
+
+class SlowUpdate:
+    """A streamed update, each of whose minibatches takes so long besides, in `NUM_PARTS` parts."""
+
+    def __init__(self, update: StreamedUpdate, minibatch_s: float) -> None:
+        self._update, self._part_s = update, minibatch_s / NUM_PARTS
+        self._num_left = 0
+
+    def add(self, trajectories: Sequence[Trajectory]) -> None:
+        self._num_left += NUM_PARTS
+        self._update.add(trajectories)
+
+    def work(self) -> bool:
+        if self._num_left:
+            self._num_left -= 1
+            time.sleep(self._part_s)
+            return True
+        return self._update.work()
+
+    def finish(self) -> UpdateResult:
+        while self.work():
+            pass
+        return self._update.finish()
 
 
 class Slow:
@@ -94,6 +120,16 @@ class Slow:
                 return in_parts(trajectories, settings, lend)
             with self._called():
                 return update(trajectories, settings)
+
+        if isinstance(learner, StreamingLearner):
+            begin = learner.begin_update
+
+            def slow_begin(settings: UpdateSettings, num_minibatches: int) -> StreamedUpdate:
+                update = begin(settings, num_minibatches)
+                minibatch_s = self._update_s / num_minibatches / settings.num_substeps
+                return SlowUpdate(update, minibatch_s)
+
+            vars(learner)["begin_update"] = slow_begin
 
         def counted_sample(requests: Sequence[SampleRequest]) -> list[Completion]:
             with self._called():

@@ -4,7 +4,9 @@ import logging
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from pathlib import Path
+from typing import Final
 
 import torch
 from peft import LoraConfig, PeftConfig, PeftModel, get_peft_model, set_peft_model_state_dict
@@ -21,6 +23,9 @@ from producer.policy.torch_policy.lora_targets import lora_targets, target_names
 from producer.policy.torch_policy.stored_weights import list_some
 
 logger = logging.getLogger(__name__)
+
+POLICY_ADAPTER: Final = "default"
+"""peft's name for the first."""
 
 
 def fresh_adapter(
@@ -113,6 +118,22 @@ def plain_adapter(
             )
             raise UsageError(message) from error
     return adapted
+
+
+def second_adapter(adapted: PeftModel, name: str, seed: int) -> None:
+    """Add an adapter like the policy's, which stays the active one; an earlier `name` goes.
+
+    Its A is drawn from `seed`; its B is 0. It has no dropout.
+    """
+    if name in adapted.peft_config:
+        adapted.delete_adapter(name)
+    config = deepcopy(adapted.peft_config[POLICY_ADAPTER])
+    config.init_lora_weights = True
+    config.lora_dropout = 0.0
+    with torch.random.fork_rng(), _quiet():
+        torch.manual_seed(seed)
+        adapted.add_adapter(name, config)
+    adapted.set_adapter(POLICY_ADAPTER)
 
 
 def adapted_names(adapted: PeftModel) -> frozenset[str]:

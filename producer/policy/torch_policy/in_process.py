@@ -9,6 +9,7 @@ log-probs always belong to one version.
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import torch
@@ -28,7 +29,13 @@ from producer.policy.torch_policy.episodes import (
 from producer.policy.torch_policy.kv_cache import EpisodeCaches
 from producer.policy.torch_policy.merged_adapter import merged_adapter
 from producer.policy.torch_policy.network import Network
+from producer.policy.torch_policy.prime_update import needs_reward_model
 from producer.policy.torch_policy.render import Renderer
+from producer.policy.torch_policy.reward_adapter import (
+    RewardAdapter,
+    has_reward_adapter,
+    has_reward_state,
+)
 from producer.policy.torch_policy.sampling import (
     DecodedBatch,
     SampledCompletion,
@@ -37,7 +44,13 @@ from producer.policy.torch_policy.sampling import (
     prefill,
 )
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder
-from producer.policy.torch_policy.state import load_state, save_checkpoint, save_state
+from producer.policy.torch_policy.state import (
+    load_state,
+    save_checkpoint,
+    save_state,
+    sync_files,
+)
+from producer.policy.torch_policy.streamed_update import StreamedPolicyGradient
 from producer.policy.torch_policy.threads import SMALL_WEIGHTS
 from producer.policy.torch_policy.trial import check_runs
 from producer.policy.torch_policy.update import make_optimizer, policy_gradient
@@ -88,6 +101,8 @@ class InProcessPolicy:
         self._optimizer = make_optimizer(network)
         self._value_head: ValueHead | None = None
         """None until an advantage needs values."""
+        self._reward_model: RewardAdapter | None = None
+        """None until an advantage needs it."""
         self._version = 0
         self._num_weights = network.num_weights
 
@@ -133,6 +148,11 @@ class InProcessPolicy:
                 completions[index] = self._parsed(requests[index], prompt, completion)
         return [completions[index] for index in range(len(requests))]
 
+    @property
+    def tokenizer(self) -> Any:
+        """Of the base network."""
+        return self._network.tokenizer
+
     def token_starts(self, tokens: Sequence[int]) -> list[int]:
         """For each token of a completion the index of its first character in its text."""
         return token_starts(tokens, self._text)
@@ -161,6 +181,9 @@ class InProcessPolicy:
         has_values = needs_values(trajectories)
         if has_values and self._value_head is None:
             self._value_head = self._fresh_value_head()
+        has_rewards = needs_reward_model(trajectories)
+        if has_rewards and self._reward_model is None:
+            self._reward_model = RewardAdapter(self._network, settings.seed)
         result = policy_gradient(
             self._network,
             self._encoder,
@@ -169,16 +192,36 @@ class InProcessPolicy:
             settings,
             self._compute.gradient_checkpointing,
             value_head=self._value_head if has_values else None,
+            reward_model=self._reward_model if has_rewards else None,
             lend=lend,
         )
+        self._end_update()
+        return result
+
+    def begin_update(
+        self, settings: UpdateSettings, num_minibatches: int
+    ) -> StreamedPolicyGradient:
+        """An update whose minibatches are computed between two calls of `sample`."""
+        return StreamedPolicyGradient(
+            self._network,
+            self._encoder,
+            self._optimizer,
+            settings,
+            self._compute.gradient_checkpointing,
+            num_minibatches=num_minibatches,
+            on_finished=self._end_update,
+        )
+
+    def _end_update(self) -> None:
         self._version += 1
         self._episodes.forget_all()
-        return result
 
     def save_state(self, folder: Path) -> None:
         """Write adapter, optimiser and version into an existing folder, synced."""
         if self._value_head is not None:
             self._value_head.save_state(folder)
+        if self._reward_model is not None:
+            self._reward_model.save_state(folder)
         save_state(folder, self._network, self._optimizer, self._version)
 
     def load_state(self, folder: Path) -> None:
@@ -188,15 +231,21 @@ class InProcessPolicy:
         if has_value_head(folder):
             self._value_head = self._fresh_value_head()
             self._value_head.load_state(folder)
+        self._reward_model = None
+        if has_reward_state(folder):
+            self._reward_model = RewardAdapter(self._network, seed=0)
+            self._reward_model.load_state(folder)
         self._episodes.forget_all()
 
     def save_checkpoint(self, folder: Path) -> str:
-        """Write the adapter in PEFT's layout, the value head beside it, if there is one.
+        """Write the adapter in PEFT's layout, value head and reward model beside it, if any.
 
         Returns the sha256 of the adapter's weights file.
         """
         if self._value_head is not None:
             self._value_head.save(folder)
+        if self._reward_model is not None:
+            sync_files(self._reward_model.save(folder))
         return save_checkpoint(folder, self._network)
 
     def load_value_head(self, folder: Path) -> None:
@@ -204,6 +253,15 @@ class InProcessPolicy:
         if has_value_head(folder):
             self._value_head = self._fresh_value_head()
             self._value_head.load(folder)
+
+    def load_reward_model(self, folder: Path) -> None:
+        """Take the reward model of a checkpoint; without one it begins at the reference.
+
+        Raises as `RewardAdapter.load`.
+        """
+        if has_reward_adapter(folder):
+            self._reward_model = RewardAdapter(self._network, seed=0)
+            self._reward_model.load(folder)
 
     def _fresh_value_head(self) -> ValueHead:
         hidden_size = self._network.base.config.get_text_config().hidden_size

@@ -69,7 +69,10 @@ def check_memory(
     work = Workload(
         extent=extent,
         screen_tokens=screen_tokens,
-        num_lanes=num_workers(placement.device, choose_threads(size.num_weights, placement.device)),
+        num_lanes=num_workers(
+            placement.device,
+            choose_threads(size.num_weights, placement.device, compute.cpu_threads),
+        ),
         screen_cache_bytes=compute.screen_cache_bytes,
         kv_cache_bytes=compute.kv_cache_bytes,
     )

@@ -35,10 +35,12 @@ def open_in_process(
     instructions: Sequence[str] = (),
     has_values: bool = False,
     lora_dropout: float = 0.0,
+    has_reward_model: bool = False,
 ) -> InProcessPolicy:
     """The policy of a folder or hub id, with a fresh adapter or the saved `adapter`.
 
-    `has_values`: of a saved adapter its value head is taken too, if there is one.
+    `has_values`: of a saved adapter its value head is taken too, if there is one;
+    `has_reward_model`: the same of its reward model, for which there is memory in any case.
 
     NotFoundError if there is no such policy or adapter; UsageError if it cannot be loaded whole,
     sees no screens although the environment `needs_screens`, the renderer is unknown, the device is
@@ -47,14 +49,16 @@ def open_in_process(
     """
     placement = choose_placement(compute.device, compute.dtype)
     if extent is not None:
-        check_memory(folder, lora_rank, compute, extent, placement, target_modules)
+        # The reward model is an adapter of the same size, with an optimiser of its own.
+        rank = 2 * lora_rank if has_reward_model else lora_rank
+        check_memory(folder, rank, compute, extent, placement, target_modules)
     network = load_network(
         *(folder, lora_rank, seed, adapter, placement),
         lora_alpha=lora_alpha,
         target_modules=target_modules,
         lora_dropout=lora_dropout,
     )
-    use_threads(folder, network.num_weights, network.device)
+    use_threads(folder, network.num_weights, network.device, compute.cpu_threads)
     if needs_screens and not network.architecture.sees_screens:
         message = (
             f"policy {folder!r} ({network.architecture.title}) sees no screens, which this"
@@ -83,6 +87,8 @@ def open_in_process(
     )
     if has_values and adapter is not None:
         policy.load_value_head(adapter)
+    if has_reward_model and adapter is not None:
+        policy.load_reward_model(adapter)
     return policy
 
 

@@ -17,6 +17,7 @@ from safetensors.torch import load_file, save_file
 
 from producer.errors import MismatchError, NotFoundError
 from producer.policy.adapter_settings import BASE, WEIGHTS
+from producer.policy.torch_policy.adapters import POLICY_ADAPTER
 from producer.policy.torch_policy.network import Network
 
 _ADAPTER: Final = "adapter.safetensors"
@@ -81,7 +82,9 @@ def load_state(folder: Path, network: Network, optimizer: torch.optim.Optimizer)
 def save_checkpoint(folder: Path, network: Network) -> str:
     """Write the adapter in PEFT's layout; returns the sha256 of its weights file, hex."""
     # Embeddings are never adapted; by default peft would ask the hub whether they were resized.
-    network.adapted.save_pretrained(str(folder), save_embedding_layers=False)
+    network.adapted.save_pretrained(
+        str(folder), selected_adapters=[POLICY_ADAPTER], save_embedding_layers=False
+    )
     base = {"name": network.name, "fingerprint": network.base_fingerprint}
     (folder / BASE).write_text(json.dumps(base, indent=2) + "\n")
     sync_files(folder)

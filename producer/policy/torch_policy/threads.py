@@ -3,7 +3,7 @@
 Threads of an operation wait for each other after each one: on a busy machine a network of 0.25 M
 weights took five to six times as long on two threads as on one, and its lanes (`cpu_parallel`) use
 the cores anyway. A network this small has the same bits on any machine; a larger one has those of
-its number of threads, which is logged.
+its number of threads, which is a setting: recorded when a training begins (`cpu_threads`).
 """
 
 import logging
@@ -20,20 +20,36 @@ _TORCHS: Final = torch.get_num_threads()
 """What torch chose: the cores, or OMP_NUM_THREADS."""
 
 
-def choose_threads(num_weights: int, device: torch.device) -> int:
-    """Threads of one operation of a network of this size."""
-    return 1 if device.type == "cpu" and num_weights <= SMALL_WEIGHTS else _TORCHS
+def machine_threads() -> int:
+    """What torch chose on this machine."""
+    return _TORCHS
 
 
-def use_threads(name: str, num_weights: int, device: torch.device) -> None:
+def choose_threads(num_weights: int, device: torch.device, given: int | None = None) -> int:
+    """Threads of one operation of a network of this size; `given`: of a large one."""
+    if device.type == "cpu" and num_weights <= SMALL_WEIGHTS:
+        return 1
+    return given or _TORCHS
+
+
+def use_threads(
+    name: str, num_weights: int, device: torch.device, given: int | None = None
+) -> None:
     """Compute with `choose_threads` from now on, in the whole process."""
-    threads = choose_threads(num_weights, device)
+    threads = choose_threads(num_weights, device, given)
     torch.set_num_threads(threads)
-    if device.type == "cpu" and threads > 1:
-        logger.info(
-            "policy %r is computed with %d threads per operation: another number of them"
-            " (OMP_NUM_THREADS) may round differently",
-            *(name, threads),
+    if device.type != "cpu" or num_weights <= SMALL_WEIGHTS:
+        return
+    logger.info(
+        "policy %r is computed with %d threads per operation: another number of them"
+        " (cpu_threads) may round differently",
+        *(name, threads),
+    )
+    if threads > num_cores():
+        logger.warning(
+            "cpu_threads is %d and this machine has %d cores: the bits are those of %d threads, and"
+            " each step takes longer",
+            *(threads, num_cores(), threads),
         )
 
 

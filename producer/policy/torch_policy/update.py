@@ -18,16 +18,18 @@ from producer.policy.compute_settings import Switch
 from producer.policy.learner import Trajectory, UpdateResult, UpdateSettings
 from producer.policy.torch_policy.cpu_parallel import add_gradients, split_evenly
 from producer.policy.torch_policy.network import Network
+from producer.policy.torch_policy.prime_update import with_prime_advantages
+from producer.policy.torch_policy.reward_adapter import RewardAdapter
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder
 from producer.policy.torch_policy.training_sequences import TrainingSequence, training_sequences
-from producer.policy.torch_policy.update_passes import Lend, UpdatePasses
+from producer.policy.torch_policy.update_passes import BackwardPass, Lend, UpdatePasses
 from producer.policy.torch_policy.value_head import ValueHead
 from producer.policy.torch_policy.value_targets import value_result, with_value_targets
 from producer.seeds import derived_seed
 
 
 @dataclass(slots=True)
-class _Measured:
+class Measured:
     """Sums over the substeps done."""
 
     losses: list[float] = field(default_factory=list)
@@ -38,6 +40,14 @@ class _Measured:
     num_clipped: int = 0
     logprobs: list[Tensor] = field(default_factory=list)
     """[2, N] of each micro-batch: current and sampled."""
+
+    def add(self, one: BackwardPass) -> float:
+        """Add what this micro-batch measured; returns its share of the loss."""
+        self.token_loss += one.token_loss
+        self.value_loss += one.value_loss
+        self.num_clipped += one.num_clipped
+        self.logprobs.append(one.logprobs_2N)
+        return one.loss
 
 
 def make_optimizer(network: Network) -> torch.optim.AdamW:
@@ -56,12 +66,14 @@ def policy_gradient(
     gradient_checkpointing: Switch = "auto",
     *,
     value_head: ValueHead | None = None,
+    reward_model: RewardAdapter | None = None,
     lend: Lend | None = None,
 ) -> UpdateResult:
     """Update the adapter on the trajectories that are trained on, and measure all of them.
 
     `value_head`: of trajectories with token rewards, whose advantages it gives; it is trained with
-    the adapter. None: advantages are given.
+    the adapter. `reward_model`: of trajectories with attempts, the same before the adapter. None:
+    advantages are given.
 
     Without completion tokens nothing changes and the result's means are NaN. `lend` is called now
     and then until the first optimiser step: the network is whole and may be sampled from.
@@ -86,20 +98,55 @@ def policy_gradient(
     if value_head is not None:
         values = passes.values(value_head, trained, lend)
         trained = with_value_targets(trained, values, settings)
+    prime = None
+    if reward_model is not None:
+        trained, prime = with_prime_advantages(
+            *(network, encoder, reward_model, trajectories, trained, settings),
+            gradient_checkpointing,
+        )
     with_values, trained = trained, _with_kl_penalty(settings, trained)
     # The order is a seeded shuffle, so that a substep does not see one task's groups alone.
     shuffled = random.Random(settings.seed).sample(trained, len(trained))  # noqa: S311  # order, not secrets
     substeps = split_evenly(shuffled, settings.num_substeps)
     others = split_evenly([one for one in sequences if not one.is_trained], max(1, len(substeps)))
-    done = _Measured()
+    done = Measured()
     for substep, measured in zip_longest(substeps, others, fillvalue=()):
         may_lend = None if done.losses else lend
         done.logprobs += passes.measure(measured, may_lend)
         if substep:
             _substep(passes, optimizer, substep, gradient_checkpointing, done, may_lend)
+    num_tokens = sum(len(one.advantages_N) for one in trained)
+    result = update_result(passes, sequences, done, num_tokens=num_tokens, began_s=began)
+    result = replace(result, prime=prime)
+    if value_head is None or not num_tokens:
+        return result
+    return replace(
+        result,
+        value=value_result(
+            trajectories,
+            with_values,
+            loss_per_token=done.value_loss / num_tokens,
+            clip_fraction=done.num_clipped / num_tokens,
+            gradient_norm=sum(done.value_gradient_norms) / max(1, len(done.losses)),
+        ),
+    )
+
+
+def update_result(
+    passes: UpdatePasses,
+    sequences: Sequence[TrainingSequence],
+    done: Measured,
+    *,
+    num_tokens: int,
+    began_s: float,
+) -> UpdateResult:
+    """What an update came to, the value head apart, after its last optimiser step.
+
+    `sequences`: all that were measured; `num_tokens`: those that were trained on.
+    """
+    settings = passes.settings
     trained_N, sampled_N = torch.cat(done.logprobs, dim=1) if done.logprobs else torch.zeros((2, 0))
     kl = kl_sample_train(sampled_N, trained_N)
-    num_tokens = sum(len(one.advantages_N) for one in trained)
     post_N, before_N = _after_update(passes, sequences)
     post = kl_sample_train(before_N, post_N)
     num_substeps = max(1, len(done.losses))
@@ -115,16 +162,7 @@ def policy_gradient(
         gradient_norm=sum(done.gradient_norms) / num_substeps,
         num_tokens=num_tokens,
         num_measured_tokens=sampled_N.numel(),
-        seconds=time.monotonic() - began,
-        value=value_result(
-            trajectories,
-            with_values,
-            loss_per_token=done.value_loss / num_tokens,
-            clip_fraction=done.num_clipped / num_tokens,
-            gradient_norm=sum(done.value_gradient_norms) / num_substeps,
-        )
-        if value_head is not None and num_tokens
-        else None,
+        seconds=time.monotonic() - began_s,
     )
 
 
@@ -133,7 +171,7 @@ def _substep(
     optimizer: torch.optim.AdamW,
     substep: Sequence[TrainingSequence],
     gradient_checkpointing: Switch,
-    done: _Measured,
+    done: Measured,
     lend: Lend | None,
 ) -> None:
     """One optimiser step on the sequences; its measurements are added to `done`."""
@@ -148,13 +186,9 @@ def _substep(
         substep, size, gradient_checkpointing, lend, dropout_seed=dropout_seed
     ):
         add_gradients(passes.parameters, one.gradients)
-        loss += one.loss
-        done.token_loss += one.token_loss
-        done.value_loss += one.value_loss
-        done.num_clipped += one.num_clipped
-        done.logprobs.append(one.logprobs_2N)
+        loss += done.add(one)
     done.losses.append(loss)
-    done.gradient_norms.append(_optimizer_step(optimizer, settings))
+    done.gradient_norms.append(optimizer_step(optimizer, settings))
     if head is not None:
         done.value_gradient_norms.append(
             head.step(settings.value_learning_rate, settings.max_gradient_norm)
@@ -198,7 +232,7 @@ def _after_update(passes: UpdatePasses, sequences: Sequence[TrainingSequence]) -
     return torch.cat(passes.measure(sequences), dim=1)
 
 
-def _optimizer_step(optimizer: torch.optim.AdamW, settings: UpdateSettings) -> float:
+def optimizer_step(optimizer: torch.optim.AdamW, settings: UpdateSettings) -> float:
     """One optimiser step; returns the gradient's norm before clipping."""
     max_norm = settings.max_gradient_norm or float("inf")
     adapter = [one for group in optimizer.param_groups for one in group["params"]]

@@ -5,6 +5,7 @@ Axes: B sequences, T completion tokens of the longest, N completion tokens of al
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 import torch
@@ -41,6 +42,10 @@ Lend = Callable[[], None]
 Batch = TypeVar("Batch")
 
 
+def part_by_part() -> None:
+    """A `Lend` that lends nothing: passes run in parts all the same."""
+
+
 class _ValueLoss(NamedTuple):
     loss_BT: Tensor
     is_clipped_BT: Tensor
@@ -75,8 +80,8 @@ class UpdatePasses:
     value_head: ValueHead | None
     """None: no advantage needs values."""
     parameters: Sequence[nn.Parameter]
-    """The adapter's, then the value head's. Found once: a search takes as long as a small network's
-    layer, as does that of `max_workers`."""
+    """The active adapter's, then the value head's. Found once: a search takes as long as a small
+    network's layer, as does that of `max_workers`."""
     max_workers: int | None
     """The network's."""
 
@@ -84,17 +89,27 @@ class UpdatePasses:
         self, sequences: Sequence[TrainingSequence], lend: Lend | None = None
     ) -> list[Tensor]:
         """Current and sampled log-probs [2, N] of each micro-batch; no gradients."""
+        return [one for part in self.measure_in_parts(sequences, lend) for one in part]
+
+    def measure_in_parts(
+        self, sequences: Sequence[TrainingSequence], lend: Lend | None
+    ) -> Iterator[list[Tensor]]:
+        """As `measure`; between two parts nothing is computed."""
         batches = _micro_batches(sequences)
-        measured = self._without_gradients(self._logprobs, batches, lend)
-        return [
-            torch.stack([logprobs_N, torch.cat([one.sampled_logprobs_N for one in own])])
-            for own, logprobs_N in zip(batches, measured, strict=True)
-        ]
+        for part, measured in self._without_gradients(self._logprobs, batches, lend):
+            yield [
+                torch.stack([logprobs_N, torch.cat([one.sampled_logprobs_N for one in own])])
+                for own, logprobs_N in zip(part, measured, strict=True)
+            ]
+
+    def logprobs(self, sequences: Sequence[TrainingSequence]) -> list[Tensor]:
+        """[N] of each sequence; no gradients."""
+        return self._per_sequence(self._logprobs, sequences, None)
 
     def base_logprobs(self, sequences: Sequence[TrainingSequence]) -> list[Tensor]:
         """[N] of each sequence under the network without its adapter; no gradients."""
         with self.network.adapted.disable_adapter():
-            return self._per_sequence(self._logprobs, sequences, None)
+            return self.logprobs(sequences)
 
     def values(
         self, head: ValueHead, sequences: Sequence[TrainingSequence], lend: Lend | None
@@ -117,19 +132,45 @@ class UpdatePasses:
 
         `dropout_seed`: of the adapter's dropout, if it has one.
         """
-        network, batches = self.network, _micro_batches(sequences)
-        enabled = is_checkpointed(
-            gradient_checkpointing, network, [_num_padded(one) for one in batches]
-        )
-
-        def backward(numbered: tuple[int, list[TrainingSequence]]) -> BackwardPass:
-            number, sequences = numbered
-            with dropout_drawn_from(derived_seed(dropout_seed, number)):
-                return self._backward(sequences, size)
-
-        for part in _parts(network, self.max_workers, list(enumerate(batches)), lend):
+        network, backward = self.network, partial(self._numbered, size, dropout_seed)
+        for part, enabled in self._checkpointed(sequences, gradient_checkpointing, lend):
             with checkpointed_layers(network.language_model, enabled=enabled):
                 yield from parallel_map(backward, part, network.device, self.max_workers)
+
+    def backward_in_parts(
+        self,
+        sequences: Sequence[TrainingSequence],
+        size: BatchSize,
+        gradient_checkpointing: Switch,
+        *,
+        dropout_seed: int,
+    ) -> Iterator[list[BackwardPass]]:
+        """As `backward`; between two parts the network is whole and nothing is computed."""
+        network, backward = self.network, partial(self._numbered, size, dropout_seed)
+        for part, enabled in self._checkpointed(sequences, gradient_checkpointing, part_by_part):
+            with checkpointed_layers(network.language_model, enabled=enabled):
+                done = list(parallel_map(backward, part, network.device, self.max_workers))
+            yield done
+
+    def _checkpointed(
+        self,
+        sequences: Sequence[TrainingSequence],
+        gradient_checkpointing: Switch,
+        lend: Lend | None,
+    ) -> Iterator[tuple[list[tuple[int, list[TrainingSequence]]], bool]]:
+        """Parts of the numbered micro-batches, and whether layers are checkpointed."""
+        batches = _micro_batches(sequences)
+        padded = [_num_padded(one) for one in batches]
+        enabled = is_checkpointed(gradient_checkpointing, self.network, padded)
+        for part in _parts(self.network, self.max_workers, list(enumerate(batches)), lend):
+            yield part, enabled
+
+    def _numbered(
+        self, size: BatchSize, dropout_seed: int, numbered: tuple[int, list[TrainingSequence]]
+    ) -> BackwardPass:
+        number, sequences = numbered
+        with dropout_drawn_from(derived_seed(dropout_seed, number)):
+            return self._backward(sequences, size)
 
     def _states(self, sequences: Sequence[TrainingSequence]) -> CompletionStates:
         return completion_states(self.network, self.encoder, [one.tokens for one in sequences])
@@ -188,7 +229,8 @@ class UpdatePasses:
         rows = list(micro_batches([one.tokens for one in sequences]))
         batches = [[sequences[row] for row in own] for own in rows]
         found: list[Tensor] = [torch.zeros(0)] * len(sequences)
-        computed = self._without_gradients(compute, batches, lend)
+        parts = self._without_gradients(compute, batches, lend)
+        computed = [numbers_N for _, part in parts for numbers_N in part]
         for own, numbers_N in zip(rows, computed, strict=True):
             lengths = [len(sequences[row].sampled_logprobs_N) for row in own]
             for row, part_N in zip(own, torch.split(numbers_N, lengths), strict=True):
@@ -200,12 +242,13 @@ class UpdatePasses:
         compute: Callable[[Sequence[TrainingSequence]], Tensor],
         batches: list[list[TrainingSequence]],
         lend: Lend | None,
-    ) -> list[Tensor]:
-        network, computed = self.network, list[Tensor]()
+    ) -> Iterator[tuple[list[list[TrainingSequence]], list[Tensor]]]:
+        """The micro-batches of each part and what is computed of them."""
+        network = self.network
         for part in _parts(network, self.max_workers, batches, lend):
             with torch.no_grad():
-                computed += parallel_map(compute, part, network.device, self.max_workers)
-        return computed
+                computed = list(parallel_map(compute, part, network.device, self.max_workers))
+            yield part, computed
 
 
 def _parts(

@@ -18,12 +18,21 @@ from producer.sql_data.dbbench.gold_sql import GoldUnreadableError, kind_of
 from producer.sql_data.dbbench.skills import SKILLS, skills_of
 from producer.sql_data.dbbench.table import column_type, table_rows
 from producer.sql_data.dbbench.table_hash import EMPTY
+from producer.sql_data.strict_json import check_storable, read_strict
 from schemas.entry import Column, EntryContent, TableInfo
 
 FILE_NAME: Final = "entry_dict.json"
 ID_FIELDS: Final = ("sample_index", "entry_id", "id")
 """A Parquet row's name; without any, its number."""
 MD5_CHARACTERS: Final = 32
+NAME_CHARACTERS: Final = 64
+"""Of a table or a column, MySQL's limit."""
+RESERVED: Final = "sqlite_"
+"""No table of SQLite's may begin so."""
+MAX_NAMED: Final = 3
+"""Folders that a message names."""
+
+READ_FIELDS: Final = frozenset({"instruction", "table_info", "answer_info", "skill_list"})
 
 Fields = Mapping[str, JsonValue]
 
@@ -42,8 +51,9 @@ def read_entries(path: Path) -> list[EntryContent]:
     for file in _files(path):
         for name, fields in _rows(file):
             try:
+                check_storable(name, "its name")
                 entry = read_entry(name, fields)
-            except _WrongFieldError as error:
+            except ValueError as error:
                 message = f"{file}: entry {name!r}: {error}"
                 raise UsageError(message) from error
             if name in places:
@@ -66,7 +76,12 @@ def _files(path: Path) -> list[Path]:
         missing = "no such folder" if not path.exists() else f"no {FILE_NAME} and no Parquet file"
         message = f"{path}: {missing}; give a folder of DB Bench's layout"
         raise NotFoundError(message)
-    return [file for file in found if file.parent == found[0].parent]
+    folders = sorted({file.parent for file in found})
+    if len(folders) > 1:
+        named = ", ".join(str(folder.relative_to(path)) for folder in folders[:MAX_NAMED])
+        message = f"{path}: {len(folders)} folders have entries ({named} ...); give one of them"
+        raise UsageError(message)
+    return found
 
 
 def _rows(file: Path) -> Iterator[tuple[str, Fields]]:
@@ -74,7 +89,7 @@ def _rows(file: Path) -> Iterator[tuple[str, Fields]]:
         yield from _parquet_rows(file)
         return
     try:
-        content = json.loads(file.read_text(encoding="utf-8-sig"))
+        content = read_strict(file.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:
         message = f"{file}: it is no JSON: {error}"
         raise UsageError(message) from error
@@ -108,6 +123,8 @@ def _parquet_rows(file: Path) -> Iterator[tuple[str, Fields]]:
 
 def read_entry(name: str, fields: Fields) -> EntryContent:
     """One entry. ValueError, led by the field."""
+    for field in READ_FIELDS & fields.keys():
+        check_storable(fields[field], field)
     answer = _object(fields, "answer_info")
     sql = _text(answer, "sql", "answer_info.sql").strip()
     try:
@@ -141,13 +158,14 @@ def _json(value: JsonValue, field: str) -> JsonValue:
     if not isinstance(value, str):
         return value
     try:
-        parsed: JsonValue = json.loads(value)
+        parsed = read_strict(value)
     except (ValueError, RecursionError):
         try:
-            parsed = json.loads(json.dumps(ast.literal_eval(value)))
+            parsed = read_strict(json.dumps(ast.literal_eval(value)))
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
             message = f"{field}: {value[:60]!r} is no JSON"
             raise _WrongFieldError(message) from error
+    check_storable(parsed, field)
     return parsed
 
 
@@ -227,9 +245,15 @@ def _table(fields: Fields) -> TableInfo:
             message = f"{where}.type: {error}"
             raise _WrongFieldError(message) from error
         columns.append(Column(name=name, type=kind))
+        _check_name(name, f"{where}.name")
     names = [column.name.lower() for column in columns]
     if not names or len(set(names)) < len(names):
         message = "table_info.column_info_list: columns with different names are needed"
+        raise _WrongFieldError(message)
+    table_name = _text(info, "name", "table_info.name")
+    _check_name(table_name, "table_info.name")
+    if table_name.lower().startswith(RESERVED):
+        message = f"table_info.name: {table_name!r}: SQLite keeps names with {RESERVED} for itself"
         raise _WrongFieldError(message)
     rows = []
     for number, one in enumerate(_list(info, "row_list", "table_info.row_list")):
@@ -238,15 +262,19 @@ def _table(fields: Fields) -> TableInfo:
             message = f"table_info.row_list[{number}]: a list is needed"
             raise _WrongFieldError(message)
         rows.append(tuple(row))
-    table = TableInfo(
-        name=_text(info, "name", "table_info.name"), columns=tuple(columns), rows=tuple(rows)
-    )
+    table = TableInfo(name=table_name, columns=tuple(columns), rows=tuple(rows))
     try:
         table_rows(table)
     except ValueError as error:
         message = f"table_info.{error}"
         raise _WrongFieldError(message) from error
     return table
+
+
+def _check_name(name: str, where: str) -> None:
+    if len(name) > NAME_CHARACTERS:
+        message = f"{where}: it has {len(name)} characters; {NAME_CHARACTERS} are possible"
+        raise _WrongFieldError(message)
 
 
 def _skills(fields: Fields, labels: tuple[str, ...]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ INT, TEXT = "INT", "TEXT"
 TYPES: Final = (INT, TEXT)
 INT_RANGE: Final = (-(2**31), 2**31 - 1)
 """Of MySQL's INT."""
+FAR: Final = 2**40
 NUMBER: Final = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?\s*")
 
 Value = int | str | None
@@ -57,7 +58,9 @@ def as_int(value: JsonValue) -> int | None:
     if not isinstance(value, int | float | str) or not NUMBER.fullmatch(text):
         message = f"{value!r} is no number"
         raise ValueError(message)
-    number = int(Decimal(text.strip()).quantize(Decimal(1), ROUND_HALF_UP))
+    exact = Decimal(text.strip())
+    # Far outside, `quantize` would need more digits than it has.
+    number = int(exact.quantize(Decimal(1), ROUND_HALF_UP)) if abs(exact) < FAR else FAR
     if not INT_RANGE[0] <= number <= INT_RANGE[1]:
         message = f"{value!r} is out of range of an INT"
         raise ValueError(message)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple, cast
 
 from producer.errors import NotFoundError, UsageError
+from producer.sql_data.strict_json import read_strict
 from producer.sql_data.text_to_sql.question import Question
 
 DataSplit = Literal["train", "dev", "test"]
@@ -29,6 +30,8 @@ SPIDER_FILES: Final[dict[DataSplit, tuple[str, ...]]] = {
 BIRD_GOLD, SPIDER_GOLD = "SQL", "query"
 """Field of the gold; it tells the layouts apart."""
 SUFFIXES: Final = (".sqlite", ".db")
+FILE_NAME_BYTES: Final = 240
+"""Of a database's name; no file system has longer names with a suffix."""
 
 
 class _Place(NamedTuple):
@@ -101,7 +104,7 @@ def _has_split(folder: Path, split: DataSplit) -> bool:
 
 def _records(file: Path) -> list[dict[str, object]]:
     try:
-        content = json.loads(file.read_text(encoding="utf-8-sig"))
+        content = read_strict(file.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:
         message = f"{file}: cannot be read as JSON: {error}"
         raise UsageError(message) from error
@@ -130,7 +133,8 @@ def _question(
     place: _Place, record: dict[str, object], gold: str, split: DataSplit, default_id: int
 ) -> Question:
     db_id = _text(place, record, "db_id")
-    if db_id in {".", ".."} or any(mark in db_id for mark in "/\\:\0"):
+    is_plain = db_id not in {".", ".."} and not any(mark in db_id for mark in "/\\:")
+    if not is_plain or len(db_id.encode()) > FILE_NAME_BYTES:
         raise UsageError(place.problem("db_id", f"expected a plain name; found {_shown(db_id)}"))
     database = database_file(place.file, split, db_id)
     if database is None:
@@ -160,18 +164,20 @@ def _text(place: _Place, record: dict[str, object], field: str) -> str:
     if not isinstance(value, str) or not value.strip():
         found = _shown(value) if field in record else "nothing"
         raise UsageError(place.problem(field, f"expected a text; found {found}"))
-    return _unicode(place, field, value)
+    return _stored(place, field, value)
 
 
 def _optional_text(place: _Place, record: dict[str, object], field: str) -> str | None:
     value = record.get(field)
     if value is not None and not isinstance(value, str):
         raise UsageError(place.problem(field, f"expected a text; found {_shown(value)}"))
-    return value if value is None else _unicode(place, field, value)
+    return value if value is None else _stored(place, field, value)
 
 
-def _unicode(place: _Place, field: str, value: str) -> str:
-    """The text, which JSON may have given half of a character."""
+def _stored(place: _Place, field: str, value: str) -> str:
+    """The text, which JSON may have given half of a character, or one that no database holds."""
+    if "\0" in value:
+        raise UsageError(place.problem(field, "contains a NUL, which no database holds in a text"))
     try:
         value.encode()
     except UnicodeEncodeError as error:
@@ -190,4 +196,5 @@ def _refuse_repeats(questions: Sequence[Question], files: Sequence[Path]) -> Non
 
 def _shown(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False, default=str)
+    text = text.encode(errors="backslashreplace").decode()  # half of a character
     return text if len(text) <= 80 else f"{text[:77]}..."  # noqa: PLR2004  # of a line

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from sqlalchemy import make_url
 
 from consumers.database.connection import connected
 from schemas.ids import training_id
@@ -37,7 +38,7 @@ def test_a_training_is_found_by_its_name_as_by_its_id(
 
     by_name = project("positions", "--training", "a", "--json")
     by_id = project("positions", "--training-id", str(training_id("a")), "--json")
-    assert by_name.stdout == by_id.stdout
+    assert by_name.stdout == by_id.stdout == answered(str(training_id("a"))).stdout
     report = json.loads(by_name.stdout)
     assert sum(one["indexed"][1] for one in report["partitions"]) == len(events)
     assert all(one["indexed"][0] == 0 for one in report["partitions"])
@@ -83,12 +84,60 @@ def test_tables_that_cannot_be_read_are_named_with_what_mends_them(
     assert says in line
 
 
-def test_a_trainer_does_not_wait_for_sqlalchemy() -> None:
+@pytest.mark.services
+@pytest.mark.parametrize("is_url", [True, False])
+def test_a_trainer_does_not_wait_for_sqlalchemy(
+    is_url: bool, migrated_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It takes longer to import than everything else that the answer needs."""
+    if is_url:
+        monkeypatch.setenv("DATABASE_URL", migrated_url)
+    else:
+        parsed = make_url(migrated_url)
+        for name, value in {
+            "HOST": parsed.host,
+            "PORT": str(parsed.port),
+            "DB": parsed.database,
+            "USER": parsed.username,
+            "PASSWORD": str(parsed.password),
+        }.items():
+            monkeypatch.setenv(f"POSTGRES_{name}", str(value))
     code = (
-        "import sys; import consumers.commands.positions, consumers.projection.training_places;"
-        " import consumers.database.location, consumers.home;"
-        " sys.exit(bool({'sqlalchemy', 'pydantic'} & set(sys.modules)))"
+        "import sys; from consumers.projection.places_answer import main; main();"
+        " print(sorted({'sqlalchemy', 'pydantic', 'click', 'filelock'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr
+    own = str(training_id("a"))
+    done = subprocess.run(
+        [sys.executable, "-c", code, own], capture_output=True, text=True, check=False, timeout=60
+    )
+    answer, imported = done.stdout.splitlines()
+    assert imported == "[]"
+    assert json.loads(answer) == {"log_id": None, "epoch": 0, "sequence": 0, "partitions": []}
+
+
+@pytest.mark.parametrize(
+    ("url", "code", "reason"),
+    [
+        ("mysql://u@h/d", 2, "the database URL (DATABASE_URL) is for mysql; only PostgreSQL"),
+        ("postgresql://u:secret@127.0.0.1:1/d", 5, "cannot connect to PostgreSQL at postgresql://"),
+    ],
+)
+def test_without_an_answer_the_last_line_says_why(
+    url: str, code: int, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", url)
+    done = answered(str(training_id("a")))
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr.splitlines()[-1].startswith(reason)
+    assert "secret" not in done.stderr
+
+
+def answered(training: str) -> "subprocess.CompletedProcess[str]":
+    """What a trainer is answered."""
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "consumers.projection.places_answer", training],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )

@@ -80,6 +80,8 @@ def test_a_url_that_is_not_parsed_is_what_sqlalchemy_makes_of_it(url: str) -> No
     ):
         expected = parsed.set(drivername=driver).render_as_string(hide_password=False)
         assert sa.make_url(given_url) == sa.make_url(expected)
+    named = parsed.set(drivername="postgresql").render_as_string(hide_password=True)
+    assert sa.make_url(without_password(url)) == sa.make_url(named)
     assert without_password("postgresql+psycopg2://u:p@h/d") == "postgresql://u:***@h/d"
 
 

@@ -131,7 +131,8 @@ def test_down_to_0007_and_up_again_leaves_no_trace(migrated_url: str) -> None:
     assert look(migrated_url).found == ("0007",)
     left = (
         "SELECT count(*) FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace"
-        " WHERE nspname = 'cua' AND relname ~ '^(entry|session|completion|skill|sql_|step_score)'"
+        " WHERE nspname = 'cua' AND relname ~ '^(entry|session|completion|skill|sql_|step_score)"
+        "|^ix_training_block'"
     )
     assert one_value(migrated_url, left) == 0
     migrate(migrated_url)

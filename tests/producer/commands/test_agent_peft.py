@@ -1,11 +1,15 @@
 """Agent-PEFT's assignments with the component files that they import."""
 
+import copy
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from producer.commands.agent_peft import read_agent_peft
 from producer.commands.config_file import read_config_file
 from producer.errors import UsageError
 
@@ -178,3 +182,46 @@ def test_what_cannot_be_honoured_is_refused_by_file_and_field(
         read_config_file(write(tmp_path, **changes))
     assert message in str(refused.value)
     assert ".yaml" in str(refused.value)
+
+
+def of_any_shape(section: object, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place in a file's fields."""
+    inner = enumerate(section) if isinstance(section, list) else ()
+    for key, value in section.items() if isinstance(section, dict) else inner:
+        yield (*place, key)
+        yield from of_any_shape(value, (*place, key))
+
+
+ODD: list[object] = [None, True, 0, -1, 1.5, float("nan"), "", "x", [], [1], {}, {"a": 1}, [[]]]
+
+
+def is_refused_by_name(file: Path, fields: dict[str, Any]) -> bool:
+    """Whether the fields are refused; any other error is raised."""
+    try:
+        read_agent_peft(file, lambda _: fields)
+    except UsageError as error:
+        return str(file) in str(error)
+    return False
+
+
+def test_a_field_of_any_shape_is_read_or_refused_by_name(tmp_path: Path) -> None:
+    main = write(tmp_path)
+    file = tmp_path / "whole.yaml"
+    whole = yaml.safe_load(main.read_text())
+    for name in whole.pop("import"):
+        whole |= yaml.safe_load((main.parent / name).read_text())
+    for kind in ("task", "agent", "language_model", "callback"):
+        (component,) = whole.pop(f"{kind}_dict")["import"]
+        whole[f"{kind}_dict"] = yaml.safe_load((tmp_path / component).read_text())
+    whole.pop("import", None)
+    file.write_text("read by the test itself")
+    refused = 0
+    for place in of_any_shape(whole):
+        for odd in ODD:
+            broken = copy.deepcopy(whole)
+            at: Any = broken
+            for key in place[:-1]:
+                at = at[key]
+            at[place[-1]] = odd
+            refused += is_refused_by_name(file, broken)
+    assert refused > 100

@@ -240,3 +240,14 @@ def test_an_adapter_is_not_merged_into_other_weights(tmp_path: Path) -> None:
     message = refusal(NotFoundError, "merge", adapter, "--output", tmp_path / "out")
     assert "pass --model-name" in message
     assert not (tmp_path / "out").exists()
+
+
+def test_the_reward_model_of_prime_is_exported_beside_the_adapter(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path / "policy", "qwen2")
+    saved = adapter_of(tmp_path / "policy", tmp_path / "saved")
+    (saved / "prime").mkdir()
+    for name in ("adapter_config.json", WEIGHTS):
+        (saved / "prime" / name).write_bytes((saved / name).read_bytes()[::-1])
+    call("export", saved, "--output", tmp_path / "out")
+    for path in (saved / "prime").iterdir():
+        assert (tmp_path / "out" / "prime" / path.name).read_bytes() == path.read_bytes()

@@ -109,3 +109,21 @@ def test_nothing_is_written_into_a_folder_that_holds_something(
     (tmp_path / "note").write_text("mine")
     words = ("data", "generate", "--num-samples", "1", "--output", str(tmp_path))
     assert "is not empty" in cua_train(*words, expected=2).stderr
+
+
+def test_a_table_that_cannot_be_built_is_named_with_its_entry(
+    tmp_path: Path, cua_train: CuaTrain
+) -> None:
+    rows = [["x" * 90_000] for _ in range(250)]  # beyond the 16 MB of a session's database
+    entry = {
+        "instruction": "How many?",
+        "table_info": {
+            "name": "t",
+            "column_info_list": [{"name": "a", "type": "TEXT"}],
+            "row_list": rows,
+        },
+        "answer_info": {"direct": [[250]], "sql": "SELECT count(*) FROM t"},
+    }
+    (tmp_path / "entry_dict.json").write_text(json.dumps({"big": entry}))
+    done = cua_train("data", "import", str(tmp_path), "--output", str(tmp_path / "o"), expected=2)
+    assert f"{tmp_path}: entry 'big': table_info: the database cannot be opened" in done.stderr

@@ -26,7 +26,6 @@ from producer.environments.environment import (
     TextObservation,
 )
 from producer.environments.text_to_sql import TextToSqlEnvironment
-from producer.environments.text_to_sql.step_labels import StepLabeller, StepLabelling
 from producer.task import Task
 from schemas.actions import Answer, Click, ExecuteSql, Swipe, SystemButton, Terminate, Wait
 from schemas.entry import Column, EntryContent, TableInfo
@@ -41,10 +40,6 @@ DATABASES: dict[str, Callable[[], Environment]] = {
 """Environments that answer in words."""
 QUESTIONS: dict[str, Callable[[Path], Environment]] = {
     "text_to_sql": lambda path: TextToSqlEnvironment(lambda _entry: path),
-    "step_labels": lambda path: StepLabelling(
-        TextToSqlEnvironment(lambda _entry: path),
-        StepLabeller(lambda _task, prefix: [prefix], lambda tokens: range(len(tokens))),
-    ),
 }
 """Environments of one turn, whose answer is judged beside a database's file."""
 ENVIRONMENTS = DEVICES | DATABASES

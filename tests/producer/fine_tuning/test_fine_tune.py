@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from click.testing import CliRunner
 from peft import PeftModel
 from safetensors.torch import load_file
 from transformers import (
@@ -16,6 +17,7 @@ from transformers import (
 )
 
 from producer.codecs.text_to_sql import TextToSqlCodec
+from producer.commands.checkpoints import command as checkpoints
 from producer.errors import CuaTrainError, StopRequestedError, UsageError
 from producer.fine_tuning.questions import read_answered
 from producer.fine_tuning.run import fine_tune
@@ -26,6 +28,7 @@ from producer.sql_data.text_to_sql.generate import SyntheticSize, write_syntheti
 from producer.sql_data.text_to_sql.tasks import load_text_to_sql
 from producer.supervised.pair_scorer import PairScorer
 from producer.supervised.step_scorer import StepScorer
+from producer.training.manual_evaluation import evaluate
 from producer.training.run import run
 from schemas.actions import Answer, Terminate
 from schemas.installation import Installation
@@ -277,6 +280,19 @@ def test_what_is_refused_leaves_nothing(
     with pytest.raises(CuaTrainError, match=message):
         train(installation, {**given, **changes})
     assert not installation.home.exists()
+
+
+def test_what_needs_episodes_or_an_adapter_names_the_result_instead(
+    installation: Installation, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    summary = train(installation, given)
+    with pytest.raises(UsageError, match=f"is supervised .* --model-name {summary.output_dir}"):
+        evaluate({}, training_name="small", installation=installation)
+    monkeypatch.setenv("CUA_HOME", str(installation.home))
+    asked = ["export", "small", "--output", str(installation.home / "copy")]
+    refused = CliRunner().invoke(checkpoints, asked)
+    assert isinstance(refused.exception, UsageError)
+    assert "trains all weights and has no adapter" in str(refused.exception)
 
 
 def test_the_result_of_another_training_is_not_replaced(

@@ -133,6 +133,22 @@ BROKEN: list[tuple[str, Any, str]] = [
     ("answer_info.sql", "DROP TABLE people", "answer_info.sql: it is no SELECT"),
     ("answer_info.sql", "SELECT 1; SELECT 2", "answer_info.sql: it has 2 statements"),
     ("answer_info.sql", "DELETE FROM people", "answer_info.md5: it is missing"),
+    ("instruction", "a\0b", "instruction: 'a\\x00b' has a NUL"),
+    ("instruction", "a\ud800", "instruction: 'a\\ud800' is no valid Unicode"),
+    ("table_info.row_list", [[1, "a\0"]], "table_info.row_list[0][1]: 'a\\x00' has a NUL"),
+    ("table_info.row_list", '[[1, "a\\ud800"]]', "row_list[0][1]: 'a\\ud800' is no valid Unicode"),
+    ("table_info.row_list", [["1" * 40, "a"]], "is out of range of an INT"),
+    ("table_info.row_list", [[10**40, "a"]], "is out of range of an INT"),
+    ("table_info.row_list", [[1e300, "a"]], "is out of range of an INT"),
+    ("table_info.name", "sqlite_people", "table_info.name: 'sqlite_people': SQLite keeps"),
+    ("table_info.name", "x" * 65, "table_info.name: it has 65 characters; 64 are possible"),
+    (
+        "table_info.column_info_list",
+        [{"name": "x" * 65, "type": "INT"}, {"name": "name", "type": "TEXT"}],
+        "column_info_list[0].name: it has 65 characters; 64 are possible",
+    ),
+    ("answer_info.direct", "[[NaN]]", "answer_info.direct: '[[NaN]]' is no JSON"),
+    ("answer_info.direct", "[[1e999]]", "answer_info.direct[0][0]: inf is no number"),
     ("skill_list", ["selekt"], "skill_list: 'selekt' is no skill. Did you mean 'select'?"),
 ]
 
@@ -163,11 +179,34 @@ def test_a_broken_entry_is_named_with_its_file_and_field(
         ("{}", "there is no entry"),
         ('{"1": 3}', "entry '1': it is no object"),
         ("[" * 100_000, "it is no JSON"),
+        ('{"1": {}, "1": {}}', "'1' is given twice in one object"),
+        ('{"1": {"answer_info": NaN}}', "NaN is no number"),
+        ('{"a\\u0000": {}}', "its name: 'a.x00' has a NUL"),
     ],
 )
 def test_a_file_of_another_form_is_named(tmp_path: Path, text: str, reason: str) -> None:
     (tmp_path / "entry_dict.json").write_text(text)
     with pytest.raises(UsageError, match=reason):
+        read_entries(tmp_path)
+
+
+def test_folders_with_entries_of_their_own_are_not_taken_for_one_data_set(tmp_path: Path) -> None:
+    for skill in ("delete", "select"):
+        write_entries([EXPECTED], tmp_path / skill)
+    with pytest.raises(
+        UsageError, match=r"2 folders have entries \(delete, select ...\); give one"
+    ):
+        read_entries(tmp_path)
+
+
+def test_parquet_with_what_json_does_not_have_is_refused(tmp_path: Path) -> None:
+    row = copy.deepcopy(SELECTED)
+    row["table_info"]["row_list"] = [["1", "Ann"], ["2", "Bo"]]
+    row["answer_info"] = {"direct": [[float("nan")]], "sql": SELECTED["answer_info"]["sql"]}
+    parquet.write_table(pa.Table.from_pylist([row]), tmp_path / "train.parquet")
+    with pytest.raises(
+        UsageError, match=r"entry '0': answer_info.direct\[0\]\[0\]: nan is no number"
+    ):
         read_entries(tmp_path)
 
 

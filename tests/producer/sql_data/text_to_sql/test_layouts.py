@@ -114,6 +114,23 @@ Change = Callable[[list[dict[str, Any]]], object]
             lambda records: records[2].update(question="half \ud83d"),
             "dev.json[2].question: contains text that is not valid Unicode",
         ),
+        (
+            lambda records: records[2].update(question="a\0b"),
+            "dev.json[2].question: contains a NUL",
+        ),
+        (
+            lambda records: records[1].update(SQL="SELECT 'a\0'"),
+            "dev.json[1].SQL: contains a NUL",
+        ),
+        (lambda records: records[2].update(db_id="x" * 300), "dev.json[2].db_id: expected a plain"),
+        (
+            lambda records: records[2].update(question_id="\ud83d"),
+            'dev.json[2].question_id: expected a number; found "\\ud83d"',
+        ),
+        (
+            lambda records: records[2].update(question_id=float("nan")),
+            "dev.json: cannot be read as JSON: NaN is no number",
+        ),
         (lambda records: records[0].update(evidence=[]), "dev.json[0].evidence: expected a text"),
         (lambda records: records[0].update(difficulty=1), "dev.json[0].difficulty: expected"),
         (lambda records: records[0].pop("db_id"), "dev.json[0].db_id: expected a text"),

@@ -1,0 +1,258 @@
+"""`cua-train sql rl`: reinforcement learning of text-to-SQL, from verl's trainer file and flags."""
+
+import json
+import logging
+import os
+import shlex
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+
+from producer.commands.config_file import read_config_file
+from producer.commands.existing import resolve_existing
+from producer.commands.flags import field_flag
+from producer.commands.grpo_trainer import TrainerFile, is_grpo_trainer, read_grpo_trainer
+from producer.commands.options import examples, given_training_name
+from producer.commands.shell import cua_project_command, program
+from producer.commands.sql_rl_settings import FOUR, continued, settings_of
+from producer.commands.stopping import stop_on_signals
+from producer.config import read_config
+from producer.errors import StopRequestedError, UsageError
+from producer.fine_tuning.output import check_output
+from producer.resume import resume_state
+from producer.resume.run_folder import find_run_folder
+from schemas.installation import Installation, read_installation
+
+if TYPE_CHECKING:
+    from producer.training.summary import Summary
+
+logger = logging.getLogger(__name__)
+
+FIELDS = {
+    "Policy": ("model_name", "lora_rank", "max_tokens", "temperature"),
+    "Optimisation": (
+        *("num_steps", "groups_per_batch", "group_size", "num_substeps", "learning_rate"),
+        *("kl_penalty_coef", "kl_in", "kl_estimator", "remove_constant_reward_groups"),
+    ),
+    "Process rewards": (
+        *("core_algos", "core_function", "process_reward_model", "rm_coef", "verifier_coef"),
+        *("reward_module", "reward_function", "reward_manager"),
+    ),
+    "Evaluation": ("eval_every", "eval_episodes", "skip_baseline"),
+    "Computation": ("device", "max_concurrent_rollouts", "seed"),
+    "Checkpoints and resume": (
+        *("training_name", "log_path", "save_every", "behavior_if_log_dir_exists"),
+    ),
+}
+"""Panel of the help -> fields of the configuration that have a flag."""
+OF_ANOTHER = {
+    "group_size": "8",
+    "max_tokens": "512",
+    "model_name": "required",
+    "remove_constant_reward_groups": "no",
+    "eval_episodes": "one for each question",
+}
+"""Defaults that are not those of `cua-train run`."""
+
+
+def _field_flags(command: Callable[..., Any]) -> Callable[..., Any]:
+    for panel, names in reversed(FIELDS.items()):
+        for name in reversed(names):
+            flag = "--reward-model" if name == "process_reward_model" else None
+            command = field_flag(name, panel=panel, flag=flag, default=OF_ANOTHER.get(name))(
+                command
+            )
+    return command
+
+
+@click.command(
+    "rl",
+    epilog=examples(
+        "$ cua-train sql rl --model-name SFT --data-path DATA --epochs 2",
+        "$ cua-train sql rl --config grpo_trainer.yaml --data-path DATA --output-dir policy",
+        "$ cua-train sql rl --model-name SFT --data-path DATA --reward-model PRM --rm-coef 1",
+        "$ cua-train sql rl --training-name first --num-steps 40   # more steps",
+    ),
+)
+@click.option(
+    "--config",
+    "config_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="RewardSQL's grpo_trainer.yaml as it is, or fields as for `cua-train run`; flags win.",
+)
+@click.option(
+    "--omit", multiple=True, metavar="FIELD", help="Leave this field of the file out. Repeatable."
+)
+@click.option(
+    "--algorithm",
+    type=click.Choice(FOUR),
+    metavar="grpo|ppo|rloo|prime",
+    help="Chooses advantages where no --core-function does. [default: the file's, or grpo]",
+)
+@click.option(
+    "--data-path",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Data set as BIRD's or Spider's: train is learned, dev (or test) is evaluated.",
+)
+@click.option("--output-dir", metavar="FOLDER", help="For the adapter. [default: in the log path]")
+@click.option(
+    "--epochs",
+    type=click.IntRange(min=1),
+    metavar="INTEGER",
+    help="Passes over the questions; in place of --num-steps.",
+)
+@_field_flags
+@click.option(
+    "--takeover",
+    is_flag=True,
+    panel="Checkpoints and resume",
+    help="Continue although another process seems to be training it.",
+)
+@click.option(
+    "--json", "as_json", is_flag=True, panel="Output", help="Print the summary as JSON, last."
+)
+def rl(
+    *,
+    config_file: Path | None,
+    omit: tuple[str, ...],
+    algorithm: str | None,
+    data_path: Path | None,
+    output_dir: str | None,
+    epochs: int | None,
+    takeover: bool,
+    as_json: bool,
+    **flags: Any,
+) -> int:
+    """Train a policy on questions by their executed rows, and by the scores of its steps.
+
+    Fields of the file that are unknown or without effect are named on stderr; those that cannot be
+    honoured are refused by name.
+    """
+    from producer.training.preflight import check_folders
+
+    given_flags = {name: value for name, value in flags.items() if value is not None}
+    installation = read_installation(os.environ)
+    _register(given_flags)
+    file = _trainer_file(config_file, omit, algorithm, given_flags)
+    name = given_flags.get("training_name") or (
+        None if file is None else file.given.get("training_name")
+    )
+    if name is not None:
+        name = given_flags["training_name"] = given_training_name(str(name))
+    if (
+        config_file is None
+        and data_path is None
+        and name is not None
+        and _exists(installation, name, given_flags)
+    ):
+        if algorithm is not None or epochs is not None:
+            option = "--algorithm" if algorithm is not None else "--epochs"
+            message = f"{option}: training {name!r} exists; continue it without, or --num-steps"
+            raise UsageError(message)
+        given = continued(given_flags)
+    else:
+        given = settings_of(
+            given_flags, file, algorithm=algorithm, data_path=data_path, epochs=epochs
+        )
+    config = read_config(given)
+    check_folders(installation, config)
+    config = resolve_existing(config, installation)
+    output = output_dir or (None if file is None else file.given.get("output_dir"))
+    folder = None if output is None else Path(str(output)).expanduser().absolute()
+    if folder is not None:
+        check_output(folder, name or "")
+    from producer.fine_tuning.adapter_output import write_adapter
+    from producer.training.run import run
+
+    stop = stop_on_signals()
+    again: list[str] = []
+
+    def on_open(name: str, run_folder: Path) -> None:
+        words = ["sql", "rl", "--training-name", name]
+        if config.run_folder is not None:
+            words += ["--log-path", str(run_folder)]
+        if folder is not None:
+            words += ["--output-dir", str(folder)]
+        again.append(f"{program('cua-train')} {shlex.join(words)}")
+        logger.info("training: %s", name)
+        logger.info("continue it with: %s", again[0])
+        logger.info("state and checkpoints: %s", run_folder)
+
+    try:
+        summary = run(
+            config, installation=installation, stop=stop, on_open=on_open, takeover=takeover
+        )
+    except StopRequestedError:
+        logger.info("stopped%s", f"; continue with: {again[0]}" if again else "")
+        return 130
+    written = write_adapter(summary, folder)
+    if as_json:
+        click.echo(json.dumps({**asdict(summary), "output_dir": str(written)}))
+    else:
+        _print_summary(summary, written)
+    return 0
+
+
+def _register(flags: dict[str, Any]) -> None:
+    """Load the user's module first: the file may name what it registers."""
+    from producer.process_rewards.user_module import load_user_module
+
+    if (module := flags.get("reward_module")) is not None:
+        try:
+            load_user_module(module)
+        except ValueError as error:
+            message = f"--reward-module: {error}"
+            raise UsageError(message) from error
+
+
+def _trainer_file(
+    path: Path | None, omit: tuple[str, ...], algorithm: str | None, flags: dict[str, Any]
+) -> TrainerFile | None:
+    """The file's settings; None: it is no trainer's, and its fields are among `flags` now."""
+    if path is None:
+        if omit:
+            message = "--omit: only with --config"
+            raise UsageError(message)
+        return None
+    fields = read_config_file(path)
+    if is_grpo_trainer(fields):
+        file = read_grpo_trainer(path, fields, omit=omit, algorithm=algorithm)
+        for line in file.remarks():
+            logger.warning("%s: %s", path.name, line)
+        return file
+    for name in omit:
+        if fields.pop(name, None) is None:
+            message = f"--omit: {path.name} has no field {name!r}"
+            raise UsageError(message)
+    for name, value in fields.items():
+        flags.setdefault(name, value)
+    return None
+
+
+def _exists(installation: Installation, name: str, flags: dict[str, Any]) -> bool:
+    log_path = flags.get("log_path")
+    folder = find_run_folder(
+        installation, name, None if log_path is None else Path(log_path).expanduser().absolute()
+    )
+    return bool(resume_state.find_states(folder))
+
+
+def _print_summary(summary: "Summary", output: Path) -> None:
+    click.echo(
+        f"training {summary.training_name}: {summary.status} after step {summary.steps},"
+        f" {summary.seconds:.0f} s"
+    )
+    for when, success, error in (
+        ("before", summary.success_before, summary.standard_error_before),
+        ("after", summary.success_after, summary.standard_error_after),
+    ):
+        if success is not None and error is not None:
+            click.echo(f"executed accuracy {when}: {success:.3f} ± {error:.3f}")
+    click.echo(f"adapter: {output}")
+    click.echo("look at it:")
+    click.echo(f"  {cua_project_command('tail', '--training', summary.training_name, '-n', '20')}")

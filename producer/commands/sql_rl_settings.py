@@ -1,0 +1,185 @@
+"""From flags and a trainer's file to the configuration of a text-to-SQL training: flags win."""
+
+import json
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from producer.algorithms.names import AdvantageName
+from producer.commands.given_fields import given_fields
+from producer.commands.grpo_trainer import TrainerFile
+from producer.config import RunConfig
+from producer.errors import UsageError
+from producer.fine_tuning.named_policy import (
+    held_out_split,
+    num_questions,
+    policy_fields,
+    questions_of,
+)
+from producer.process_rewards.registry import public_names
+from producer.process_rewards.user_module import load_user_module
+
+logger = logging.getLogger(__name__)
+
+FOUR: Final = ("grpo", "ppo", "rloo", "prime")
+"""Algorithms of the command line."""
+DEFAULTS: Final[dict[str, Any]] = {
+    "environment": "text_to_sql",
+    "max_turns": 1,
+    "group_size": 8,
+    "max_tokens": 512,
+    "loss_fn": "ppo",
+    "loss_aggregation": "token_mean",
+    "remove_constant_reward_groups": False,
+}
+"""As verl trains; the file and flags win."""
+
+
+def settings_of(
+    flags: Mapping[str, Any],
+    file: TrainerFile | None,
+    *,
+    algorithm: str | None,
+    data_path: Path | None,
+    epochs: int | None,
+) -> dict[str, Any]:
+    """Fields of the configuration of a new training. UsageError, NotFoundError.
+
+    `flags`: fields of the configuration, without those that were not given.
+    """
+    read = dict(file.given) if file is not None else {}
+    of_file = {name: read.pop(name, None) for name in ("epochs", "train_files", "val_files")}
+    read.pop("output_dir", None)
+    folder = _folder(data_path, of_file["train_files"], file)
+    chosen = algorithm or (file.algorithm if file is not None else None) or "grpo"
+    given = {**DEFAULTS, **read, **flags}
+    # Only once: `flags` may name an adapter, whose base is then the policy.
+    if "model_name" not in given:
+        message = "--model-name: name the policy to train: a folder or a Hugging Face id"
+        raise UsageError(message)
+    given |= policy_fields(given["model_name"])
+    given |= _questions(folder, of_file["val_files"], given)
+    given |= _advantages(chosen, file, flags, given)
+    given |= _length(given, flags, file, epochs or of_file["epochs"], is_flag=epochs is not None)
+    return _absolute(given)
+
+
+def continued(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of the configuration of a training that goes on: the log has the others."""
+    return _absolute(dict(flags))
+
+
+def _absolute(given: dict[str, Any]) -> dict[str, Any]:
+    sources: dict[str, Any] = {
+        name: json.dumps(given[name]) for name in ("tasks", "eval_tasks") if name in given
+    }
+    return given_fields({**given, **sources}, None)
+
+
+def _folder(data_path: Path | None, files: object, file: TrainerFile | None) -> Path:
+    """The data set's folder."""
+    if data_path is not None:
+        return data_path
+    if file is None or files is None:
+        message = "--data-path: name the data set's folder, in BIRD's or Spider's layout"
+        raise UsageError(message)
+    named = files[0] if isinstance(files, list) and len(files) == 1 else files
+    path = Path(str(named)).expanduser()
+    if isinstance(named, str) and path.is_dir():
+        return path
+    if isinstance(named, str) and path.suffix == ".json" and path.is_file():
+        return path.parent
+    message = (
+        f"--config: {file.path}: data.train_files: {named} is no folder of questions and databases;"
+        " name the data set's with --data-path"
+    )
+    raise UsageError(message)
+
+
+def _questions(folder: Path, val_files: object, given: dict[str, Any]) -> dict[str, Any]:
+    """Training questions, and those that evaluations ask: all of dev, unless fewer are asked."""
+    tasks = questions_of(folder, "train")
+    num_questions(tasks)
+    other = Path(str(val_files)).expanduser() if isinstance(val_files, str) else None
+    asked = other if other is not None and other.is_dir() else folder
+    split = held_out_split(asked)
+    held_out = tasks if split is None else questions_of(asked, split)
+    found: dict[str, Any] = {"tasks": tasks, "eval_tasks": given.get("eval_tasks", held_out)}
+    if "eval_episodes" not in given:
+        found["eval_episodes"] = num_questions(found["eval_tasks"])
+    return found
+
+
+def _advantages(
+    algorithm: str, file: TrainerFile | None, flags: Mapping[str, Any], given: dict[str, Any]
+) -> dict[str, Any]:
+    """The core function, or ppo's values: by the command line, the file, the algorithm."""
+    from producer.algorithms.core_functions import UnknownFunctionError, choose_core_function
+
+    configured = file.core_function if file is not None else None
+    algos = flags.get("core_algos") or (file.core_algos if file is not None else None)
+    named = flags.get("core_function") or configured
+    if algorithm not in FOUR and named is None:
+        return {"core_function": f"compute_{algorithm}_outcome_advantage"}
+    try:
+        module = None if algos is None else public_names(load_user_module(algos))
+    except ValueError as error:
+        message = f"core_algos: {error}"
+        raise UsageError(message) from error
+    try:
+        chosen = choose_core_function(
+            algorithm if algorithm in FOUR else "grpo",  # type: ignore[arg-type]  # one of FOUR
+            command_line=flags.get("core_function"),
+            configured=configured,
+            module=module,
+            has_process_rewards="process_reward_model" in given or "reward_manager" in given,
+        )
+    except UnknownFunctionError as error:
+        message = f"core_function: {error}"
+        raise UsageError(message) from error
+    if chosen.function is None:
+        if algos is not None:
+            message = (
+                f"core_algos: {algos} has no core function for {algorithm}, which uses"
+                f" {chosen.name}"
+            )
+            raise UsageError(message)
+        own: AdvantageName = "prime" if chosen.name == "prime" else "gae"
+        return {"advantage": own}
+    logger.info("core function: %s (by the %s)", chosen.name, chosen.origin)
+    is_own = module is not None and chosen.name in module
+    if algos is not None and not is_own:
+        logger.warning("core_algos: without effect: %s is ours", chosen.name)
+    return {"core_function": chosen.name, "core_algos": algos if is_own else None}
+
+
+def _length(
+    given: dict[str, Any],
+    flags: Mapping[str, Any],
+    file: TrainerFile | None,
+    epochs: int | None,
+    *,
+    is_flag: bool,
+) -> dict[str, Any]:
+    """Steps, those of the warm-up, and optimiser steps of each."""
+    groups = int(given.get("groups_per_batch", RunConfig.model_fields["groups_per_batch"].default))
+    found: dict[str, Any] = {}
+    is_given = "num_steps" in flags or ("num_steps" in given and not is_flag)
+    if not is_given and epochs is not None:
+        each = num_questions(given["tasks"]) // groups
+        if not each:
+            logger.warning("the data set has fewer questions than a batch: an epoch is one step")
+        found["num_steps"] = int(epochs) * max(1, each)
+    steps = int(found.get("num_steps", given.get("num_steps", 100)))
+    if file is not None and file.warmup_ratio and "learning_rate_warmup_steps" not in given:
+        found["learning_rate_warmup_steps"] = int(file.warmup_ratio * steps)
+    if file is not None and file.mini_batch is not None and "num_substeps" not in flags:
+        parts = -(-groups // file.mini_batch)
+        found["num_substeps"] = parts
+        if groups > file.mini_batch and groups % file.mini_batch:
+            logger.info(
+                "ppo_mini_batch_size: %d prompts in parts of %d are %d optimiser steps of one size",
+                *(groups, file.mini_batch, parts),
+            )
+    return found

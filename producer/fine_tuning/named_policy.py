@@ -1,0 +1,56 @@
+"""The policy and the questions that a command of text-to-SQL names, as fields of a run."""
+
+from pathlib import Path
+from typing import Any
+
+from producer.errors import UsageError
+from producer.policy.adapter_settings import CONFIG, read_adapter_settings
+from producer.sql_data.text_to_sql.layouts import DATA_SPLITS, question_files
+from producer.tasks.sources import load_tasks
+
+
+def policy_fields(model_name: str | None) -> dict[str, Any]:
+    """The fields that mean this policy: a folder, a hub id, or an adapter with its base.
+
+    UsageError for an adapter that does not name its base.
+    """
+    if model_name is None:
+        return {}
+    folder = Path(model_name).expanduser()
+    if not (folder / CONFIG).is_file():
+        return {"model_name": model_name}
+    base = read_adapter_settings(folder).base_name
+    if base is None:
+        message = f"model_name: the adapter {folder} does not name its base"
+        raise UsageError(message)
+    return {"model_name": base, "load_checkpoint_path": folder.absolute()}
+
+
+def questions_of(folder: Path, split: str, limit: int | None = None) -> dict[str, Any]:
+    """The task source of a split."""
+    source: dict[str, Any] = {
+        "source_type": "text_to_sql",
+        "path": str(folder.expanduser().absolute()),
+        "split": split,
+    }
+    return source if limit is None else {**source, "limit": limit}
+
+
+def num_questions(source: dict[str, Any], option: str = "--data-path") -> int:
+    """Questions of a task source. UsageError, led by `option`; NotFoundError."""
+    try:
+        return len(load_tasks(source))
+    except UsageError as error:
+        message = f"{option}: {error}"
+        raise UsageError(message) from error
+
+
+def held_out_split(folder: Path) -> str | None:
+    """The split to evaluate on: dev, else test; None: there is neither."""
+    for split in DATA_SPLITS[1:]:
+        try:
+            question_files(folder, split)
+        except UsageError:
+            continue
+        return split
+    return None

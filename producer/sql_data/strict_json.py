@@ -1,0 +1,65 @@
+"""JSON of a data set, read so that nothing is lost on the way to a database or a log.
+
+A name that is given twice would hide one of its values; NaN and infinity are no JSON; no database
+holds a NUL in a text, and no log half a surrogate pair.
+"""
+
+import json
+import math
+from typing import Never
+
+from pydantic import JsonValue
+
+
+def read_strict(text: str) -> JsonValue:
+    """The value of a JSON text. ValueError, RecursionError."""
+    value: JsonValue = json.loads(text, object_pairs_hook=_object, parse_constant=_no_number)
+    return value
+
+
+def check_storable(value: JsonValue, where: str) -> None:
+    """ValueError, led by `where`, for a text or number in the value that cannot be stored."""
+    waiting = [(where, value)]
+    while waiting:
+        place, one = waiting.pop()
+        match one:
+            case str():
+                _check_text(one, place)
+            case float() if not math.isfinite(one):
+                message = f"{place}: {one} is no number that JSON has"
+                raise ValueError(message)
+            case dict():
+                for name, inner in one.items():
+                    _check_text(name, place)
+                    waiting.append((f"{place}.{name}", inner))
+            case list():
+                waiting += [(f"{place}[{number}]", inner) for number, inner in enumerate(one)]
+            case _:
+                pass
+
+
+def _check_text(text: str, place: str) -> None:
+    if "\0" in text:
+        message = f"{place}: {text[:60]!r} has a NUL, which no database stores in a text"
+        raise ValueError(message)
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            message = f"{place}: {text[:60]!r} is no valid Unicode: {error.reason}"
+            raise ValueError(message) from error
+
+
+def _object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        message = f"{twice!r} is given twice in one object"
+        raise ValueError(message)
+    return found
+
+
+def _no_number(name: str) -> Never:
+    message = f"{name} is no number that JSON has"
+    raise ValueError(message)

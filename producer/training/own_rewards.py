@@ -1,0 +1,224 @@
+"""Rewards by a user's module: a function of the answer, a manager's rewards of its tokens.
+
+Called once for each completion, when it has been judged, and recorded with it: a training that
+goes on, or a step that is trained again, reads the numbers back and asks nobody.
+"""
+
+import math
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from numbers import Real
+from typing import Any, NamedTuple
+
+from producer.config import ORACLE_POLICY, RunConfig
+from producer.errors import UsageError
+from producer.policy.policy import Completion
+from producer.process_rewards.registry import (
+    Kind,
+    RewardFunction,
+    registry,
+)
+from producer.process_rewards.sql_reward import sql_reward_function
+from producer.process_rewards.user_module import load_user_module
+from producer.rewards import RewardError
+from producer.rollouts.requests import OwnReward, RewardCompletion, StepScores
+from producer.sql_data.text_to_sql.databases import data_folders, find_database
+from producer.task import Task
+
+
+class OwnRewards(NamedTuple):
+    """What the configuration names."""
+
+    function: RewardFunction | None
+    manager: Callable[..., Any] | None
+    """A class."""
+
+
+class Settings(dict[str, Any]):
+    """Settings that a manager reads as keys or as attributes."""
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  # whatever is set
+        """The setting of this name. AttributeError."""
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+def find_own_rewards(config: RunConfig) -> OwnRewards | None:
+    """The function and the manager; None: neither is named. UsageError says which there are."""
+    module = None
+    if config.reward_module is not None:
+        # What it registers is in the registry now; the configuration has checked that it loads.
+        module = load_user_module(config.reward_module).__name__
+    function = _name("reward function", config.reward_function, module)
+    manager = _name("reward manager", config.reward_manager, module)
+    if module is not None and function is None and manager is None:
+        message = (
+            f"reward_module: {config.reward_module} registers neither a reward function nor a"
+            " reward manager; decorate one"
+        )
+        raise UsageError(message)
+    if manager is not None and config.model_name == ORACLE_POLICY:
+        message = "reward_manager: the policy `oracle` has no tokens to reward; omit it"
+        raise UsageError(message)
+    if function is None and manager is None:
+        return None
+    with _named("reward_function"):
+        own = None if function is None else registry.get_reward_function(function)
+    with _named("reward_manager"):
+        return OwnRewards(own, None if manager is None else registry.get_reward_manager(manager))
+
+
+def _name(kind: Kind, given: str | None, module: str | None) -> str | None:
+    """The name given, or the only one that the module registers."""
+    if given is not None or module is None:
+        return given
+    names = registry.registered_by(kind, module)
+    if len(names) > 1:
+        field = kind.replace(" ", "_")
+        message = f"{field}: the module registers {', '.join(names)}; choose one with {field}"
+        raise UsageError(message)
+    return names[0] if names else None
+
+
+@contextmanager
+def _named(field: str) -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:
+        message = f"{field}: {error}"
+        raise UsageError(message) from error
+
+
+def rewarding_with(config: RunConfig, policy: object) -> RewardCompletion | None:
+    """What rewards the completions of this policy; None: their outcome does. UsageError."""
+    own = find_own_rewards(config)
+    if own is None:
+        return None
+    function = own.function or sql_reward_function
+    manager = None
+    if own.manager is not None:
+        manager = own.manager(
+            tokenizer=getattr(policy, "tokenizer", None),
+            num_examine=0,
+            config=_settings(config),
+            compute_score=function,
+        )
+    folders = data_folders(config.tasks, config.eval_tasks)
+    # A user's code need not bear several threads.
+    lock = threading.Lock()
+
+    def reward(
+        task: Task, completion: Completion, scores: StepScores | None
+    ) -> OwnReward | RewardError:
+        asked = _asked(task, completion, folders)
+        try:
+            with lock:
+                if manager is None:
+                    return OwnReward(_finite(function(**asked)))
+                return _of_tokens(manager, completion, asked, scores)
+        except RewardError as error:
+            return error
+        except Exception as error:  # noqa: BLE001  # whatever the user's code raises ends the attempt
+            message = f"the reward raised {type(error).__name__}: {error}"
+            return RewardError(message)
+
+    return reward
+
+
+def _settings(config: RunConfig) -> Settings:
+    """As far as managers of RewardSQL read them."""
+    return Settings(
+        reward_model=Settings(
+            enable=config.process_reward_model is not None,
+            rm_coef=config.rm_coef if config.process_reward_model is not None else 0.0,
+            enable_EXreward=config.verifier_coef > 0,
+            port=None,
+        ),
+        verifier=Settings(reward_coef=config.verifier_coef, port=None),
+    )
+
+
+def _asked(task: Task, completion: Completion, folders: Any) -> dict[str, Any]:  # noqa: ANN401  # of data_folders
+    entry = task.entry
+    assert entry is not None  # noqa: S101  # tasks of this environment have one
+    number = entry.entry_id
+    path = find_database(folders, entry.database or "", entry.database_sha256)
+    return {
+        "port": None,
+        "db_id": entry.database or "",
+        "question_id": int(number) if number.isdecimal() else number,
+        "solution_str": completion.text,
+        "ground_truth": entry.sql or "",
+        "extra_info": {
+            "question": entry.instruction,
+            "prompt": task.description,
+            "evidence": entry.evidence or "",
+            "difficulty": entry.difficulty,
+            "split": task.split,
+            **({} if path is None else {"database": str(path)}),
+        },
+    }
+
+
+def _of_tokens(
+    manager: Callable[..., Any],
+    completion: Completion,
+    asked: dict[str, Any],
+    scores: StepScores | None,
+) -> OwnReward:
+    """A batch of one response, so that a reward does not depend on who is rewarded beside it."""
+    import torch
+
+    from producer.process_rewards.reward_batch import RewardBatch
+
+    tokens = completion.tokens
+    if tokens is None or not tokens.completion_tokens:
+        return OwnReward(0.0)
+    responses = torch.tensor([tokens.completion_tokens])
+    prompts = torch.tensor([tokens.prompt_tokens])
+    batch = {
+        "prompts": prompts,
+        "responses": responses,
+        "input_ids": torch.cat([prompts, responses], dim=1),
+        "attention_mask": torch.ones(1, prompts.shape[1] + responses.shape[1], dtype=torch.long),
+    }
+    if scores is not None:
+        marks = torch.zeros(responses.shape)
+        for step in scores.steps:
+            marks[0, step.last_token - 1] = step.score
+        batch["rm_scores"] = marks
+    found = manager(
+        RewardBatch(
+            batch,
+            {
+                "db_id": [asked["db_id"]],
+                "index": [asked["question_id"]],
+                "data_source": ["text_to_sql"],
+                "reward_model": [{"style": "rule", "ground_truth": asked["ground_truth"]}],
+                "extra_info": [asked["extra_info"]],
+            },
+        )
+    )
+    if isinstance(found, dict):
+        found = found.get("reward_tensor")
+    if not isinstance(found, torch.Tensor) or found.shape != responses.shape:
+        shape = tuple(found.shape) if isinstance(found, torch.Tensor) else type(found).__name__
+        message = (
+            f"the reward manager must return rewards of shape {tuple(responses.shape)}; found"
+            f" {shape}"
+        )
+        raise RewardError(message)
+    rewards = tuple(_finite(one) for one in found[0].tolist())
+    return OwnReward(sum(rewards), rewards)
+
+
+def _finite(value: object) -> float:
+    # A tensor of one number is taken, as verl takes it.
+    number = value.item() if hasattr(value, "item") else value
+    if not isinstance(number, Real) or not math.isfinite(number):
+        message = f"the reward returned {value!r}; it must return a finite number"
+        raise RewardError(message)
+    return float(number)

@@ -1,0 +1,233 @@
+"""RewardSQL's grpo_trainer.yaml: what follows from each of its fields."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from producer.commands.config_file import read_config_file
+from producer.commands.grpo_trainer import TrainerFile, is_grpo_trainer, read_grpo_trainer
+from producer.commands.interpolations import resolved
+from producer.errors import UsageError
+
+PUBLISHED = """\
+data: {train_files: ./dataset/train.parquet, max_prompt_length: 8192, max_response_length: 512,
+       train_batch_size: 48, val_batch_size: null, shuffle: False}
+data_logger: {enable: True, log_frequency: 1}
+actor_rollout_ref:
+  hybrid_engine: True
+  model: {path: ./checkpoints/cocte_model, external_lib: null, override_config: { },
+          enable_gradient_checkpointing: False}
+  actor:
+    strategy: fsdp
+    ppo_mini_batch_size: 64
+    grad_clip: 1.0
+    clip_ratio: 0.2
+    entropy_coeff: 0.001
+    use_kl_loss: True
+    kl_loss_coef: 0.001
+    kl_loss_type: low_var_kl
+    ppo_epochs: 1
+    optim: {lr: 1e-6, lr_warmup_steps_ratio: 0., warmup_style: constant, total_training_steps: -1}
+    fsdp_config: {wrap_policy: {min_num_params: 0}, fsdp_size: -1}
+  rollout:
+    name: vllm
+    temperature: 1.0
+    top_k: -1
+    top_p: 1
+    response_length: ${data.max_response_length}
+    do_sample: True
+    n: 8
+critic:
+  optim: {lr: 1e-5}
+  ppo_epochs: ${actor_rollout_ref.actor.ppo_epochs}
+  cliprange_value: 0.5
+reward_model:
+  enable: False
+  model: {path: ./checkpoints/prm_model, input_tokenizer: "${actor_rollout_ref.model.path}"}
+  reward_manager: custom
+  rm_coef: 0.0
+  enable_EXreward: True
+verifier: {type: prime, reward_coef: 1.0, port: 5887}
+algorithm:
+  gamma: 1.0
+  lam: 1.0
+  adv_estimator: grpo
+  kl_ctrl: {type: fixed, kl_coef: 0.001}
+trainer: {total_epochs: 3, total_training_steps: null, project_name: mine, experiment_name: first,
+          logger: [console], val_before_train: False, save_freq: 30, test_freq: 20,
+          resume_mode: auto, critic_warmup: 0, default_local_dir: /save}
+"""
+
+
+def read(tmp_path: Path, text: str = PUBLISHED, **more: Any) -> TrainerFile:
+    path = tmp_path / "grpo_trainer.yaml"
+    path.write_text(text)
+    fields = read_config_file(path)
+    assert is_grpo_trainer(fields)
+    return read_grpo_trainer(path, fields, **more)
+
+
+def with_field(name: str, value: str) -> str:
+    """The published file with one field more, or another value of it."""
+    import yaml
+
+    fields = yaml.safe_load(PUBLISHED)
+    *sections, last = name.split(".")
+    section = fields
+    for one in sections:
+        section = section.setdefault(one, {})
+    section[last] = yaml.safe_load(value)
+    return str(yaml.safe_dump(fields))
+
+
+def test_the_published_file_is_read_as_it_is(tmp_path: Path) -> None:
+    file = read(tmp_path)
+    assert file.given == {
+        "model_name": "./checkpoints/cocte_model",
+        "train_files": "./dataset/train.parquet",
+        "max_tokens": 512,
+        "groups_per_batch": 48,
+        "group_size": 8,
+        "temperature": 1.0,
+        "gradient_checkpointing": "off",
+        "max_gradient_norm": 1.0,
+        "clip_ratio_low": 0.2,
+        "clip_ratio_high": 0.2,
+        "kl_penalty_coef": 0.001,
+        "kl_estimator": "k3",
+        "kl_in": "loss",
+        "loss_fn": "ppo",
+        "loss_aggregation": "token_mean",
+        "learning_rate": 1e-6,
+        "verifier_coef": 1.0,
+        "epochs": 3,
+        "training_name": "first",
+        "save_every": 30,
+        "eval_every": 20,
+        "skip_baseline": True,
+        "output_dir": "/save",
+    }
+    assert (file.algorithm, file.mini_batch, file.unknown) == ("grpo", 64, [])
+    named = "\n".join(file.remarks())
+    assert "actor_rollout_ref.actor.entropy_coeff (not honoured: the loss has no entropy" in named
+    assert "reward_model.model.path, reward_model.rm_coef (reward_model.enable is not" in named
+    assert "algorithm.gamma, algorithm.lam" in named
+    assert "trainer.project_name (trainer.logger has no wandb)" in named
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "given"),
+    [
+        ("actor_rollout_ref.model.lora_rank", "8", {"lora_rank": 8}),
+        ("actor_rollout_ref.model.target_modules", "[q_proj]", {"target_modules": ["q_proj"]}),
+        ("actor_rollout_ref.model.enable_gradient_checkpointing", "true",
+         {"gradient_checkpointing": "on"}),
+        ("data.seed", "7", {"seed": 7}),
+        ("actor_rollout_ref.rollout.val_kwargs.temperature", "0.5", {"eval_temperature": 0.5}),
+        ("actor_rollout_ref.actor.clip_ratio_high", "0.28",
+         {"clip_ratio_low": 0.2, "clip_ratio_high": 0.28}),
+        ("actor_rollout_ref.actor.clip_ratio_c", "3.0", {"dual_clip": 3.0}),
+        ("actor_rollout_ref.actor.kl_loss_type", "mse", {"kl_estimator": "k2"}),
+        ("actor_rollout_ref.actor.loss_agg_mode", "seq-mean-token-mean",
+         {"loss_aggregation": "sequence_mean"}),
+        ("actor_rollout_ref.actor.policy_loss.loss_mode", "gspo", {"loss_fn": "gspo"}),
+        ("actor_rollout_ref.actor.optim.lr_warmup_steps", "5", {"learning_rate_warmup_steps": 5}),
+        ("trainer.total_training_steps", "40", {"num_steps": 40}),
+        ("trainer.save_freq", "-1", {"save_every": 0}),
+        ("trainer.val_before_train", "true", {"skip_baseline": False}),
+        ("trainer.resume_mode", "disable", {"behavior_if_log_dir_exists": "raise"}),
+        ("verifier.reward_coef", "0.5", {"verifier_coef": 0.5}),
+        ("reward_model.enable_EXreward", "false", {"verifier_coef": 0.0}),
+    ],
+)  # fmt: skip
+def test_a_field_is_honoured(
+    tmp_path: Path, name: str, value: str, given: dict[str, object]
+) -> None:
+    file = read(tmp_path, with_field(name, value))
+    assert {one: file.given.get(one) for one in given} == given
+    assert file.unknown == []
+
+
+def test_a_reward_model_that_is_on_is_taken_with_its_weight(tmp_path: Path) -> None:
+    text = PUBLISHED.replace("enable: False\n  model", "enable: True\n  model").replace(
+        "rm_coef: 0.0", "rm_coef: 0.7"
+    )
+    file = read(tmp_path, text)
+    assert file.given["process_reward_model"] == Path("checkpoints/prm_model")
+    assert file.given["rm_coef"] == 0.7
+
+
+def test_ppo_has_values_and_their_settings(tmp_path: Path) -> None:
+    file = read(tmp_path, with_field("algorithm.adv_estimator", "gae"))
+    assert file.algorithm == "ppo"
+    wanted = {"gae_gamma": 1.0, "gae_lambda": 1.0, "value_learning_rate": 1e-5, "value_clip": 0.5}
+    assert {name: file.given[name] for name in wanted} == wanted
+    assert read(tmp_path, algorithm="ppo").given["gae_gamma"] == 1.0
+
+
+def test_without_a_penalty_in_the_loss_its_settings_are_named(tmp_path: Path) -> None:
+    file = read(tmp_path, with_field("actor_rollout_ref.actor.use_kl_loss", "false"))
+    assert "kl_penalty_coef" not in file.given
+    assert "actor_rollout_ref.actor.kl_loss_coef" in file.without_effect
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("actor_rollout_ref.rollout.top_k", "50", r"rollout\.top_k: 50 cannot be honoured"),
+        ("actor_rollout_ref.rollout.top_p", "0.9", r"rollout\.top_p: 0\.9 cannot be honoured"),
+        ("actor_rollout_ref.rollout.do_sample", "false", "do_sample: False cannot be honoured"),
+        ("actor_rollout_ref.actor.ppo_epochs", "2", r"actor\.ppo_epochs: 2 cannot be honoured"),
+        ("actor_rollout_ref.actor.optim.warmup_style", "cosine", "warmup_style: 'cosine' cannot"),
+        ("actor_rollout_ref.actor.optim.weight_decay", "0.1", "weight_decay: 0.1 cannot"),
+        ("actor_rollout_ref.actor.kl_loss_type", "full", "kl_loss_type: 'full' cannot"),
+        ("actor_rollout_ref.actor.kl_loss_type", "kl", "kl_loss_type: 'kl' has an expected"),
+        ("actor_rollout_ref.actor.loss_agg_mode", "other", "loss_agg_mode: 'other' cannot"),
+        ("algorithm.adv_estimator", "other", "adv_estimator: 'other' is not one of gae, grpo"),
+        ("algorithm.use_kl_in_reward", "true", "use_kl_in_reward: the KL penalty is in one place"),
+        ("reward_model.reward_manager", "other", "reward_manager: 'other' is not registered"),
+        ("trainer.resume_mode", "resume_path", "resume_mode: 'resume_path' cannot be honoured"),
+        ("trainer.critic_warmup", "10", "critic_warmup: 10 cannot be honoured"),
+        (
+            "actor_rollout_ref.rollout.response_length",
+            "99",
+            "contradicts actor_rollout_ref.rollout.resp",
+        ),
+    ],
+)
+def test_a_value_that_cannot_be_honoured_names_file_and_field(
+    tmp_path: Path, name: str, value: str, message: str
+) -> None:
+    with pytest.raises(UsageError, match=message) as raised:
+        read(tmp_path, with_field(name, value))
+    assert "grpo_trainer.yaml" in str(raised.value)
+    if not message.startswith("contradicts"):
+        read(tmp_path, with_field(name, value), omit=(name,))
+
+
+def test_an_unknown_field_is_named_and_ignored(tmp_path: Path) -> None:
+    file = read(tmp_path, with_field("trainer.new_field", "1"))
+    assert file.unknown == ["trainer.new_field"]
+
+
+def test_interpolations_stand_for_values_and_sections() -> None:
+    fields = {"a": {"b": 3, "c": "${a.b}"}, "d": "${a}", "e": "${a.b}/${a.c}", "f": ["${a.b}"]}
+    assert resolved(fields, "x.yaml") == {
+        "a": {"b": 3, "c": 3},
+        "d": {"b": 3, "c": 3},
+        "e": "3/3",
+        "f": [3],
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"a": "${b}"}, "x.yaml: a: there is no field 'b'"),
+        ({"a": "${b}", "b": "${a}"}, "x.yaml: a: refers to itself"),
+    ],
+)
+def test_an_interpolation_that_fails_names_its_field(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        resolved(fields, "x.yaml")

@@ -1,0 +1,88 @@
+"""`cua-train sql rl`, `eval` and `best-of-n` on the command line: what is printed and refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from producer.commands.sql import command
+from producer.errors import UsageError
+from producer.sql_data.text_to_sql.generate import SyntheticSize, write_synthetic
+
+pytest.importorskip("torch")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("data")
+    write_synthetic(folder, 0, SyntheticSize(2, 1, 2, ("count",)))
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUA_HOME", str(tmp_path / "home"))
+
+
+def call(*arguments: object, fails: bool = False) -> Result:
+    done = CliRunner().invoke(command, [str(one) for one in arguments])
+    if not fails and done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done
+
+
+def test_a_training_leaves_its_adapter_and_goes_on_by_its_name(data: Path, tmp_path: Path) -> None:
+    """The scripted policy has no adapter; its state stands where one would."""
+    words: list[Any] = [
+        *("rl", "--model-name", "oracle", "--data-path", data, "--training-name", "first"),
+        *("--group-size", 2, "--groups-per-batch", 2, "--output-dir", tmp_path / "out"),
+        *("--epochs", 1, "--skip-baseline", "--json"),
+    ]
+    first = json.loads(call(*words).stdout.splitlines()[-1])
+    assert (first["steps"], first["status"]) == (2, "completed")
+    assert first["output_dir"] == str(tmp_path / "out")
+    mark = json.loads((tmp_path / "out/training.json").read_text())
+    assert mark["training_name"] == "first"
+    longer = call(
+        *("rl", "--training-name", "first", "--num-steps", 3, "--json"),
+        *("--output-dir", tmp_path / "out"),
+    )
+    again = json.loads(longer.stdout.splitlines()[-1])
+    assert (again["steps"], again["training_id"]) == (3, first["training_id"])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("rl", "--omit", "data"), "--omit: only with --config"),
+        (("rl", "--model-name", "oracle"), "--data-path: name the data set's folder"),
+        (("eval",), "give either --model-name or --training-name"),
+        (("best-of-n", "--reward-model", "/", "--temperature", "0"), "--temperature: 0 samples"),
+    ],
+)
+def test_a_mistake_is_named(data: Path, words: tuple[str, ...], message: str) -> None:
+    given = words if words[0] == "rl" else (*words, "--data-path", str(data))
+    done = call(*given, fails=True)
+    assert isinstance(done.exception, UsageError)
+    assert message in str(done.exception)
+
+
+def test_a_folder_that_holds_something_else_is_kept(data: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "thesis.txt").write_text("mine")
+    done = call(
+        *("rl", "--model-name", "oracle", "--data-path", data, "--output-dir", kept), fails=True
+    )
+    assert "is not empty" in str(done.exception)
+    assert [one.name for one in kept.iterdir()] == ["thesis.txt"]
+    assert not (tmp_path / "home/runs").exists()
+
+
+def test_an_evaluation_prints_accuracy_by_difficulty(data: Path) -> None:
+    words = ("eval", "--model-name", "oracle", "--data-path", data, "--json")
+    found = json.loads(call(*words).stdout)
+    assert found["questions"] == found["by_difficulty"]["easy"]["questions"] == 2
+    assert found["accuracy"] == found["by_difficulty"]["easy"]["accuracy"]

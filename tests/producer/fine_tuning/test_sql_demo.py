@@ -1,0 +1,71 @@
+"""The demonstration's pipeline on a network too small to learn: its stages and their end."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from producer.commands.sql_demo import accuracies
+from producer.errors import StopRequestedError, UsageError
+from producer.fine_tuning.sql_demo import STAGES, SqlDemo
+from producer.fine_tuning.sql_demo_recipe import SqlDemoRecipe
+from schemas.installation import Installation
+
+RECIPE = SqlDemoRecipe(
+    templates=("count",),
+    train_databases=3,
+    dev_databases=2,
+    dim=32,
+    sft_epochs=40,
+    sft_learning_rate=1e-2,
+    labelled_questions=4,
+    completions=2,
+    step_completions=2,
+    prm_epochs=1,
+    rl_steps=1,
+    groups_per_batch=2,
+    group_size=2,
+    lora_rank=4,
+    max_tokens=8,
+    n=2,
+    limit=4,
+)
+
+
+def test_every_stage_is_a_training_of_the_log_and_done_stages_are_not_done_again(
+    installation: Installation, read_log: Callable[[], list[dict[str, Any]]]
+) -> None:
+    torch.set_num_threads(1)
+    demo = SqlDemo(0, installation, RECIPE, threading.Event())
+    found = demo.run()
+    assert [*found] == [
+        *("data", "sft", "step labels", "reward model"),
+        *("grpo outcome", "grpo process", "best of 2"),
+    ]
+    assert found["best of 2"]["questions"] == found["grpo outcome"]["questions"] == 4
+    events = read_log()
+    created = [one["data"] for one in events if one["type"] == "cua.training.created"]
+    assert [one["run_name"] for one in created] == [
+        f"sql-demo-0-{stage}" for stage in ("sft", "labels", "prm", "grpo-outcome", "grpo-process")
+    ]
+    figures = accuracies(found, 2)
+    assert figures["sft"][0] == found["grpo outcome"]["before"]
+    assert figures["  pass@2"][0] >= figures["  best of 2, product"][0]
+    assert demo.run() == found
+    assert len(read_log()) == len(events)
+    other = SqlDemo(0, installation, SqlDemoRecipe(), threading.Event())
+    with pytest.raises(UsageError, match="was made by another recipe"):
+        other.run()
+
+
+def test_a_demonstration_that_is_stopped_keeps_the_stages_that_ended(
+    installation: Installation,
+) -> None:
+    stop = threading.Event()
+    stop.set()
+    demo = SqlDemo(0, installation, RECIPE, stop)
+    with pytest.raises(StopRequestedError):
+        demo.run()
+    assert '"data"' in (demo.folder / STAGES).read_text()

@@ -1,0 +1,105 @@
+"""A training of skills in turn that is stopped goes on as if it had not been."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from producer.config import RunConfig, read_config
+from producer.errors import StopRequestedError
+from producer.sql_data.dbbench.generate import generate
+from producer.sql_data.dbbench.layout import write_entries
+from producer.training.manual_evaluation import evaluate
+from producer.training.run import run
+from schemas.installation import Installation, read_installation
+from schemas.session import SessionEnded
+from schemas.skills import SkillsMeasured
+from schemas.wire import decode
+from tests.support.reading import read_all
+from tests.support.small_run import watching
+
+SKILLS = ("insert", "delete", "limit_only")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("data")
+    write_entries(generate(66, 0, SKILLS), folder)
+    return folder
+
+
+def config(data: Path, **changes: object) -> RunConfig:
+    return read_config(
+        {
+            "training_name": "turns",
+            "model_name": "oracle",
+            "oracle_noise": 0.4,
+            "environment": "dbbench",
+            "tasks": {"source_type": "dbbench", "path": str(data)},
+            "eval_tasks": {"source_type": "dbbench", "path": str(data)},
+            "groups_per_batch": 3,
+            "skill_sequence": SKILLS,
+            "steps_per_skill": 2,
+            "replay_share": 0.3,
+            "replay_sessions": 4,
+            "eval_every": 0,
+            "eval_episodes": 9,
+            **changes,
+        }
+    )
+
+
+def home(path: Path) -> Installation:
+    return read_installation({"CUA_HOME": str(path)})
+
+
+def facts(installation: Installation) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:
+    """What was measured, in order, and how each session ended; without times."""
+    measured: list[dict[str, Any]] = []
+    sessions: dict[str, dict[str, Any]] = {}
+    for record in read_all(installation):
+        payload = decode(record.value).payload
+        if isinstance(payload, SkillsMeasured):
+            measured.append(payload.model_dump(exclude={"measured_at"}))
+        if isinstance(payload, SessionEnded):
+            sessions[str(record.key)] = payload.model_dump(exclude={"ended_at"})
+    return measured, sessions
+
+
+@pytest.mark.parametrize("after", ["step 1/6", "eval-2", "step 3/6", "step 6/6"])
+def test_a_stopped_training_measures_and_replays_what_an_undisturbed_one_does(
+    data: Path, tmp_path: Path, after: str
+) -> None:
+    whole, stopped = home(tmp_path / "whole"), home(tmp_path / "stopped")
+    run(config(data), installation=whole)
+    stop = threading.Event()
+
+    def watch(line: str) -> None:
+        if line.startswith(after):
+            stop.set()
+
+    with watching(watch), pytest.raises(StopRequestedError):
+        run(config(data), installation=stopped, stop=stop)
+    run(config(data), installation=stopped)
+    expected_measured, expected = facts(whole)
+    measured, sessions = facts(stopped)
+    assert measured == expected_measured
+    assert [one["stage"] for one in measured] == [0, 1, 2, 3]
+    # A rollout that was under way is made again under another name.
+    assert {name: sessions[name] for name in expected.keys() & sessions.keys()} == {
+        name: expected[name] for name in expected.keys() & sessions.keys()
+    }
+    assert sorted(map(repr, sessions.values())) == sorted(map(repr, expected.values()))
+
+
+def test_an_evaluation_by_hand_shows_the_sessions_of_the_newest_state(
+    data: Path, tmp_path: Path
+) -> None:
+    installation = home(tmp_path)
+    run(config(data), installation=installation)
+    before = set(facts(installation)[1])
+    summary = evaluate({"eval_episodes": 5}, training_name="turns", installation=installation)
+    new = [one for name, one in facts(installation)[1].items() if name not in before]
+    assert {one["num_replayed"] for one in new} == {4}
+    assert summary.by_skill["all"][0] == 5

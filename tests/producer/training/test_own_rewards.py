@@ -1,0 +1,209 @@
+"""Reward functions, managers and core algorithms of the user's in a run, as RewardSQL has them."""
+
+import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from producer.config import read_config
+from producer.errors import UsageError
+from producer.resume import resume_state
+from producer.training.own_rewards import find_own_rewards
+from producer.training.run import run
+from schemas.installation import Installation
+
+torch = pytest.importorskip("torch")
+
+ReadLog = Callable[[], list[dict[str, Any]]]
+REWARDS = """
+import torch
+from src.trainer.training_manager import register_reward_function, register_reward_manager
+from verl import DataProto
+
+@register_reward_function("by_length")
+def by_length(port, db_id, question_id, solution_str, ground_truth, extra_info):
+    assert extra_info["database"].endswith("shop.sqlite") and db_id == "shop"
+    return len(solution_str) / 1000
+
+@register_reward_manager("by_place")
+class ByPlace:
+    def __init__(self, tokenizer, num_examine, config, compute_score=None):
+        self.tokenizer, self.config, self.compute_score = tokenizer, config, compute_score
+
+    def __call__(self, data: DataProto):
+        rewards = torch.zeros_like(data.batch["responses"], dtype=torch.float32)
+        for i in range(len(data)):
+            item = data[i]
+            text = self.tokenizer.decode(item.batch["responses"])
+            score = self.compute_score(
+                port=None, db_id=item.non_tensor_batch["db_id"],
+                question_id=item.non_tensor_batch["index"], solution_str=text,
+                ground_truth=item.non_tensor_batch["reward_model"]["ground_truth"],
+                extra_info=item.non_tensor_batch.get("extra_info"))
+            rewards[i] = torch.arange(rewards.shape[1]) * self.config.verifier.reward_coef
+            rewards[i, -1] += score
+        return rewards
+"""
+FUNCTION = REWARDS.partition('@register_reward_manager("by_place")')[0]
+ALGOS = """
+def compute_own_advantage(token_level_rewards, eos_mask, index):
+    return token_level_rewards * eos_mask, token_level_rewards
+"""
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Two questions about one database, in BIRD's layout."""
+    folder = tmp_path / "data"
+    database = folder / "train_databases/shop/shop.sqlite"
+    database.parent.mkdir(parents=True)
+    with closing(sqlite3.connect(database)) as connection:
+        connection.executescript("CREATE TABLE t (a INTEGER); INSERT INTO t VALUES (1), (2);")
+    records = [
+        {
+            "question_id": at,
+            "db_id": "shop",
+            "question": f"Question {at}?",
+            "SQL": "SELECT a FROM t",
+        }
+        for at in range(2)
+    ]
+    (folder / "train.json").write_text(json.dumps(records))
+    return folder
+
+
+def module(tmp_path: Path, name: str, text: str) -> str:
+    path = tmp_path / name
+    path.write_text(text)
+    return str(path)
+
+
+def given(data: Path, **more: Any) -> dict[str, Any]:
+    return {
+        "model_name": "oracle",
+        "environment": "text_to_sql",
+        "tasks": {"source_type": "text_to_sql", "path": str(data)},
+        "training_name": "own",
+        "num_steps": 1,
+        "groups_per_batch": 2,
+        "group_size": 2,
+        "max_turns": 1,
+        "eval_every": 0,
+        "eval_episodes": 2,
+        "skip_baseline": True,
+        **({} if "model_name" in more else {"oracle_noise": 0.0}),
+        **more,
+    }
+
+
+def finished(read_log: ReadLog) -> list[dict[str, Any]]:
+    return [one["data"] for one in read_log() if one["type"] == "cua.rollout.finished"]
+
+
+def test_a_reward_function_of_the_users_gives_the_rollouts_reward(
+    installation: Installation, read_log: ReadLog, data: Path, tmp_path: Path
+) -> None:
+    """The oracle answers with the gold in a block: 26 characters; success is executed still."""
+    path = module(tmp_path, "rewards.py", FUNCTION)
+    run(read_config(given(data, reward_module=path)), installation=installation)
+    ended = finished(read_log)
+    assert {one["reward"] for one in ended} == {len("```sql\nSELECT a FROM t\n```") / 1000}
+    assert all(one["task_success"] for one in ended)
+    folder = installation.runs_dir / "own"
+    recorded = resume_state.read_run_config(folder)
+    assert len(str(recorded["reward_module_sha256"])) == 64
+
+
+def test_a_manager_gives_tokens_their_rewards_and_a_core_function_of_the_users_reads_them(
+    installation: Installation, read_log: ReadLog, data: Path, tmp_path: Path
+) -> None:
+    from producer.text_policy.build import TextPolicySize, build_text_policy
+
+    torch.set_num_threads(1)
+    size = TextPolicySize(dim=32, layers=2, heads=2, ffn=64)
+    build_text_policy(tmp_path / "policy", ["SELECT a FROM t Question"] * 5, 0, size)
+    config = read_config(
+        given(
+            data,
+            model_name=str(tmp_path / "policy"),
+            reward_module=module(tmp_path, "rewards.py", REWARDS),
+            core_algos=module(tmp_path, "algos.py", ALGOS),
+            core_function="compute_own_advantage",
+            verifier_coef=2.0,
+            remove_constant_reward_groups=False,
+            max_tokens=4,
+            device="cpu",
+        )
+    )
+    run(config, installation=installation)
+    steps = [one for one in finished(read_log) if "token_rewards" in one["summary"]]
+    assert len(steps) >= 4
+    for one in steps:
+        tokens = one["summary"]["token_rewards"]
+        assert len(tokens) == one["num_tokens"]
+        assert tokens[:-1] == [2.0 * at for at in range(len(tokens) - 1)]
+        assert one["reward"] == pytest.approx(sum(tokens))
+        assert tokens[-1] > 2.0 * (len(tokens) - 1)
+    samples = [
+        sample
+        for event in read_log()
+        if event["type"] == "cua.step.samples_chosen"
+        for sample in event["data"]["samples"]
+    ]
+    by_reward = {one["reward"]: one["summary"]["token_rewards"] for one in steps}
+    assert samples
+    for sample in samples:
+        tokens = by_reward[sample["reward"]]
+        assert sample["advantage"] == pytest.approx(sum(tokens) / len(tokens))
+
+
+def test_a_file_that_changed_does_not_continue_a_training(data: Path, tmp_path: Path) -> None:
+    path = module(tmp_path, "rewards.py", FUNCTION)
+    config = read_config(given(data, reward_module=path))
+    module(tmp_path, "rewards.py", FUNCTION.replace("1000", "10"))
+    changed = given(data, reward_module=path, reward_module_sha256=config.reward_module_sha256)
+    with pytest.raises(UsageError, match=r"reward_module_sha256: .*rewards.py has changed"):
+        read_config(changed)
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "message"),
+    [
+        ("X = 1", {}, "registers neither a reward function nor a reward manager"),
+        (
+            FUNCTION + FUNCTION.replace("by_length", "other"),
+            {},
+            "reward_function: the module registers by_length, other; choose one",
+        ),
+        (FUNCTION, {"reward_function": "nobody"}, "there is no reward function 'nobody'"),
+        (REWARDS, {}, "reward_manager: the policy `oracle` has no tokens"),
+        (
+            FUNCTION.replace("port, db_id,", "port,"),
+            {},
+            "reward_function: reward function 'by_length' must take port, db_id",
+        ),
+    ],
+)
+def test_what_a_module_lacks_is_said_before_anything_is_recorded(
+    data: Path, tmp_path: Path, text: str, more: dict[str, Any], message: str
+) -> None:
+    path = module(tmp_path, "rewards.py", text)
+    with pytest.raises(UsageError, match=message):
+        find_own_rewards(read_config(given(data, reward_module=path, **more)))
+
+
+def test_a_reward_that_raises_fails_its_attempt_and_names_the_error(
+    installation: Installation, read_log: ReadLog, data: Path, tmp_path: Path
+) -> None:
+    text = FUNCTION.replace("return len(solution_str) / 1000", "return 1 / question_id")
+    path = module(tmp_path, "rewards.py", text)
+    config = read_config(given(data, reward_module=path, failure_policy="min_viable_group"))
+    run(config, installation=installation)
+    failed = [one["data"] for one in read_log() if one["type"] == "cua.rollout.failed"]
+    assert {one["error_type"] for one in failed} == {"reward"}
+    assert "ZeroDivisionError" in failed[0]["error_message"]
+    assert {one["reward"] for one in finished(read_log)} == {1.0}

@@ -1,0 +1,253 @@
+"""The advantage prime: a training whose reward model learns the outcomes beside the policy."""
+
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from producer.config import read_config
+from producer.errors import UsageError
+from producer.policy.learner import Attempt
+from producer.sql_data.text_to_sql.generate import SyntheticSize, write_synthetic
+from producer.training import redo as redo_module
+from producer.training.redo_command import redo
+from producer.training.run import run
+from producer.training.trajectories import trajectory
+from producer.training.update_settings import update_settings
+from schemas.installation import Installation
+from tests.support.reading import installation_at
+from tests.support.same_run import bits_of, differences
+from tests.support.small_run import small
+
+from .test_killed_in_rollouts import TIMEOUT_S, read, start, train
+from .test_token_credit import result
+
+torch = pytest.importorskip("torch")
+
+ReadLog = Callable[[], list[dict[str, Any]]]
+SETTINGS: dict[str, Any] = {
+    "environment": "text_to_sql",
+    "advantage": "prime",
+    "loss_fn": "ppo",
+    "max_tokens": 60,
+    "skip_baseline": True,
+    "eval_every": 0,
+    "eval_episodes": 1,
+    "save_every": 2,
+    "group_size": 8,
+    "groups_per_batch": 2,
+    "remove_constant_reward_groups": False,
+    "learning_rate": 1e-3,
+    "prime_learning_rate": 1e-2,
+    "lora_rank": 4,
+    "num_substeps": 2,
+}
+GIVEN = {
+    "prime_learning_rate": 0.7,
+    "prime_beta": 0.6,
+    "prime_process_coef": 0.5,
+    "prime_outcome_coef": 0.4,
+}
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Two questions, and a policy that has seen their answers: some of its rollouts are right."""
+    from producer.fine_tuning.questions import read_answered
+    from producer.fine_tuning.run import fine_tune
+    from producer.text_policy.build import TextPolicySize, build_text_policy
+
+    folder = tmp_path_factory.mktemp("prime")
+    torch.set_num_threads(1)
+    write_synthetic(folder / "data", 0, SyntheticSize(1, 1, 1, templates=("count", "filter")))
+    texts = [one.content for row in read_answered(folder / "data", None) for one in row.messages]
+    size = TextPolicySize(dim=32, layers=2, heads=2, ffn=64)
+    build_text_policy(folder / "base", texts * 5, 0, size)
+    fine_tune(
+        "sft",
+        {
+            "training_name": "sft",
+            "model_name": str(folder / "base"),
+            "data_path": [str(folder / "data")],
+            "output_dir": str(folder / "policy"),
+            "batch_size": 2,
+            "epochs": 40,
+            "train_type": "full",
+            "learning_rate": 1e-2,
+            "held_out_ratio": 0,
+            "save_strategy": "no",
+            "eval_strategy": "no",
+            "device": "cpu",
+        },
+        installation=installation_at(folder / "home"),
+    )
+    tasks = {"source_type": "text_to_sql", "path": str(folder / "data"), "split": "train"}
+    return {**SETTINGS, "model_name": str(folder / "policy"), "tasks": tasks}
+
+
+def of_type(events: list[dict[str, Any]], type_: str) -> list[dict[str, Any]]:
+    return [event["data"] for event in events if event["type"] == type_]
+
+
+def test_every_fact_of_the_reward_model_is_recorded_and_its_cross_entropy_falls(
+    installation: Installation, read_log: ReadLog, settings: dict[str, Any]
+) -> None:
+    run(small(**settings, num_steps=3), installation=installation)
+    events = read_log()
+    samples = [
+        one for event in of_type(events, "cua.step.samples_chosen") for one in event["samples"]
+    ]
+    assert len(samples) == 48
+    assert all(one["used"] for one in samples)
+    assert len({one["reward"] for one in samples}) == 2
+    for step in range(3):
+        own = samples[16 * step : 16 * step + 16]
+        assert {one["policy_version"] for one in own} == {step}
+        # Whitened over tokens: their mean, weighted by tokens, is 0.
+        assert sum(one["advantage"] * one["num_tokens"] for one in own) == pytest.approx(
+            0, abs=1e-4
+        )
+    metrics = [one["metrics"] for one in of_type(events, "cua.step.finished")]
+    losses = [one["prime/loss"] for one in metrics]
+    # The reward model begins at the reference, where every sum of log-ratios is 0.
+    assert losses[0] == pytest.approx(0.6931472)
+    assert losses[2] < losses[0] - 0.005
+    assert all(0 <= one["prime/accuracy"] <= 1 for one in metrics)
+    assert all(one["prime/gradient_norm"] > 0 != one["prime/reward_mean"] for one in metrics)
+    types = [event["type"] for event in events]
+    assert types.index("cua.step.training_started") < types.index("cua.step.samples_chosen")
+
+
+def test_a_training_that_was_killed_has_the_bits_of_an_undisturbed_one(
+    settings: dict[str, Any], tmp_path: Path
+) -> None:
+    given = {**settings, "training_name": "small", "num_steps": 3}
+    train(tmp_path / "whole", given)
+    killed = tmp_path / "killed"
+    deadline_s = time.monotonic() + TIMEOUT_S
+    with start(killed, given) as process:
+        while time.monotonic() < deadline_s and process.poll() is None:
+            process.send_signal(signal.SIGSTOP)
+            try:
+                steps = len(of_type(read(killed), "cua.step.created"))
+            except (OSError, ValueError):
+                steps = 0  # the log is being made
+            if steps == 2:
+                break
+            process.send_signal(signal.SIGCONT)
+            time.sleep(0.05)
+        process.kill()
+    assert len(of_type(read(killed), "cua.step.finished")) == 1
+    train(killed, given)
+    ours, theirs = bits_of(killed, "small"), bits_of(tmp_path / "whole", "small")
+    assert differences(ours, theirs) == []
+    names = {"/".join(place) for place in theirs}
+    for expected in ("prime_adapter.safetensors", "prime_optimizer.pt"):
+        assert any(f"step-000003/{expected}" in name for name in names), expected
+    assert any("prime/adapter_model.safetensors" in name for name in names)
+
+
+def test_every_step_is_trained_again_with_the_same_bits_and_another_setting_is_found(
+    installation: Installation,
+    read_log: ReadLog,
+    settings: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run(small(**settings, num_steps=3), installation=installation)
+    for step, from_step in ((1, 0), (3, 2)):
+        again = redo(installation, "small", step, None, threading.Event())
+        assert (again.from_step, again.is_equal) == (from_step, True), step
+    for name, value in GIVEN.items():
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                redo_module,
+                "update_settings",
+                lambda config, name=name, value=value, **at: replace(
+                    update_settings(config, **at), **{name: value}
+                ),
+            )
+            assert not redo(installation, "small", 2, None, threading.Event()).is_equal, name
+    shutil.rmtree(installation.runs_dir / "small" / "state")
+    run(small(**settings, num_steps=4), installation=installation)
+    assert of_type(read_log(), "cua.training.step_superseded") == []
+
+
+def test_a_training_from_a_checkpoint_begins_with_its_reward_model(
+    installation: Installation, read_log: ReadLog, settings: dict[str, Any]
+) -> None:
+    run(small(**settings, num_steps=2), installation=installation)
+    folder = Path(of_type(read_log(), "cua.checkpoint.saved")[-1]["path"])
+    after = small(
+        **{**settings, "training_name": "after"}, num_steps=1, load_checkpoint_path=folder
+    )
+    run(after, installation=installation)
+    metrics = of_type(read_log(), "cua.step.finished")[-1]["metrics"]
+    assert metrics["prime/loss"] != pytest.approx(0.6931472, abs=1e-6)
+
+
+def test_a_trajectory_says_how_its_rollout_ended() -> None:
+    config = read_config(
+        {
+            "advantage": "prime",
+            "environment": "text_to_sql",
+            "model_name": "a/policy",
+            "tasks": {"source_type": "demo_all"},
+        }
+    )
+    right = replace(result(1, 3, 0.25), success=True)
+    given = trajectory(config, right, advantage=None, is_trained=True)
+    assert given.attempt == Attempt(right.plan.group_num, 0.25, is_right=True)
+    assert (given.token_rewards, given.token_advantages) == (None, None)
+
+
+def test_every_setting_reaches_the_update_and_is_refused_without_prime() -> None:
+    base = {
+        "environment": "text_to_sql",
+        "model_name": "a/policy",
+        "tasks": {"source_type": "demo_all"},
+    }
+    settings = update_settings(
+        read_config({**base, "advantage": "prime", **GIVEN}), generation=0, step=1
+    )
+    assert {name: getattr(settings, name) for name in GIVEN} == GIVEN
+    for name, value in GIVEN.items():
+        with pytest.raises(UsageError, match=f"{name}: has no effect on the advantage rloo"):
+            read_config({**base, "advantage": "rloo", name: value})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"environment": "android"}, "advantage: prime is only for --environment text_to_sql"),
+        ({"model_name": "oracle"}, "the policy `oracle` has no reward model"),
+        ({"group_size": 1}, "min_group_size: 2 is more than group_size"),
+        ({"group_size": 1, "min_group_size": 1}, "min_group_size: prime compares the rollouts"),
+        ({"gae_gamma": 0.9}, "gae_gamma: has no effect on the advantage prime"),
+        ({"prime_process_coef": 0}, "prime_process_coef"),
+        ({"core_function": "compute_token_wise_advantage"}, "advantage: prime has no effect"),
+        ({"verifier_coef": 2.0}, "verifier_coef: only with a core_function"),
+    ],
+)
+def test_what_goes_with_prime_in_no_case_is_refused_by_name(
+    changes: dict[str, Any], message: str
+) -> None:
+    given = {
+        "advantage": "prime",
+        "environment": "text_to_sql",
+        "model_name": "a/policy",
+        "tasks": {"source_type": "demo_all"},
+        **changes,
+    }
+    with pytest.raises(UsageError, match=message):
+        read_config(given)

@@ -1,0 +1,225 @@
+"""remax: a greedy rollout beside each group's others, whose reward is their baseline."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from producer.config import read_config
+from producer.demo_policy.build import build_policy
+from producer.errors import StopRequestedError
+from producer.rollouts.plan import GroupOutcome, RolloutResult
+from producer.training.redo_command import redo
+from producer.training.run import run
+from producer.training.samples import select_samples
+from schemas.installation import Installation
+from tests.producer.policy.conftest import SIZE, TEXTS
+from tests.support.invariants import violations
+from tests.support.same_run import bits_of, differences
+from tests.support.slow_run import Slow
+from tests.support.small_run import small, watching
+
+torch = pytest.importorskip("torch")
+
+ReadLog = Callable[[], list[dict[str, Any]]]
+SETTINGS: dict[str, Any] = {
+    "advantage": "remax",
+    "max_turns": 3,
+    "max_tokens": 8,
+    "skip_baseline": True,
+    "eval_every": 0,
+    "eval_episodes": 2,
+    "group_size": 3,
+    "groups_per_batch": 2,
+    "renderer_name": "compact",
+    "reward": "tests.support.token_reward:by_tokens",
+    "learning_rate": 1e-2,
+    "lora_rank": 4,
+    "num_steps": 2,
+}
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> str:
+    build_policy(tmp_path / "policy", TEXTS, seed=0, size=SIZE)
+    return str(tmp_path / "policy")
+
+
+def of_type(events: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    return [event["data"] for event in events if event["type"] == f"cua.{name}"]
+
+
+def check(events: list[dict[str, Any]], *, num_groups: int, group_size: int) -> None:
+    """Every group has one greedy rollout, a sample that is not used; the others less its reward."""
+    rollouts = {
+        event["subject"].partition("/")[2]: event["data"]
+        for event in events
+        if event["type"] == "cua.rollout.created"
+    }
+    by_group: dict[str, list[dict[str, Any]]] = {}
+    for chosen in of_type(events, "step.samples_chosen"):
+        for sample in chosen["samples"]:
+            by_group.setdefault(sample["group_id"], []).append(sample)
+    assert len(by_group) == num_groups
+    for samples in by_group.values():
+        (greedy,) = [one for one in samples if one["drop_reason"] == "baseline"]
+        others = [one for one in samples if one is not greedy]
+        assert (greedy["used"], greedy["advantage"]) == (False, None)
+        assert rollouts[greedy["rollout_id"]]["temperature"] == 0
+        assert rollouts[greedy["rollout_id"]]["env_index"] == group_size
+        assert len({rollouts[one["rollout_id"]]["seed"] for one in samples}) == 1
+        assert len(others) == group_size
+        for one in others:
+            assert rollouts[one["rollout_id"]]["temperature"] == 1
+            assert one["used"]
+            assert one["advantage"] == pytest.approx(one["reward"] - greedy["reward"])
+
+
+def test_each_group_is_compared_with_its_greedy_rollout_which_counts_in_nothing_else(
+    installation: Installation, read_log: ReadLog, policy: str
+) -> None:
+    run(small(**SETTINGS, model_name=policy), installation=installation)
+    events = read_log()
+    assert violations(events, num_steps=2, groups=2, group_size=4) == []
+    check(events, num_groups=4, group_size=3)
+    rewards: dict[str, list[float]] = {}
+    greedy = set()
+    for chosen in of_type(events, "step.samples_chosen"):
+        for one in chosen["samples"]:
+            if one["drop_reason"] == "baseline":
+                greedy.add(one["rollout_id"])
+            else:
+                rewards.setdefault(chosen["step_id"], []).append(one["reward"])
+    for step in of_type(events, "step.finished"):
+        own = rewards[step["step_id"]]
+        assert step["num_trajectories"] == 6
+        assert step["reward_mean"] == pytest.approx(sum(own) / 6)
+        assert step["metrics"]["env/all/reward/total"] == pytest.approx(sum(own) / 6)
+        assert step["metrics"]["env/all/total_episodes"] == 6
+        assert step["progress"]["percent"] == 100
+    groups = [one for one in of_type(events, "group.created") if one["source_type"] == "step"]
+    assert {one["num_rollouts"] for one in groups} == {3}
+    own_groups = {one["group_id"] for one in groups}
+    finished = [one for one in of_type(events, "group.finished") if one["group_id"] in own_groups]
+    assert len(finished) == 4
+    for group in finished:
+        assert group["completed_rollouts"] == 3
+        assert greedy.isdisjoint(group["rollout_ids"])
+    progress = [one["progress"]["percent"] for one in of_type(events, "training.progressed")]
+    assert progress == sorted(progress)
+    assert progress[-1] <= 100
+
+
+def test_a_greedy_rollout_is_the_same_in_every_group_of_its_task_and_seed(
+    installation: Installation, read_log: ReadLog, policy: str
+) -> None:
+    """Its completions have no draw: another run's greedy rollout of the same screens is its own."""
+    for seed_name in ("one", "other"):
+        config = small(
+            **{**SETTINGS, "group_size": 1, "num_steps": 1, "groups_per_batch": 1},
+            model_name=policy,
+            training_name=seed_name,
+            temperature=1.0 if seed_name == "one" else 0.5,
+        )
+        run(config, installation=installation)
+    events = read_log()
+    created = {
+        event["subject"]: event["data"]
+        for event in events
+        if event["type"] == "cua.rollout.created"
+    }
+    greedy: dict[str, list[str]] = {}
+    for event in events:
+        own = created.get(event["subject"], {})
+        is_greedy = own.get("source_type") == "step" and own["temperature"] == 0
+        if is_greedy and event["type"] == "cua.rollout.turn_taken":
+            greedy.setdefault(event["subject"], []).append(event["data"]["model_response"])
+    one, other = greedy.values()
+    assert one == other
+
+
+@pytest.mark.parametrize("settings", [{}, {"stream_minibatch": True}])
+def test_cut_off_and_redone_it_has_the_same_bits(
+    installation: Installation,
+    read_log: ReadLog,
+    policy: str,
+    tmp_path: Path,
+    settings: dict[str, Any],
+) -> None:
+    config = small(**SETTINGS, **settings, model_name=policy, max_concurrent_rollouts=2)
+    home = tmp_path / "undisturbed"
+    undisturbed = Installation(
+        home=home,
+        topic_prefix=installation.topic_prefix,
+        kafka_bootstrap_servers=None,
+        kafka_options=(),
+        blobs_url=str(home / "blobs"),
+    )
+    run(config, installation=undisturbed)
+    stop = threading.Event()
+
+    def stop_in_the_second_step(line: str) -> None:
+        if line.startswith("step 1/2"):
+            threading.Timer(0.5, stop.set).start()
+
+    with (
+        Slow(opening_s=0.15),
+        watching(stop_in_the_second_step),
+        pytest.raises(StopRequestedError),
+    ):
+        run(config, installation=installation, stop=stop)
+    assert len(of_type(read_log(), "step.finished")) == 1
+    run(config, installation=installation)
+    assert not differences(bits_of(undisturbed.home, "small"), bits_of(installation.home, "small"))
+    check(read_log(), num_groups=4, group_size=3)
+    for step in (1, 2):
+        result = redo(installation, "small", step, None, threading.Event())
+        assert result.is_equal, result.as_json()["differences"]
+
+
+def test_it_works_with_rollouts_collected_ahead(
+    installation: Installation, read_log: ReadLog, policy: str
+) -> None:
+    config = small(**SETTINGS, model_name=policy, max_steps_off_policy=1)
+    with Slow(acting_s=0.01, update_s=0.2):
+        run(config, installation=installation)
+    check(read_log(), num_groups=4, group_size=3)
+
+
+def rollout(reward: float) -> RolloutResult:
+    return RolloutResult(cast("Any", None), "completed", reward > 0, reward, 2, 10, 0, (), 0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("rewards", "greedy", "removes_constant", "expected"),
+    [
+        ([1.0, 0.0], 1.0, False, [(0.0, None), (-1.0, None), (None, "baseline")]),
+        # All are better than the greedy one: something is learnt.
+        ([1.0, 1.0], 0.0, True, [(1.0, None), (1.0, None), (None, "baseline")]),
+        (
+            [1.0, 1.0],
+            1.0,
+            True,
+            [(None, "zero_variance"), (None, "zero_variance"), (None, "baseline")],
+        ),
+        ([0.25], 0.5, False, [(-0.25, None), (None, "baseline")]),
+    ],
+)
+def test_advantages_by_hand(
+    rewards: list[float],
+    greedy: float,
+    removes_constant: bool,
+    expected: list[tuple[float | None, str | None]],
+) -> None:
+    config = read_config({"advantage": "remax", "remove_constant_reward_groups": removes_constant})
+    results = tuple(rollout(one) for one in rewards)
+    outcome = GroupOutcome(cast("Any", None), results, is_failed=False, baseline=rollout(greedy))
+    (samples,) = select_samples(config, [outcome])
+    assert [(one.advantage, one.drop_reason) for one in samples] == expected
