@@ -75,15 +75,23 @@ def new_names() -> list[str]:
     return sorted({*pool_words()} - {*words.TABLE_ALIASES, *words.OPERATORS.values()})
 
 
-def _make(folder: Path, recipe: TextRecipe, on_step: OnStep) -> None:
+def warm_up_sessions(recipe: TextRecipe, on_step: OnStep = lambda *_: None) -> list[GoldSession]:
+    """Gold sessions of generated entries about tables that are not held out, renamed.
+
+    `on_step` is called now and then.
+    """
     sessions = []
-    names = new_names()
     random = Random(recipe.seed)  # noqa: S311  # variety, not secrets
     for number, entry in enumerate(generate(recipe.num_entries, recipe.entries_seed)):
         if number % ENTRIES_PER_BEAT == 0:
             on_step(0, None)
         if split_of(entry) == "train":
-            sessions.append(gold_session(renamed(entry, names, random)))
+            sessions.append(gold_session(renamed(entry, new_names(), random)))
+    return sessions
+
+
+def _make(folder: Path, recipe: TextRecipe, on_step: OnStep) -> None:
+    sessions = warm_up_sessions(recipe, on_step)
     build_unwarmed(folder, recipe, sessions)
     network, tokenizer = load_base(str(folder))
     train(network, tokenizer, sessions, recipe, on_step)
