@@ -99,11 +99,11 @@ def settings(**changes: object) -> UpdateSettings:
 def test_the_default_is_the_papers_and_samples_in_training() -> None:
     assert (CONFIG.lora_rank, CONFIG.lora_alpha, CONFIG.lora_dropout) == (16, 32, 0.1)
     assert CONFIG.target_modules == ("attention",)
-    assert (CONFIG.group_size, CONFIG.groups_per_batch, CONFIG.num_substeps) == (1, 1, 1)
+    assert (CONFIG.group_size, CONFIG.num_substeps) == (1, 1)
     assert (CONFIG.advantage, CONFIG.baseline, CONFIG.loss_fn) == ("reinforce", "none", "reinforce")
     assert (CONFIG.reward, CONFIG.temperature, CONFIG.max_turns) == ("dbbench", 1.0, 3)
     whole = read_config({"environment": "dbbench", "model_name": "Qwen/Qwen2.5-7B-Instruct"})
-    assert whole.learning_rate == 1e-5
+    assert (whole.learning_rate, whole.group_size, whole.groups_per_batch) == (1e-5, 1, 1)
 
 
 @pytest.mark.parametrize("num_sessions", [1, 3])
