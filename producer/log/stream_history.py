@@ -83,15 +83,21 @@ class StreamHistory:
                 return
             self._read(released, self._waiting_values.get(_place(released), b""))
 
+    def _is_in_given_up_gap(self, value: bytes) -> bool:
+        """Whether an operator gave up what follows, up to another record; the tables leave it."""
+        values = self.drops.after_gap(self.subject, self.position.point)
+        return bool(values) and value_hash(value) not in values
+
     def _read(self, envelope: Envelope, value: bytes) -> None:
         if self.is_abandoned:
             return
         match self.position.classify(envelope):
             case RecordOrder.NEXT:
-                if not self._is_dropped(value):
+                if self._is_dropped(value):
+                    if not self.is_abandoned:
+                        self.position.advance(envelope)
+                elif not self._is_in_given_up_gap(value):
                     self._apply(envelope)
-                elif not self.is_abandoned:
-                    self.position.advance(envelope)
             case RecordOrder.GAP:
                 self.waiting.add(envelope, envelope, self.position)
                 if self.drops:

@@ -98,6 +98,7 @@ def test_run_status_verify_and_rebuild_report_what_scripts_rely_on(call: Call) -
         "status_message": told["cua.training.completed"]["status_message"],
         "progress_percent": 100.0,
         "parked_since": None,
+        "leaked_devices": 0,
         "stale": False,
         "parked": False,
     }

@@ -68,7 +68,7 @@ def test_the_password_is_in_the_environment_and_not_among_the_words() -> None:
         "%20-c%20jit%3Doff&sslmode=require"
     )
     assert words[3:] == ["-c", "SELECT 1"]
-    assert found == {**environ, "PGPASSWORD": "s3/cret"}
+    assert found == {**environ, "PGPASSWORD": "s3/cret", "PGCONNECT_TIMEOUT": "8"}
 
 
 @pytest.mark.services

@@ -68,6 +68,7 @@ def test_advantages_by_hand() -> None:
         "mean_centered": [-0.5, -1.5, 0, -0.5, 0, 2.5],
         "grpo": [-0.5 / std, -1.5 / std, 0, -0.5 / std, 0, 2.5 / std],
         "dr_grpo": [-0.5, -1.5, 0, -0.5, 0, 2.5],
+        "reinforce": [1, 0, 0, 1, 0, 4],
         # 4 / 3 of it
         "rloo": [-2 / 3, -2, 0, -2 / 3, 0, 10 / 3],
         "reinforce_plus_plus": [value / whitened for value in (0, -1, -1, 0, -1, 3)],

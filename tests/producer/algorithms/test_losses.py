@@ -117,8 +117,8 @@ def test_every_name_of_the_configuration_has_a_function_and_every_function_a_nam
     assert set(LOSSES) == set(get_args(LossName))
     assert set(AGGREGATIONS) == set(get_args(AggregationName))
     assert set(KL_ESTIMATORS) == set(get_args(KlName))
-    # gae is one of tokens: token_advantages.gae.
-    assert set(advantages.ADVANTAGES) | {"gae"} == set(get_args(AdvantageName))
+    # gae and prime are of tokens: token_advantages.gae and prime.compute_prime_advantage.
+    assert set(advantages.ADVANTAGES) | {"gae", "prime"} == set(get_args(AdvantageName))
     assert set(CLIPPED) <= set(LOSSES)
 
 

@@ -20,7 +20,7 @@ from transformers import (
 from producer.environments.environment import Screenshot
 from producer.policy.learner import TrainedTurn, Trajectory, UpdateSettings
 from producer.policy.policy import SampledTokens
-from producer.policy.torch_policy import cpu_parallel, update
+from producer.policy.torch_policy import cpu_parallel, update_passes
 from producer.policy.torch_policy.forward import Segment, hidden_states, pad_segments
 from producer.policy.torch_policy.kv_cache import EpisodeCaches
 from producer.policy.torch_policy.loading import load_network
@@ -307,7 +307,7 @@ def test_an_update_does_not_depend_on_the_number_of_threads(
 ) -> None:
     # Experts are adapted by changing their module during a pass: two passes must not meet.
     monkeypatch.setattr(
-        update, "micro_batches", lambda sequences: [[n] for n in range(len(sequences))]
+        update_passes, "micro_batches", lambda sequences: [[n] for n in range(len(sequences))]
     )
     after = []
     for workers in (1, 4):
