@@ -28,7 +28,6 @@ from producer.commands.grpo_trainer_fields import (
 )
 from producer.commands.interpolations import flattened, resolved
 from producer.errors import UsageError
-from producer.process_rewards.registry import registry
 
 FLOAT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
 SECTIONS = frozenset({"actor_rollout_ref", "algorithm", "trainer"})
@@ -171,6 +170,8 @@ def _reward_model(read: TrainerFile, flat: dict[str, Any]) -> None:
         if flat.pop(f"{section}rm_coef", None) is not None:
             read.without_effect[f"{section}rm_coef"] = off
     manager = flat.pop(f"{section}reward_manager", None)
+    from producer.process_rewards.registry import registry
+
     if manager in registry.names("reward manager"):
         read.take(f"{section}reward_manager", "reward_manager", manager)
     elif manager is not None and manager not in MANAGERS:

@@ -14,7 +14,6 @@ from producer.commands.stopping import stop_on_signals
 from producer.console import print_table
 from producer.durable import write_durably
 from producer.errors import NotFoundError, StopRequestedError, UsageError
-from producer.fine_tuning.named_policy import policy_fields, questions_of
 from schemas.installation import read_installation
 
 
@@ -221,6 +220,8 @@ def _named(
     **fields: Any,
 ) -> tuple[dict[str, Any], dict[str, Any], str | None]:
     """(fields of the policy, task source, training). UsageError."""
+    from producer.fine_tuning.named_policy import policy_fields, questions_of
+
     if (model_name is None) == (training_name is None):
         message = "give either --model-name or --training-name"
         raise UsageError(message)

@@ -21,8 +21,6 @@ from producer.commands.sql_rl_settings import FOUR, continued, settings_of
 from producer.commands.stopping import stop_on_signals
 from producer.config import read_config
 from producer.errors import StopRequestedError, UsageError
-from producer.fine_tuning.output import check_output
-from producer.resume import resume_state
 from producer.resume.run_folder import find_run_folder
 from schemas.installation import Installation, read_installation
 
@@ -165,6 +163,8 @@ def rl(
     output = output_dir or (None if file is None else file.given.get("output_dir"))
     folder = None if output is None else Path(str(output)).expanduser().absolute()
     if folder is not None:
+        from producer.fine_tuning.output import check_output
+
         check_output(folder, name or "")
     from producer.fine_tuning.adapter_output import write_adapter
     from producer.training.run import run
@@ -235,6 +235,8 @@ def _trainer_file(
 
 
 def _exists(installation: Installation, name: str, flags: dict[str, Any]) -> bool:
+    from producer.resume import resume_state
+
     log_path = flags.get("log_path")
     folder = find_run_folder(
         installation, name, None if log_path is None else Path(log_path).expanduser().absolute()

@@ -11,14 +11,6 @@ from producer.commands.given_fields import given_fields
 from producer.commands.grpo_trainer import TrainerFile
 from producer.config import RunConfig
 from producer.errors import UsageError
-from producer.fine_tuning.named_policy import (
-    held_out_split,
-    num_questions,
-    policy_fields,
-    questions_of,
-)
-from producer.process_rewards.registry import public_names
-from producer.process_rewards.user_module import load_user_module
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +40,8 @@ def settings_of(
 
     `flags`: fields of the configuration, without those that were not given.
     """
+    from producer.fine_tuning.named_policy import policy_fields
+
     read = dict(file.given) if file is not None else {}
     of_file = {name: read.pop(name, None) for name in ("epochs", "train_files", "val_files")}
     read.pop("output_dir", None)
@@ -99,6 +93,8 @@ def _folder(data_path: Path | None, files: object, file: TrainerFile | None) -> 
 
 def _questions(folder: Path, val_files: object, given: dict[str, Any]) -> dict[str, Any]:
     """Training questions, and those that evaluations ask: all of dev, unless fewer are asked."""
+    from producer.fine_tuning.named_policy import held_out_split, num_questions, questions_of
+
     tasks = questions_of(folder, "train")
     num_questions(tasks)
     other = Path(str(val_files)).expanduser() if isinstance(val_files, str) else None
@@ -116,6 +112,8 @@ def _advantages(
 ) -> dict[str, Any]:
     """The core function, or ppo's values: by the command line, the file, the algorithm."""
     from producer.algorithms.core_functions import UnknownFunctionError, choose_core_function
+    from producer.process_rewards.registry import public_names
+    from producer.process_rewards.user_module import load_user_module
 
     configured = file.core_function if file is not None else None
     algos = flags.get("core_algos") or (file.core_algos if file is not None else None)
@@ -163,6 +161,8 @@ def _length(
     is_flag: bool,
 ) -> dict[str, Any]:
     """Steps, those of the warm-up, and optimiser steps of each."""
+    from producer.fine_tuning.named_policy import num_questions
+
     groups = int(given.get("groups_per_batch", RunConfig.model_fields["groups_per_batch"].default))
     found: dict[str, Any] = {}
     is_given = "num_steps" in flags or ("num_steps" in given and not is_flag)

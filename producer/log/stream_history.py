@@ -83,6 +83,13 @@ class StreamHistory:
                 return
             self._read(released, self._waiting_values.get(_place(released), b""))
 
+    def _next(self, envelope: Envelope, value: bytes) -> None:
+        if self._is_dropped(value):
+            if not self.is_abandoned:
+                self.position.advance(envelope)
+        elif not self._is_in_given_up_gap(value):
+            self._apply(envelope)
+
     def _is_in_given_up_gap(self, value: bytes) -> bool:
         """Whether an operator gave up what follows, up to another record; the tables leave it."""
         values = self.drops.after_gap(self.subject, self.position.point)
@@ -93,11 +100,7 @@ class StreamHistory:
             return
         match self.position.classify(envelope):
             case RecordOrder.NEXT:
-                if self._is_dropped(value):
-                    if not self.is_abandoned:
-                        self.position.advance(envelope)
-                elif not self._is_in_given_up_gap(value):
-                    self._apply(envelope)
+                self._next(envelope, value)
             case RecordOrder.GAP:
                 self.waiting.add(envelope, envelope, self.position)
                 if self.drops:
