@@ -1,5 +1,7 @@
-"""A policy that acts a little: enough to differ between rollouts, made in 15 seconds."""
+"""A database and an environment of each test's own; a policy that acts a little, in 15 seconds."""
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -7,6 +9,7 @@ import torch
 
 from producer.demo_policy.recipe import ImitationPhase, WarmUpRecipe
 from producer.demo_policy.warm_up import ensure_demo_policy
+from tests.support.postgres import PostgresServer
 
 BARELY_WARM = WarmUpRecipe(
     task_ids=("train_01_open_settings",),
@@ -21,3 +24,22 @@ BARELY_WARM = WarmUpRecipe(
 def policy_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch.set_num_threads(1)
     return ensure_demo_policy(tmp_path_factory.mktemp("policies"), lambda *_said: None, BARELY_WARM)
+
+
+@pytest.fixture
+def database(postgres: PostgresServer) -> Iterator[str]:
+    name = postgres.create()
+    yield postgres.url(name)
+    postgres.drop(name)
+
+
+@pytest.fixture
+def environ(tmp_path: Path, database: str) -> dict[str, str]:
+    return {
+        **os.environ,
+        "CUA_HOME": str(tmp_path / "home"),
+        "CUA_TOPIC_PREFIX": f"{tmp_path.name}.",
+        "DATABASE_URL": database,
+        # Of a network this small; several wait for each other on a busy machine (open_policy.py).
+        "OMP_NUM_THREADS": "1",
+    }

@@ -1,7 +1,6 @@
 """The whole system on a real Kafka and a real PostgreSQL, through its two commands alone."""
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -11,14 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import psycopg2
 import pytest
 
-from consumers.database.location import libpq_url
 from tests.support.invariants import violations
 from tests.support.kafka import KafkaService
 from tests.support.paths import ROOT
 from tests.support.postgres import PostgresServer
+from tests.support.whole_system import cua, hashes, project_json, query
 
 TABLES = (
     *(
@@ -134,45 +132,6 @@ LEARNING = (
 RECOMPUTE = ROOT / "tests" / "oracles" / "recompute.py"
 
 
-def cua(package: str, *arguments: str, environ: dict[str, str], code: int = 0) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", package, *arguments],
-        env=environ,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
-    )
-    assert done.returncode == code, (
-        f"{package} {arguments}: exit {done.returncode}\n{done.stderr[-3000:]}"
-    )
-    return done.stdout
-
-
-def project_json(*arguments: str, environ: dict[str, str], code: int = 0) -> dict[str, Any]:
-    report = json.loads(
-        cua("consumers", *arguments, "--json", environ=environ, code=code).splitlines()[-1]
-    )
-    assert isinstance(report, dict)
-    return report
-
-
-def hashes(environ: dict[str, str]) -> dict[str, str]:
-    report = project_json("verify", environ=environ)
-    assert report["equal"], report["differences"][:5]
-    return {table: found["hash"] for table, found in report["tables"].items()}
-
-
-def query(url: str, statement: str) -> list[tuple[Any, ...]]:
-    connection = psycopg2.connect(libpq_url(url))
-    try:
-        with connection, connection.cursor() as cursor:
-            cursor.execute(statement)
-            return cursor.fetchall() if cursor.description else []
-    finally:
-        connection.close()
-
-
 def recomputed(events: Path, *arguments: str) -> dict[str, Any]:
     """What tests/oracles/recompute.py finds; it imports nothing of ours."""
     done = subprocess.run(
@@ -197,25 +156,6 @@ def projector(environ: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(60)
-
-
-@pytest.fixture
-def database(postgres: PostgresServer) -> Iterator[str]:
-    name = postgres.create()
-    yield postgres.url(name)
-    postgres.drop(name)
-
-
-@pytest.fixture
-def environ(tmp_path: Path, database: str) -> dict[str, str]:
-    return {
-        **os.environ,
-        "CUA_HOME": str(tmp_path / "home"),
-        "CUA_TOPIC_PREFIX": f"{tmp_path.name}.",
-        "DATABASE_URL": database,
-        # Of a network this small; several wait for each other on a busy machine (open_policy.py).
-        "OMP_NUM_THREADS": "1",
-    }
 
 
 @pytest.mark.services

@@ -2,62 +2,91 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from producer.fine_tuning.settings import Objective
 from tests.producer.fine_tuning.test_fine_tune import bits, events, train
-from tests.support.reading import installation_at, read_all
+from tests.support.reading import installation_at
+from tests.support.same_run import bits_of, differences
 
-TIMEOUT_S = 120.0
+TIMEOUT_S = 600.0
 PROCESS = """
 import json, os, sys
-from producer.fine_tuning.run import fine_tune
+import torch
 from producer.fine_tuning import loop
+from producer.fine_tuning.run import fine_tune
 from schemas.installation import read_installation
+from tests.support.killed_run import kill_at
+torch.set_num_threads(1)
 loop.STATE_EVERY_S = 0.0
-fine_tune("sft", json.loads(sys.argv[1]), installation=read_installation(os.environ))
+kill_at(*sys.argv[3:])
+fine_tune(sys.argv[1], json.loads(sys.argv[2]), installation=read_installation(os.environ))
 """
+PLACES = (("optimizer", "5"), ("rename", "manifest.json", "4"))
+"""In step 5; then, after four steps more, between a state's weights and its manifest."""
 
 
-def kill_after(home: Path, given: dict[str, Any], num_steps: int) -> None:
-    """SIGKILL once so many steps are in the log."""
-    command = [sys.executable, "-c", PROCESS, json.dumps(given)]
-    environ = {**os.environ, "CUA_HOME": str(home)}
-    with subprocess.Popen(command, env=environ, stderr=subprocess.DEVNULL) as process:
-        deadline_s = time.monotonic() + TIMEOUT_S
-        try:
-            while time.monotonic() < deadline_s and process.poll() is None:
-                try:
-                    records = read_all(installation_at(home))
-                    finished = sum(b'"cua.step.finished"' in one.value for one in records)
-                    if finished >= num_steps:
-                        return
-                except (OSError, ValueError):
-                    pass  # the log is being made
-                time.sleep(0.01)
-        finally:
-            process.kill()
-    pytest.fail(f"the process ended by itself, or had no {num_steps} steps in time")
+def kill_at(
+    home: Path, objective: Objective, given: dict[str, Any], place: tuple[str, ...]
+) -> None:
+    """Train until SIGKILL there."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROCESS, objective, json.dumps(given), *place],
+        env={**os.environ, "CUA_HOME": str(home), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=TIMEOUT_S,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr[-2000:]
 
 
-@pytest.mark.parametrize("train_type", ["full", "lora"])
+@pytest.mark.parametrize(
+    ("objective", "train_type"),
+    [
+        ("sft", "full"),
+        ("sft", "lora"),
+        ("process_reward", "full"),
+        ("pairwise_reward", "full"),
+    ],
+)
 def test_kills_among_the_steps_change_no_bit(
-    tmp_path: Path, given: dict[str, Any], train_type: str
+    tmp_path: Path,
+    given: dict[str, Any],
+    data: dict[str, Path],
+    objective: Objective,
+    train_type: str,
 ) -> None:
     torch.set_num_threads(1)
-    settings = {**given, "train_type": train_type, "epochs": 20}
+    settings = {
+        **given,
+        "data_path": [str(data[objective])],
+        "train_type": train_type,
+        "epochs": 4,
+        "eval_strategy": "no",
+        "save_strategy": "no",
+    }
     whole, killed = installation_at(tmp_path / "whole"), installation_at(tmp_path / "killed")
-    for num_steps in (7, 31):
-        kill_after(killed.home, settings, num_steps)
-    resumed = train(killed, {"training_name": "small"})
-    train(whole, settings)
-    assert (resumed.steps, resumed.generation) == (60, 0)
+    for place in PLACES:
+        kill_at(killed.home, objective, settings, place)
+    resumed = train(killed, {"training_name": "small"}, objective)
+    undisturbed = train(whole, settings, objective)
+    assert resumed.steps == undisturbed.steps > 9
+    assert resumed.generation == 0
     assert bits(killed, resumed) == bits(whole, resumed)
-    assert len(events(killed, "cua.step.created")) == 60
+    ours, theirs = bits_of(killed.home, "small"), bits_of(whole.home, "small")
+    # How often a state is saved depends on the clock; the last one is always there.
+    both = {place for place in ours.keys() & theirs.keys() if place[0] == "file"}
+    assert any(place[-1] == "optimizers.pt" for place in both)
+    assert differences({at: ours[at] for at in both}, {at: theirs[at] for at in both}) == []
+    assert len(events(killed, "cua.step.created")) == resumed.steps
     assert len(events(killed, "cua.training.resumed")) == 2
+    states = {path.name for path in killed.runs_dir.glob("small/state/generation-0/*")}
+    assert len(states) <= 2

@@ -14,16 +14,15 @@ import pytest
 from producer.config import read_config
 from producer.errors import UsageError
 from producer.policy.learner import Attempt
-from producer.sql_data.text_to_sql.generate import SyntheticSize, write_synthetic
 from producer.training import redo as redo_module
 from producer.training.redo_command import redo
 from producer.training.run import run
 from producer.training.trajectories import trajectory
 from producer.training.update_settings import update_settings
 from schemas.installation import Installation
-from tests.support.reading import installation_at
 from tests.support.same_run import bits_of, differences
 from tests.support.small_run import small
+from tests.support.text_policy import build_answering_policy
 
 from .test_killed_in_rollouts import TIMEOUT_S, read, start, train
 from .test_token_credit import result
@@ -63,37 +62,8 @@ def _one_thread() -> None:
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Two questions, and a policy that has seen their answers: some of its rollouts are right."""
-    from producer.fine_tuning.questions import read_answered
-    from producer.fine_tuning.run import fine_tune
-    from producer.text_policy.build import TextPolicySize, build_text_policy
-
     folder = tmp_path_factory.mktemp("prime")
-    torch.set_num_threads(1)
-    write_synthetic(folder / "data", 0, SyntheticSize(1, 1, 1, templates=("count", "filter")))
-    texts = [one.content for row in read_answered(folder / "data", None) for one in row.messages]
-    size = TextPolicySize(dim=32, layers=2, heads=2, ffn=64)
-    build_text_policy(folder / "base", texts * 5, 0, size)
-    fine_tune(
-        "sft",
-        {
-            "training_name": "sft",
-            "model_name": str(folder / "base"),
-            "data_path": [str(folder / "data")],
-            "output_dir": str(folder / "policy"),
-            "batch_size": 2,
-            "epochs": 40,
-            "train_type": "full",
-            "learning_rate": 1e-2,
-            "held_out_ratio": 0,
-            "save_strategy": "no",
-            "eval_strategy": "no",
-            "device": "cpu",
-        },
-        installation=installation_at(folder / "home"),
-    )
-    tasks = {"source_type": "text_to_sql", "path": str(folder / "data"), "split": "train"}
-    return {**SETTINGS, "model_name": str(folder / "policy"), "tasks": tasks}
+    return {**SETTINGS, **build_answering_policy(folder)}
 
 
 def of_type(events: list[dict[str, Any]], type_: str) -> list[dict[str, Any]]:
