@@ -188,7 +188,11 @@ class KafkaService:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def __enter__(self) -> "KafkaService":
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
         return self
 
     def __exit__(
