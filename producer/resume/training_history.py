@@ -230,8 +230,9 @@ class _Recalling:
     errors: dict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
     turns: dict[GroupPlace, tuple[RecordedTurn, ...]] = field(default_factory=dict)
     under_way: dict[GroupPlace, list[tuple[int, list[TurnTaken]]]] = field(default_factory=dict)
-    instructions: dict[GroupPlace, str] = field(default_factory=dict)
     """(attempt, its turns) of attempts that their process did not bring to an end."""
+    instructions: dict[GroupPlace, str] = field(default_factory=dict)
+    """Of the tasks of those places."""
 
     def add(self, created: RolloutCreated, rollout: StreamHistory, group: GroupPlan) -> None:
         """One attempt."""

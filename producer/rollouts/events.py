@@ -166,10 +166,11 @@ def end_facts(plan: RolloutPlan, judged: Judged, judged_at: datetime) -> tuple[P
     if judged.verdict is None or judged.verdict.facts is None or plan.entry_row_id is None:
         return ()
     facts = judged.verdict.facts(plan.entry_row_id, judged_at)
-    return facts if judged.scores is None else (*facts, _steps_scored(judged.scores, judged_at))
+    return facts if judged.scores is None else (*facts, steps_scored(judged.scores, judged_at))
 
 
-def _steps_scored(scores: StepScores, scored_at: datetime) -> CompletionStepsScored:
+def steps_scored(scores: StepScores, scored_at: datetime) -> CompletionStepsScored:
+    """The scores of a completion's steps, with what choosing among completions compares."""
     found = [step.score for step in scores.steps]
     return CompletionStepsScored(
         scorer=scores.scorer,

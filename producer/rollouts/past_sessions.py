@@ -1,6 +1,7 @@
 """Right sessions of the past, shown before a prompt: experience replay without training."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
@@ -84,14 +85,7 @@ class WithPastSessions:
                 for one in (stated(entry_id, ended_at) if stated else ())
             )
 
-        return Verdict(
-            verdict.success,
-            verdict.query,
-            verdict.expected,
-            verdict.actual,
-            verdict.details,
-            facts,
-        )
+        return replace(verdict, facts=facts)
 
     def close(self) -> None:
         """The environment's."""
