@@ -1,7 +1,6 @@
 """`cua-train run`."""
 
 import json
-import logging
 import os
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -10,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
+from producer.commands.continue_hint import ContinueHint
 from producer.commands.flags import config_flags
 from producer.commands.given_fields import given_fields
 from producer.commands.options import examples
-from producer.commands.shell import continue_command, cua_project_command, withheld
+from producer.commands.shell import continue_command, cua_project_command
 from producer.commands.stopping import stop_on_signals
 from producer.config import read_config
 from producer.errors import StopRequestedError
@@ -21,8 +21,6 @@ from schemas.installation import read_installation
 
 if TYPE_CHECKING:
     from producer.training.summary import Summary
-
-logger = logging.getLogger(__name__)
 
 EPILOG = examples(
     "$ cua-train run                                        # train the demo policy",
@@ -80,7 +78,7 @@ def command(
     from producer.training.run import run
 
     stop = stop_on_signals()
-    opened: list[str] = []
+    hint = ContinueHint(database=monitor)
     with ExitStack() as beside:
 
         def on_open(name: str, folder: Path) -> None:
@@ -90,12 +88,7 @@ def command(
                 monitor=monitor,
                 baseline_only=config.baseline_only,
             )
-            opened.append(again)
-            logger.info("training: %s", name)
-            logger.info("continue it with: %s", again)
-            if secrets := withheld(database=monitor):
-                logger.info("set %s there first: secrets are not printed", ", ".join(secrets))
-            logger.info("state and checkpoints: %s", folder)
+            hint.begun(name, folder, again)
             if monitor:
                 cua_project = CuaProject()
                 beside.callback(cua_project.stop)
@@ -106,8 +99,7 @@ def command(
                 config, installation=installation, stop=stop, on_open=on_open, takeover=takeover
             )
         except StopRequestedError:
-            logger.info("stopped%s", f"; continue with: {opened[0]}" if opened else "")
-            return 130
+            return hint.stopped()
     if as_json:
         click.echo(json.dumps(asdict(summary)))
     else:

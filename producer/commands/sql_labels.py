@@ -1,21 +1,18 @@
 """`cua-train sql label-steps`: examples for a process reward model, by Monte-Carlo completion."""
 
 import json
-import logging
 import os
-import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import rich_click as click
 
-from producer.commands.shell import program
+from producer.commands.continue_hint import ContinueHint
+from producer.commands.shell import cua_train_command
 from producer.commands.stopping import stop_on_signals
 from producer.errors import StopRequestedError
 from schemas.installation import read_installation
-
-logger = logging.getLogger(__name__)
 
 EPILOG = "\n\n".join(
     [
@@ -95,12 +92,12 @@ def label_steps(*, as_json: bool, completions: int, **options: Any) -> int:
     if Path(model_name).expanduser().is_dir():
         model_name = str(Path(model_name).expanduser().absolute())
 
+    hint = ContinueHint()
+
     def on_open(name: str, folder: Path) -> None:
-        logger.info("training: %s", name)
         given = [f"--{key.replace('_', '-')}={value}" for key, value in kept.items()]
-        words = shlex.join(["sql", "label-steps", *given, f"--training-name={name}"])
-        logger.info("continue it with: %s %s", program("cua-train"), words)
-        logger.info("state: %s", folder)
+        words = ["sql", "label-steps", *given, f"--training-name={name}"]
+        hint.begun(name, folder, cua_train_command(*words))
 
     data, output = (options.pop(one).expanduser().absolute() for one in ("data_path", "output"))
     kept = {
@@ -122,8 +119,7 @@ def label_steps(*, as_json: bool, completions: int, **options: Any) -> int:
             **options,
         )
     except StopRequestedError:
-        logger.info("stopped; the same command with --training-name continues it")
-        return 130
+        return hint.stopped()
     if as_json:
         click.echo(json.dumps(asdict(found)))
         return 0

@@ -3,7 +3,6 @@
 import json
 import logging
 import os
-import shlex
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -12,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from producer.commands.config_file import read_config_file
+from producer.commands.continue_hint import ContinueHint
 from producer.commands.existing import resolve_existing
 from producer.commands.flags import field_flag
 from producer.commands.grpo_trainer import TrainerFile, is_grpo_trainer, read_grpo_trainer
 from producer.commands.options import examples, given_training_name
-from producer.commands.shell import cua_project_command, program
+from producer.commands.shell import cua_project_command, cua_train_command
 from producer.commands.sql_rl_settings import FOUR, continued, settings_of
 from producer.commands.stopping import stop_on_signals
 from producer.config import read_config
@@ -170,7 +170,7 @@ def rl(
     from producer.training.run import run
 
     stop = stop_on_signals()
-    again: list[str] = []
+    hint = ContinueHint()
 
     def on_open(name: str, run_folder: Path) -> None:
         words = ["sql", "rl", "--training-name", name]
@@ -178,18 +178,14 @@ def rl(
             words += ["--log-path", str(run_folder)]
         if folder is not None:
             words += ["--output-dir", str(folder)]
-        again.append(f"{program('cua-train')} {shlex.join(words)}")
-        logger.info("training: %s", name)
-        logger.info("continue it with: %s", again[0])
-        logger.info("state and checkpoints: %s", run_folder)
+        hint.begun(name, run_folder, cua_train_command(*words))
 
     try:
         summary = run(
             config, installation=installation, stop=stop, on_open=on_open, takeover=takeover
         )
     except StopRequestedError:
-        logger.info("stopped%s", f"; continue with: {again[0]}" if again else "")
-        return 130
+        return hint.stopped()
     written = write_adapter(summary, folder)
     if as_json:
         click.echo(json.dumps({**asdict(summary), "output_dir": str(written)}))

@@ -3,7 +3,6 @@
 import json
 import logging
 import os
-import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -12,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from producer.commands.config_file import read_config_file
-from producer.commands.shell import cua_project_command, program
+from producer.commands.continue_hint import ContinueHint
+from producer.commands.shell import cua_project_command, cua_train_command
 from producer.commands.stopping import stop_on_signals
 from producer.errors import StopRequestedError, UsageError, did_you_mean
 from producer.fine_tuning.original_fields import read_original
@@ -193,7 +193,7 @@ def _train(objective: Objective, fields: Mapping[str, Any], flags: dict[str, Any
 
     stop = stop_on_signals()
     installation = read_installation(os.environ)
-    again: list[str] = []
+    hint = ContinueHint()
 
     def on_open(name: str, folder: Path) -> None:
         words = ["sql", "sft" if objective == "sft" else "reward-model", "--training-name", name]
@@ -201,10 +201,7 @@ def _train(objective: Objective, fields: Mapping[str, Any], flags: dict[str, Any
             words += ["--kind", "pairwise"]
         if "log_path" in given:
             words += ["--log-path", str(folder)]
-        again.append(f"{program('cua-train')} {shlex.join(words)}")
-        logger.info("training: %s", name)
-        logger.info("continue it with: %s", again[0])
-        logger.info("state and checkpoints: %s", folder)
+        hint.begun(name, folder, cua_train_command(*words))
 
     try:
         summary = fine_tune(
@@ -217,8 +214,7 @@ def _train(objective: Objective, fields: Mapping[str, Any], flags: dict[str, Any
             takeover=takeover,
         )
     except StopRequestedError:
-        logger.info("stopped%s", f"; continue with: {again[0]}" if again else "")
-        return 130
+        return hint.stopped()
     if as_json:
         click.echo(json.dumps(asdict(summary)))
     else:

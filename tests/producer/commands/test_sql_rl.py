@@ -1,6 +1,8 @@
 """`cua-train sql rl`, `eval` and `best-of-n` on the command line: what is printed and refused."""
 
 import json
+import logging
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +53,20 @@ def test_a_training_leaves_its_adapter_and_goes_on_by_its_name(data: Path, tmp_p
     )
     again = json.loads(longer.stdout.splitlines()[-1])
     assert (again["steps"], again["training_id"]) == (3, first["training_id"])
+
+
+def test_the_printed_command_continues_it_in_a_new_shell(
+    data: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "producer")
+    call(
+        *("rl", "--model-name", "oracle", "--data-path", data, "--training-name", "first"),
+        *("--group-size", 2, "--groups-per-batch", 2, "--num-steps", 1, "--skip-baseline"),
+    )
+    (printed,) = [one for one in caplog.messages if one.startswith("continue it with: ")]
+    home, *words = shlex.split(printed.removeprefix("continue it with: "))
+    assert home == f"CUA_HOME={tmp_path / 'home'}"
+    assert words[-4:] == ["sql", "rl", "--training-name", "first"]
 
 
 @pytest.mark.parametrize(
