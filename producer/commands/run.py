@@ -12,7 +12,7 @@ import rich_click as click
 from producer.commands.continue_hint import ContinueHint
 from producer.commands.flags import config_flags
 from producer.commands.given_fields import given_fields
-from producer.commands.options import examples
+from producer.commands.options import examples, with_summary_as_json, with_takeover
 from producer.commands.shell import continue_command, cua_project_command
 from producer.commands.stopping import stop_on_signals
 from producer.config import read_config
@@ -33,12 +33,7 @@ EPILOG = examples(
 
 @click.command(name="run", epilog=EPILOG)
 @config_flags
-@click.option(
-    "--takeover",
-    is_flag=True,
-    panel="Checkpoints and resume",
-    help="Continue although another process seems to be training it.",
-)
+@with_takeover
 @click.option(
     "--config",
     "config_file",
@@ -53,9 +48,7 @@ EPILOG = examples(
     panel="Output",
     help="Run `cua-project up` beside the training: tables and monitor. [default: yes]",
 )
-@click.option(
-    "--json", "as_json", is_flag=True, panel="Output", help="Print the summary as JSON, last."
-)
+@with_summary_as_json
 def command(
     *, config_file: Path | None, monitor: bool, takeover: bool, as_json: bool, **flags: Any
 ) -> int:

@@ -9,22 +9,21 @@ from typing import Any
 import rich_click as click
 
 from producer.commands.continue_hint import ContinueHint
+from producer.commands.options import examples, with_json
 from producer.commands.shell import cua_train_command
 from producer.commands.stopping import stop_on_signals
 from producer.errors import StopRequestedError
 from schemas.installation import read_installation
 
-EPILOG = "\n\n".join(
-    [
-        "Examples:",
+
+@click.command(
+    "label-steps",
+    epilog=examples(
         "$ cua-train sql label-steps --model-name SFT --data-path DATA --output steps.json",
         "$ cua-train sql label-steps --model-name SFT --data-path DATA --output steps.json"
         " --completions 4 --step-completions 8 --limit 100",
-    ]
+    ),
 )
-
-
-@click.command("label-steps", epilog=EPILOG)
 @click.option(
     "--model-name", required=True, metavar="NAME|FOLDER", help="Policy whose completions they are."
 )
@@ -80,7 +79,7 @@ EPILOG = "\n\n".join(
     metavar="NAME",
     help="The same name continues the same labelling. [default: a new name]",
 )
-@click.option("--json", "as_json", is_flag=True, panel="Output", help="Print JSON.")
+@with_json
 def label_steps(*, as_json: bool, completions: int, **options: Any) -> int:
     """Label the steps of sampled completions by completing each prefix several times.
 

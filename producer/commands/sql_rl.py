@@ -15,7 +15,12 @@ from producer.commands.continue_hint import ContinueHint
 from producer.commands.existing import resolve_existing
 from producer.commands.flags import field_flag
 from producer.commands.grpo_trainer import TrainerFile, is_grpo_trainer, read_grpo_trainer
-from producer.commands.options import examples, given_training_name
+from producer.commands.options import (
+    examples,
+    given_training_name,
+    with_summary_as_json,
+    with_takeover,
+)
 from producer.commands.shell import cua_project_command, cua_train_command
 from producer.commands.sql_rl_settings import FOUR, continued, settings_of
 from producer.commands.stopping import stop_on_signals
@@ -105,15 +110,8 @@ def _field_flags(command: Callable[..., Any]) -> Callable[..., Any]:
     help="Passes over the questions; in place of --num-steps.",
 )
 @_field_flags
-@click.option(
-    "--takeover",
-    is_flag=True,
-    panel="Checkpoints and resume",
-    help="Continue although another process seems to be training it.",
-)
-@click.option(
-    "--json", "as_json", is_flag=True, panel="Output", help="Print the summary as JSON, last."
-)
+@with_takeover
+@with_summary_as_json
 def rl(
     *,
     config_file: Path | None,
