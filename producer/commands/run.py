@@ -15,7 +15,6 @@ from producer.commands.given_fields import given_fields
 from producer.commands.options import examples, with_summary_as_json, with_takeover
 from producer.commands.shell import continue_command, cua_project_command
 from producer.commands.stopping import stop_on_signals
-from producer.config import read_config
 from producer.errors import StopRequestedError
 from schemas.installation import read_installation
 
@@ -58,15 +57,17 @@ def command(
     """
     # Imported here, as the trainer below, so that --help stays quick.
     from producer.commands.cua_project import CuaProject
-    from producer.commands.existing import resolve_existing
+    from producer.commands.existing import has_states, resolve_existing
+    from producer.training.asked_config import read_asked
     from producer.training.load_tasks import load_run_tasks
     from producer.training.preflight import check_folders
 
     installation = read_installation(os.environ)
-    config = read_config(given_fields(flags, config_file))
-    # A mistake in them is reported before anything starts.
-    load_run_tasks(config, os.environ, is_check=True)
+    config = read_asked(given_fields(flags, config_file), installation)
     check_folders(installation, config)
+    if not has_states(config, installation):
+        # A mistake in them is reported before anything starts; of others the log has the tasks.
+        load_run_tasks(config, os.environ, is_check=True)
     config = resolve_existing(config, installation)
     from producer.training.run import run
 

@@ -24,7 +24,6 @@ from producer.commands.options import (
 from producer.commands.shell import cua_project_command, cua_train_command
 from producer.commands.sql_rl_settings import FOUR, continued, settings_of
 from producer.commands.stopping import stop_on_signals
-from producer.config import read_config
 from producer.errors import StopRequestedError, UsageError
 from producer.resume.run_folder import find_run_folder
 from schemas.installation import Installation, read_installation
@@ -129,6 +128,7 @@ def rl(
     Fields of the file that are unknown or without effect are named on stderr; those that cannot be
     honoured are refused by name.
     """
+    from producer.training.asked_config import read_asked
     from producer.training.preflight import check_folders
 
     given_flags = {name: value for name, value in flags.items() if value is not None}
@@ -141,7 +141,7 @@ def rl(
     if name is not None:
         name = given_flags["training_name"] = given_training_name(str(name))
     if (
-        config_file is None
+        file is None
         and data_path is None
         and name is not None
         and _exists(installation, name, given_flags)
@@ -155,7 +155,7 @@ def rl(
         given = settings_of(
             given_flags, file, algorithm=algorithm, data_path=data_path, epochs=epochs
         )
-    config = read_config(given)
+    config = read_asked(given, installation)
     check_folders(installation, config)
     config = resolve_existing(config, installation)
     output = output_dir or (None if file is None else file.given.get("output_dir"))
@@ -229,13 +229,17 @@ def _trainer_file(
 
 
 def _exists(installation: Installation, name: str, flags: dict[str, Any]) -> bool:
+    """Whether the training is known: by its folder here, or by the log."""
     from producer.resume import resume_state
+    from producer.training.asked_config import recorded_config
 
     log_path = flags.get("log_path")
     folder = find_run_folder(
         installation, name, None if log_path is None else Path(log_path).expanduser().absolute()
     )
-    return bool(resume_state.find_states(folder))
+    if resume_state.find_states(folder):
+        return True
+    return recorded_config(installation, name) is not None
 
 
 def _print_summary(summary: "Summary", output: Path) -> None:

@@ -85,6 +85,29 @@ def test_a_mistake_is_named(data: Path, words: tuple[str, ...], message: str) ->
     assert message in str(done.exception)
 
 
+def test_a_training_goes_on_by_its_name_with_a_file_of_fields_and_settings_of_its_own(
+    data: Path, tmp_path: Path
+) -> None:
+    begun: list[Any] = [
+        *("rl", "--model-name", "oracle", "--training-name", "first", "--skip-baseline"),
+        *(
+            "--group-size",
+            2,
+            "--groups-per-batch",
+            2,
+            "--core-function",
+            "compute_grpo_outcome_advantage",
+        ),
+    ]
+    call(*begun, "--data-path", data, "--num-steps", 1, "--verifier-coef", 2)
+    fields = tmp_path / "fields.json"
+    fields.write_text('{"num_steps": 2, "verifier_coef": 2}')
+    longer = call(*begun, "--config", fields, "--json")
+    assert json.loads(longer.stdout.splitlines()[-1])["steps"] == 2
+    changed = call(*begun[:5], "--verifier-coef", 3, fails=True)
+    assert "begun with other settings: verifier_coef: 2.0 -> 3.0" in str(changed.exception)
+
+
 def test_a_folder_that_holds_something_else_is_kept(data: Path, tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     kept.mkdir()
