@@ -32,6 +32,7 @@ from producer.resume.run_folder import (
     training_in,
 )
 from producer.resume.training_lock import TrainingLock, training_lock
+from producer.rewards import find_reward
 from producer.rollouts.engine import EnvironmentFactory
 from producer.training.built_policies import built_policy
 from producer.training.heartbeat import HEARTBEAT_S
@@ -273,6 +274,7 @@ class _Process:
             read_blob=open_blobs(self.installation.blobs_url).get,
             progress=ProgressEvents(stream, self._progress_so_far(config), manifest.step),
             score_steps=scoring_with(step_scorer, learner),
+            reward=find_reward(config.reward, config.max_turn_time_seconds),
             reward_completion=rewarding_with(config, learner),
             past_sessions=manifest.past_sessions,
             moving_baseline=manifest.moving_baseline,
