@@ -32,7 +32,9 @@ from producer.rollouts.requests import (
     Judged,
     Open,
     Opened,
+    OwnReward,
     Request,
+    RewardByUser,
     RewardCompletion,
     Sample,
     Sampled,
@@ -183,10 +185,23 @@ class Episode:
             self._settings.ask_model,
             self._completion,
             self._settings.score_steps,
-            self._settings.reward_completion,
         )
+        own = yield from self._own_reward(judged)
         yield from Close()
-        return self._finish(judged)
+        return self._finish(judged, own)
+
+    def _own_reward(
+        self, judged: Judged
+    ) -> Generator[Request, EpisodeAnswer, OwnReward | RewardError | None]:
+        """What the user's code gives the last completion; None: the outcome's reward counts."""
+        reward_completion = self._settings.reward_completion
+        if reward_completion is None or self._completion is None:
+            return None
+        return (
+            yield from RewardByUser(
+                reward_completion, self.plan.task, self._completion, judged.scores
+            )
+        )
 
     def _evidence(self, last: Observation) -> Evidence:
         screens = [turn.screenshot for turn in self._turns[1 - NUM_JUDGED_SCREENS :]]
@@ -285,7 +300,7 @@ class Episode:
         is_asked = self._settings.validate_every_turn and self.plan.task.validation_type == "shell"
         return self.plan.task if is_asked else None
 
-    def _finish(self, judged: Judged) -> RolloutResult:
+    def _finish(self, judged: Judged, own: OwnReward | RewardError | None) -> RolloutResult:
         now, plan, settings = self._clock(), self.plan, self._settings
         validation = events.validation_recorded(plan, judged, now)
         if validation is not None:
@@ -295,9 +310,12 @@ class Episode:
             self._rollout.emit(fact)
         self.device.released()
         try:
+            if isinstance(own, RewardError):
+                raise own
             finished = events.rollout_finished(
                 plan,
                 judged,
+                own,
                 self._turns,
                 self._actions,
                 reward=settings.reward,

@@ -10,9 +10,9 @@ from itertools import islice, pairwise
 from producer.bounded_text import cut, cut_json, cut_optional, is_longer
 from producer.environments.environment import Environment, shown
 from producer.policy.policy import PastTurn, SampleRequest
-from producer.rewards import Outcome, Reward, RewardError, score
+from producer.rewards import Outcome, Reward, score
 from producer.rollouts.plan import RolloutPlan
-from producer.rollouts.requests import Acted, Judged, Sampled, StepScores
+from producer.rollouts.requests import Acted, Judged, OwnReward, Sampled, StepScores
 from producer.rollouts.token_records import token_record
 from schemas.actions import Action, Terminate
 from schemas.base import Payload
@@ -186,6 +186,7 @@ def steps_scored(scores: StepScores, scored_at: datetime) -> CompletionStepsScor
 def rollout_finished(
     plan: RolloutPlan,
     judged: Judged,
+    own: OwnReward | None,
     turns: Sequence[PastTurn],
     actions: Sequence[TakenAction],
     *,
@@ -198,11 +199,9 @@ def rollout_finished(
 ) -> RolloutFinished:
     """What the episode came to, its reward included; `actions`: of all turns, in order.
 
-    RewardError when a reward function of the user's fails.
+    `own`: in place of the outcome's reward; None: that counts. RewardError when a reward function
+    of the user's fails.
     """
-    own = judged.reward
-    if isinstance(own, RewardError):
-        raise own
     passed = None if judged.verdict is None else judged.verdict.success
     success = passed is True
     termination = next(

@@ -3,17 +3,18 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
-from time import monotonic
+from time import monotonic, sleep
 from typing import cast
 
 import pytest
 
 from producer.emit import Emitter
-from producer.policy.policy import SampleRequest
+from producer.policy.policy import Completion, SampleRequest
 from producer.rewards import Outcome
+from producer.rollouts.engine import RolloutEngine
 from producer.rollouts.episode import Episode, EpisodeSettings
 from producer.rollouts.plan import RolloutResult
-from producer.rollouts.requests import EpisodeAnswer, Sample, Sampled
+from producer.rollouts.requests import EpisodeAnswer, OwnReward, Sample, Sampled
 from schemas.actions import Action, Click, Terminate
 from schemas.environment import EnvironmentTerminated
 from schemas.rollout import RolloutFailed, RolloutFinished
@@ -107,6 +108,28 @@ def test_a_reward_is_given_the_whole_outcome_and_the_costs_come_off(emitter: Emi
             task_id="wifi",
         )
     ]
+
+
+def test_a_user_s_reward_is_not_cut_off_by_the_time_limit_of_the_device(emitter: Emitter) -> None:
+    """It has one of its own, and may wait for those of other rollouts."""
+
+    def slow(_task: object, completion: Completion, _scores: object) -> OwnReward:
+        sleep(1.0)
+        return OwnReward(len(completion.text) + 0.5)
+
+    engine = RolloutEngine(
+        policy=ScriptedPolicy(lambda _: Terminate()),
+        make_environment=lambda _plan: ScriptedEnvironment(Devices()),
+        settings=replace(SETTINGS, max_turn_time_s=0.5, reward_completion=slow, turn_cost=0.0),
+        max_concurrent=1,
+        emitter=emitter,
+        clock=lambda: NOW,
+        on_begin=lambda _plan: None,
+        check_stop=lambda: None,
+    )
+    engine.submit(plan(0))
+    (result,) = engine.run()
+    assert (result.is_scored, result.reward) == (True, len("terminate") + 0.5)
 
 
 def test_a_reward_that_raises_fails_the_attempt_and_blames_no_device(emitter: Emitter) -> None:
