@@ -1,7 +1,5 @@
 """Databases of SQLite: limits, sessions that outlive their process, threads, read-only files."""
 
-import os
-import signal
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,10 +16,10 @@ from producer.sql_execution import (
     open_throw_away,
 )
 from producer.sql_execution.limits import FILE_LIMITS
+from tests.producer.sql_execution.hostile import TAKES_MINUTES
 
 TABLE = Setup("CREATE TABLE t (id INT, name TEXT)")
 TWO = Setup("INSERT INTO t VALUES (?, ?)", ((1, "a"), (2, None)))
-HANGS = "SELECT printf('%.*c', 1000000000, 'x')"
 
 
 def test_rows_come_with_their_columns_and_changes_with_their_number() -> None:
@@ -53,19 +51,9 @@ def test_a_database_is_built_again_after_its_process_was_stopped() -> None:
     database = open_throw_away([TABLE, TWO], Limits(time_s=0.3))
     database.execute("INSERT INTO t VALUES (3, 'c')")
     with pytest.raises(SqlRefusedError, match=r"longer than 0\.3 s"):
-        database.execute(HANGS)
+        database.execute(TAKES_MINUTES)
     database.execute("DELETE FROM t WHERE id = 1")
     assert sorted(database.table_rows("t", ["id"])) == [(2,), (3,)]
-    database.close()
-
-
-def test_a_process_killed_from_outside_costs_one_statement() -> None:
-    database = open_throw_away([TABLE, TWO])
-    assert database._child is not None
-    os.kill(database._child.pid, signal.SIGKILL)
-    with pytest.raises(SqlRefusedError):
-        database.execute("SELECT 1")
-    assert database.execute("SELECT count(*) FROM t").rows == ((2,),)
     database.close()
 
 
