@@ -19,6 +19,7 @@ from producer.sql_execution.database import (
     Setup,
     SqlRefusedError,
 )
+from producer.sql_execution.database_file import unfinished
 from producer.sql_execution.limits import FILE_LIMITS, Limits
 
 logger = logging.getLogger(__name__)
@@ -53,12 +54,8 @@ def open_read_only(path: Path, limits: Limits = FILE_LIMITS) -> "SqliteDatabase"
     if not path.is_file():
         message = f"{path}: there is no such database"
         raise DatabaseFailedError(message)
-    wal = path.with_name(path.name + "-wal")
-    if wal.exists() and wal.stat().st_size:
-        message = (
-            f"{path}: the database has changes in {wal.name}; close what has it open, or run"
-            " `PRAGMA wal_checkpoint(TRUNCATE)`"
-        )
+    if problem := unfinished(path):
+        message = f"{path}: {problem}"
         raise DatabaseFailedError(message)
     return SqliteDatabase(path, (), limits)
 

@@ -6,7 +6,7 @@ goes on, or a step that is trained again, reads the numbers back and asks nobody
 
 import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Real
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ from producer.process_rewards.sql_reward import sql_reward_function
 from producer.process_rewards.user_module import load_user_module
 from producer.rewards import RewardError
 from producer.rollouts.requests import OwnReward, RewardCompletion, StepScores
-from producer.sql_data.text_to_sql.databases import data_folders, find_database
+from producer.sql_data.text_to_sql.databases import DataFolder, data_folders, find_database
 from producer.task import Task
 
 
@@ -114,6 +114,8 @@ def rewarding_with(config: RunConfig, policy: object) -> RewardCompletion | None
         task: Task, completion: Completion, scores: StepScores | None
     ) -> OwnReward | RewardError:
         asked = _asked(task, completion, folders)
+        if isinstance(asked, RewardError):
+            return asked
         try:
             with lock:
                 if manager is None:
@@ -141,11 +143,18 @@ def _settings(config: RunConfig) -> Settings:
     )
 
 
-def _asked(task: Task, completion: Completion, folders: Any) -> dict[str, Any]:  # noqa: ANN401  # of data_folders
+def _asked(
+    task: Task,
+    completion: Completion,
+    folders: Sequence[DataFolder],
+) -> dict[str, Any] | RewardError:
     entry = task.entry
     assert entry is not None  # noqa: S101  # tasks of this environment have one
     number = entry.entry_id
     path = find_database(folders, entry.database or "", entry.database_sha256)
+    if path is None:
+        # Without it every completion would be worth 0.
+        return RewardError(f"database {entry.database!r} is gone, or is not as it was recorded")
     return {
         "port": None,
         "db_id": entry.database or "",
@@ -158,7 +167,7 @@ def _asked(task: Task, completion: Completion, folders: Any) -> dict[str, Any]: 
             "evidence": entry.evidence or "",
             "difficulty": entry.difficulty,
             "split": task.split,
-            **({} if path is None else {"database": str(path)}),
+            "database": str(path),
         },
     }
 
