@@ -8,7 +8,9 @@ import atexit
 import contextlib
 import json
 import os
+import select
 import selectors
+import signal
 import subprocess
 import sys
 from collections import defaultdict
@@ -27,13 +29,22 @@ PROGRAM: Final = (
     "import json, sys; sys.path[:] = json.loads(sys.argv.pop());"
     " from producer.sql_execution.child import main; main()"
 )
+END_TIME_S: Final = 5.0
+"""For a process whose pipe has ended to end itself."""
 READ_BYTES: Final = 1 << 16
+PIPE_BYTES: Final = select.PIPE_BUF
+"""That a pipe which can be written to takes without blocking."""
 
 Fields = dict[str, Any]
 
 
 class ChildEndedError(Exception):
     """The process ended or did not answer in time; it is killed."""
+
+    def __init__(self, message: str, *, is_out_of_time: bool = False) -> None:
+        """`is_out_of_time`: its own timer ended it, because a statement took too much CPU time."""
+        super().__init__(message)
+        self.is_out_of_time = is_out_of_time
 
 
 class Child:
@@ -68,20 +79,24 @@ class Child:
         process = self._process
         assert process.stdin is not None  # noqa: S101  # both are pipes
         assert process.stdout is not None  # noqa: S101
+        deadline_s = monotonic() + timeout_s
         try:
-            process.stdin.write(json.dumps(request).encode() + b"\n")
-            line = _read_line(process.stdout.fileno(), timeout_s)
-        except OSError as error:
-            self.kill()
-            raise ChildEndedError(str(error)) from error
-        if line is None:
+            # A child that is stopped reads nothing, and a pipe holds 64 KiB.
+            _write(process.stdin.fileno(), json.dumps(request).encode() + b"\n", deadline_s)
+            line = _read_line(process.stdout.fileno(), deadline_s)
+        except TimeoutError as error:
             self.kill()
             message = f"no answer within {timeout_s:g} s"
-            raise ChildEndedError(message)
+            raise ChildEndedError(message) from error
+        except OSError:  # it ended before it had read the whole request
+            line = b""
         if not line:
+            # The pipe's end is seen before the process's.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(END_TIME_S)
             self.kill()
             message = f"it ended with {process.returncode}"
-            raise ChildEndedError(message)
+            raise ChildEndedError(message, is_out_of_time=process.returncode == -signal.SIGPROF)
         fields: Fields = json.loads(line)
         return fields
 
@@ -95,21 +110,36 @@ class Child:
                     pipe.close()
 
 
-def _read_line(descriptor: int, timeout_s: float) -> bytes | None:
-    """One line; empty at the end of the file; None when the time is over."""
-    deadline = monotonic() + timeout_s
+def _write(descriptor: int, content: bytes, deadline_s: float) -> None:
+    """TimeoutError; OSError from a pipe that nobody reads any more."""
+    left = memoryview(content)
+    with selectors.DefaultSelector() as selector:
+        selector.register(descriptor, selectors.EVENT_WRITE)
+        while left:
+            _wait(selector, deadline_s)
+            # A write of what the pipe has room for, and no more, does not block.
+            left = left[os.write(descriptor, left[:PIPE_BYTES]) :]
+
+
+def _read_line(descriptor: int, deadline_s: float) -> bytes:
+    """One line; empty at the end of the file. TimeoutError, OSError."""
     parts: list[bytes] = []
     with selectors.DefaultSelector() as selector:
         selector.register(descriptor, selectors.EVENT_READ)
         while True:
-            if not selector.select(max(deadline - monotonic(), 0)):
-                return None
+            _wait(selector, deadline_s)
             part = os.read(descriptor, READ_BYTES)
             if not part:
                 return b""
             parts.append(part)
             if part.endswith(b"\n"):
                 return b"".join(parts)
+
+
+def _wait(selector: selectors.BaseSelector, deadline_s: float) -> None:
+    """Until it is ready. TimeoutError."""
+    if not selector.select(max(deadline_s - monotonic(), 0)):
+        raise TimeoutError
 
 
 class Children:

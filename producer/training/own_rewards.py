@@ -4,7 +4,7 @@ Called once for each completion, when it has been judged, and recorded with it: 
 goes on, or a step that is trained again, reads the numbers back and asks nobody.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from producer.process_rewards.user_module import load_user_module
 from producer.rewards import RewardError
 from producer.rewards.user_code import UserCode, finite_number
 from producer.rollouts.requests import OwnReward, RewardCompletion, StepScores
-from producer.sql_data.text_to_sql.databases import data_folders, find_database
+from producer.sql_data.text_to_sql.databases import DataFolder, data_folders, find_database
 from producer.task import Task
 
 
@@ -108,6 +108,8 @@ def rewarding_with(config: RunConfig, policy: object) -> RewardCompletion | None
         task: Task, completion: Completion, scores: StepScores | None
     ) -> OwnReward | RewardError:
         asked = _asked(task, completion, folders)
+        if isinstance(asked, RewardError):
+            return asked
         try:
             if manager is None:
                 return OwnReward(finite_number(code.call(lambda: function(**asked)), called))
@@ -154,11 +156,18 @@ def _settings(config: RunConfig) -> Settings:
     )
 
 
-def _asked(task: Task, completion: Completion, folders: Any) -> dict[str, Any]:  # noqa: ANN401  # of data_folders
+def _asked(
+    task: Task,
+    completion: Completion,
+    folders: Sequence[DataFolder],
+) -> dict[str, Any] | RewardError:
     entry = task.entry
     assert entry is not None  # noqa: S101  # tasks of this environment have one
     number = entry.entry_id
     path = find_database(folders, entry.database or "", entry.database_sha256)
+    if path is None:
+        # Without it every completion would be worth 0.
+        return RewardError(f"database {entry.database!r} is gone, or is not as it was recorded")
     return {
         "port": None,
         "db_id": entry.database or "",
@@ -171,7 +180,7 @@ def _asked(task: Task, completion: Completion, folders: Any) -> dict[str, Any]: 
             "evidence": entry.evidence or "",
             "difficulty": entry.difficulty,
             "split": task.split,
-            **({} if path is None else {"database": str(path)}),
+            "database": str(path),
         },
     }
 

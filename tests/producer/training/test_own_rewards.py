@@ -18,6 +18,7 @@ from producer.resume import resume_state
 from producer.rewards import RewardError
 from producer.rollouts.requests import OwnReward, RewardCompletion, StepScores
 from producer.task import Task
+from producer.tasks.sources import load_tasks
 from producer.training.load_tasks import load_run_tasks
 from producer.training.own_rewards import find_own_rewards, rewarding_with
 from producer.training.run import run
@@ -202,6 +203,24 @@ def test_what_a_module_lacks_is_said_before_anything_is_recorded(
     path = module(tmp_path, "rewards.py", text)
     with pytest.raises(UsageError, match=message):
         find_own_rewards(read_config(given(data, reward_module=path, **more)))
+
+
+def test_a_completion_about_a_database_that_changed_is_not_rewarded(
+    data: Path, tmp_path: Path
+) -> None:
+    """Nothing is asked: without the database every completion would be worth 0."""
+    path = module(tmp_path, "rewards.py", FUNCTION)
+    config = read_config(given(data, reward_module=path))
+    task = load_tasks({"source_type": "text_to_sql", "path": str(data)})[0]
+    reward = rewarding_with(config, None)
+    assert reward is not None
+    completion = Completion("SELECT a FROM t", (), None)
+    assert reward(task, completion, None) == OwnReward(0.015)
+    with closing(sqlite3.connect(data / "train_databases/shop/shop.sqlite")) as connection:
+        connection.executescript("INSERT INTO t VALUES (3)")
+    refused = reward(task, completion, None)
+    assert isinstance(refused, RewardError)
+    assert "'shop' is gone, or is not as it was recorded" in str(refused)
 
 
 def test_a_reward_that_raises_fails_its_attempt_and_names_the_error(
