@@ -98,9 +98,10 @@ def test_a_comment_of_another_release_is_no_difference_and_migrate_writes_it(
     migrated_url: str, cursor: Cursor
 ) -> None:
     comments = (
-        "SELECT col_description('cua.turn'::regclass, attnum), obj_description('cua.step'::regclass,"
-        " 'pg_class'), col_description('cua.session_summary'::regclass, 1) FROM pg_attribute WHERE"
-        " attrelid = 'cua.turn'::regclass AND attname = 'reward'"
+        "SELECT col_description('cua.turn'::regclass, attnum),"
+        " obj_description('cua.step'::regclass, 'pg_class'),"
+        " col_description('cua.session_summary'::regclass, 1) FROM pg_attribute"
+        " WHERE attrelid = 'cua.turn'::regclass AND attname = 'reward'"
     )
     cursor.execute(comments)
     written = cursor.fetchone()
