@@ -90,6 +90,9 @@ class SqliteDatabase:
                 else "the process that executes it ended twice, or did not answer in time"
             )
             raise SqlRefusedError(message) from error
+        if "failed" in answer:
+            message = f"{self._where} cannot be read: {answer['failed']}"
+            raise DatabaseFailedError(message)
         if "refused" in answer:
             raise SqlRefusedError(answer["refused"])
         if answer["wrote"]:
@@ -153,6 +156,10 @@ class SqliteDatabase:
             self._child = None
             raise
 
+    @property
+    def _where(self) -> str:
+        return "the database" if self._path is None else str(self._path)
+
     def _answer_s(self) -> float:
         return BUSY * self._limits.time_s + GRACE_S
 
@@ -165,7 +172,6 @@ class SqliteDatabase:
             "mysql_tables": self._mysql_tables,
         }
         memory_bytes = self._limits.memory_bytes
-        where = "the database" if self._path is None else str(self._path)
         child = CHILDREN.borrow(memory_bytes)
         try:
             answer = child.ask(request, min(self._answer_s(), START_TIME_S))
@@ -176,11 +182,11 @@ class SqliteDatabase:
             try:
                 answer = child.ask(request, START_TIME_S)
             except ChildEndedError as error:
-                message = f"{where} cannot be opened: {error}"
+                message = f"{self._where} cannot be opened: {error}"
                 raise DatabaseFailedError(message) from error
         if "failed" in answer:
             CHILDREN.give_back(child)
-            message = f"{where} cannot be opened: {answer['failed']}"
+            message = f"{self._where} cannot be opened: {answer['failed']}"
             raise DatabaseFailedError(message)
         self._child = child
 

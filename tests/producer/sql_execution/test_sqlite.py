@@ -149,6 +149,25 @@ def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
         open_read_only(tmp_path / "none.sqlite")
 
 
+def test_a_file_that_is_damaged_is_no_fault_of_the_statement_that_finds_it(tmp_path: Path) -> None:
+    """Its first page is whole; the table's pages are not."""
+    path = made(
+        tmp_path / "damaged.sqlite",
+        "CREATE TABLE t (x)",
+        "INSERT INTO t WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c LIMIT 5000)"
+        " SELECT printf('%0100d', x) FROM c",
+    )
+    content = path.read_bytes()
+    path.write_bytes(content[:8192] + b"\xaa" * (len(content) - 8192))
+    database = open_read_only(path)
+    assert database.execute("SELECT 1").rows == ((1,),)
+    with pytest.raises(DatabaseFailedError, match=r"damaged\.sqlite cannot be read: .*malformed"):
+        database.execute("SELECT count(DISTINCT x) FROM t")
+    with pytest.raises(SqlRefusedError, match="no such column"):
+        database.execute("SELECT y FROM t")
+    database.close()
+
+
 def test_a_file_with_changes_beside_it_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "wal.sqlite"
     connection = sqlite3.connect(path)
