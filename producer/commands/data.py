@@ -20,6 +20,8 @@ logger = logging.getLogger(__name__)
 
 MAX_NAMED = 10
 """Entries that a message names."""
+MAX_GENERATED = 100_000
+"""Entries of one call, which are in memory; as many as a task source generates."""
 
 _output = click.option(
     "--output",
@@ -44,7 +46,7 @@ def command() -> None:
 )
 @click.option(
     "--num-samples",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, MAX_GENERATED),
     required=True,
     metavar="N",
     help="Entries to generate.",

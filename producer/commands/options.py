@@ -66,7 +66,10 @@ def given_training_name(text: str, option: str = "--training-name") -> str:
 
 
 def check_new_folder(output: Path) -> None:
-    """UsageError when --output holds something."""
+    """UsageError when --output holds something or cannot be made; CuaTrainError on a full disk."""
+    from producer.training.writable import check_writable
+
+    check_writable(output, "--output")
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         message = f"--output: {output} exists and is not empty; choose another folder"
         raise UsageError(message)

@@ -13,6 +13,9 @@ from producer.errors import MismatchError
 
 logger = logging.getLogger(__name__)
 
+MAX_DATABASES = 10_000
+"""Of a split of one call, which are in memory."""
+
 MAX_NAMED = 10
 """Questions that a message names."""
 
@@ -38,14 +41,14 @@ def data() -> None:
 )
 @click.option(
     "--train-databases",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, MAX_DATABASES),
     default=24,
     metavar="N",
     help="Databases to train on. [default: 24]",
 )
 @click.option(
     "--dev-databases",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, MAX_DATABASES),
     default=8,
     metavar="N",
     help="Further databases, to evaluate on. [default: 8]",
