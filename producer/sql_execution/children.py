@@ -17,7 +17,7 @@ from collections import defaultdict
 from pathlib import Path
 from threading import Lock
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from producer.sql_execution.database import DatabaseFailedError
 
@@ -36,15 +36,17 @@ PIPE_BYTES: Final = select.PIPE_BUF
 """That a pipe which can be written to takes without blocking."""
 
 Fields = dict[str, Any]
+Reason = Literal["cpu time", "no answer", "ended"]
+"""`cpu time`: its own timer ended it, because a statement took too much; `no answer`: it was killed
+when the time was over; `ended`: anything else ended it."""
 
 
 class ChildEndedError(Exception):
     """The process ended or did not answer in time; it is killed."""
 
-    def __init__(self, message: str, *, is_out_of_time: bool = False) -> None:
-        """`is_out_of_time`: its own timer ended it, because a statement took too much CPU time."""
+    def __init__(self, message: str, reason: Reason) -> None:
         super().__init__(message)
-        self.is_out_of_time = is_out_of_time
+        self.reason = reason
 
 
 class Child:
@@ -87,7 +89,7 @@ class Child:
         except TimeoutError as error:
             self.kill()
             message = f"no answer within {timeout_s:g} s"
-            raise ChildEndedError(message) from error
+            raise ChildEndedError(message, "no answer") from error
         except OSError:  # it ended before it had read the whole request
             line = b""
         if not line:
@@ -96,7 +98,8 @@ class Child:
                 process.wait(END_TIME_S)
             self.kill()
             message = f"it ended with {process.returncode}"
-            raise ChildEndedError(message, is_out_of_time=process.returncode == -signal.SIGPROF)
+            reason: Reason = "cpu time" if process.returncode == -signal.SIGPROF else "ended"
+            raise ChildEndedError(message, reason)
         fields: Fields = json.loads(line)
         return fields
 

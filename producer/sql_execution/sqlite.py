@@ -85,9 +85,9 @@ class SqliteDatabase:
             answer = self._ask({"op": "execute", "sql": sql})
         except ChildEndedError as error:
             message = (
-                f"the statement took longer than {self._limits.time_s:g} s and was stopped"
-                if error.is_out_of_time
-                else "the process that executes it ended twice, or did not answer in time"
+                "the statement ended the processes that executed it"
+                if error.reason == "ended"
+                else f"the statement took longer than {self._limits.time_s:g} s and was stopped"
             )
             raise SqlRefusedError(message) from error
         if "failed" in answer:
@@ -138,7 +138,7 @@ class SqliteDatabase:
         except ChildEndedError as error:
             logger.info("the process that executes SQL is replaced: %s", error)
             self._open_again()
-            if error.is_out_of_time:
+            if error.reason == "cpu time":
                 raise
         try:
             return self._ask_once(request)
