@@ -24,7 +24,7 @@ class CompletionExecuted(Payload):
     outcome_reward: float
     """What the outcome is worth."""
     process_reward: float | None = None
-    """What its steps are worth together; None: no model scored them."""
+    """Mean of its steps' scores; None: no model scored them."""
     num_rows: Count | None = None
     """Of the result; None: there was none."""
     execution_time_s: Seconds | None = None

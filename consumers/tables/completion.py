@@ -38,7 +38,7 @@ class Completion(Base):
     outcome_reward: Mapped[Real]
     """What the outcome is worth."""
     process_reward: Mapped[OptReal]
-    """What its steps are worth together; NULL: no model scored them."""
+    """Mean of its steps' scores; NULL: no model scored them."""
     num_rows: Mapped[OptNumber]
     """Of the result; NULL: there was none."""
     execution_time: Mapped[OptReal]

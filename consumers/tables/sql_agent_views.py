@@ -103,7 +103,7 @@ SQL_AGENT_VIEWS: tuple[View, ...] = (
             *PLACE_COLUMNS,
             Column("outcome", "text", "correct, incorrect, error, no_sql, unknown."),
             Column("outcome_reward", "double precision", "What the outcome is worth."),
-            Column("process_reward", "double precision", "What its steps are worth together."),
+            Column("process_reward", "double precision", "Mean of its steps' scores."),
             Column("reward", "double precision", "Of its rollout; NULL: not scored."),
             Column("scorer", "text", "Who judged its steps; NULL: nobody did."),
             Column("product", "double precision", "Product of the steps' scores."),

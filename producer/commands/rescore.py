@@ -14,6 +14,7 @@ from producer.commands.stopping import stop_on_signals
 from producer.config.reward import check_reward_name, checked_sha256
 from producer.console import print_table
 from producer.errors import StopRequestedError, UsageError
+from producer.rewards import REWARDS
 from schemas.installation import read_installation
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ EPILOG = examples(
     default="binary",
     metavar="NAME|MODULE:FUNCTION",
     panel="Scoring",
-    help="binary, completion, efficiency, comprehensive, or a function of yours. [default: binary]",
+    help=f"{', '.join(REWARDS)}, or a function of yours. [default: binary]",
 )
 @click.option(
     "--judge",

@@ -79,8 +79,11 @@ from schemas.installation import read_installation
     metavar="NAME",
     help="The same name continues the same labelling. [default: a new name]",
 )
+@click.option(
+    "--takeover", is_flag=True, help="Continue although another process seems to be labelling."
+)
 @with_json
-def label_steps(*, as_json: bool, completions: int, **options: Any) -> int:
+def label_steps(*, as_json: bool, completions: int, takeover: bool, **options: Any) -> int:
     """Label the steps of sampled completions by completing each prefix several times.
 
     Every completion is a rollout of a training of its own, and its labels are events of it.
@@ -115,6 +118,7 @@ def label_steps(*, as_json: bool, completions: int, **options: Any) -> int:
             installation=read_installation(os.environ),
             stop=stop_on_signals(),
             on_open=on_open,
+            takeover=takeover,
             **options,
         )
     except StopRequestedError:

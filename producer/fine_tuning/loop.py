@@ -212,14 +212,7 @@ class FineTuningLoop:
 
     def _drop_others(self, step: int) -> None:
         """Keep the newest states, and the newest checkpoints that `save_total_limit` allows."""
-        own = [
-            state.folder
-            for state in resume_state.find_states(self.run_folder)
-            if state.manifest.generation == self.generation and state.manifest.step <= step
-        ]
-        for folder in own[resume_state.NUM_KEPT :]:
-            (folder / resume_state.MANIFEST).unlink(missing_ok=True)
-            shutil.rmtree(folder, ignore_errors=True)
+        resume_state.drop_old_states(self.run_folder, self.generation, step)
         limit = self.config.save_total_limit
         kept = resume_state.checkpoint_folder(self.run_folder, self.generation, step).parent
         if limit is not None and kept.is_dir():

@@ -241,6 +241,7 @@ class _Process:
         plan = self.opened.plan
         manifest = replace(plan.manifest, generation=plan.generation)
         if plan.state_folder is not None and plan.manifest.generation == plan.generation:
+            resume_state.drop_old_states(self.place.folder, plan.generation, manifest.step)
             return manifest
         self.lock.check()
         folder = resume_state.begin_state(self.place.folder, plan.generation, manifest.step)

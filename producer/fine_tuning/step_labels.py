@@ -75,6 +75,7 @@ def label_steps(
     clock: Callable[[], Any] = utc_now,
     stop: threading.Event | None = None,
     on_open: Callable[[str, Path], None] | None = None,
+    takeover: bool = False,
 ) -> LabelledSteps:
     """Sample, label and write `output`, a file that `cua-train sql reward-model` learns from.
 
@@ -110,7 +111,7 @@ def label_steps(
             "seed": seed,
         }
     )
-    run(config, installation=installation, stop=stop, on_open=on_open)
+    run(config, installation=installation, stop=stop, on_open=on_open, takeover=takeover)
     return write_labels(config, name, installation, output, marker)
 
 

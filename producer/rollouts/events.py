@@ -16,7 +16,7 @@ from producer.rollouts.requests import Acted, Judged, OwnReward, Sampled, StepSc
 from producer.rollouts.token_records import token_record
 from schemas.actions import Action, Terminate
 from schemas.base import Payload
-from schemas.completion import CompletionStepsScored
+from schemas.completion import CompletionExecuted, CompletionStepsScored
 from schemas.environment import EnvironmentRequested
 from schemas.rollout import RolloutCreated, RolloutFinished
 from schemas.turn import TakenAction, TurnTaken
@@ -166,7 +166,17 @@ def end_facts(plan: RolloutPlan, judged: Judged, judged_at: datetime) -> tuple[P
     if judged.verdict is None or judged.verdict.facts is None or plan.entry_row_id is None:
         return ()
     facts = judged.verdict.facts(plan.entry_row_id, judged_at)
-    return facts if judged.scores is None else (*facts, steps_scored(judged.scores, judged_at))
+    if judged.scores is None:
+        return facts
+    scored = steps_scored(judged.scores, judged_at)
+    return (*(_with_process_reward(fact, scored.average) for fact in facts), scored)
+
+
+def _with_process_reward(fact: Payload, value: float) -> Payload:
+    """Executing a completion does not tell what a model thinks of its steps."""
+    if not isinstance(fact, CompletionExecuted):
+        return fact
+    return fact.model_copy(update={"process_reward": value})
 
 
 def steps_scored(scores: StepScores, scored_at: datetime) -> CompletionStepsScored:

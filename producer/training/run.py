@@ -314,6 +314,8 @@ class _Process:
         manifest = replace(plan.manifest, generation=plan.generation)
         is_loaded = plan.state_folder is not None and plan.manifest.step > 0
         if is_loaded and plan.manifest.generation == plan.generation:
+            # A kill may have come between a state and the end of the ones before it.
+            resume_state.drop_old_states(self.folder, plan.generation, manifest.step)
             return manifest
         self.lock.check()
         folder = resume_state.begin_state(self.folder, plan.generation, manifest.step)

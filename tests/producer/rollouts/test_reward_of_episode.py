@@ -5,17 +5,30 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from time import monotonic, sleep
 from typing import cast
+from uuid import UUID
 
 import pytest
 
 from producer.emit import Emitter
+from producer.environments.text_to_sql.completion_end import CompletionFacts
 from producer.policy.policy import Completion, SampleRequest
+from producer.process_rewards.row_sets import Comparison
 from producer.rewards import Outcome
 from producer.rollouts.engine import RolloutEngine
 from producer.rollouts.episode import Episode, EpisodeSettings
+from producer.rollouts.events import end_facts
 from producer.rollouts.plan import RolloutResult
-from producer.rollouts.requests import EpisodeAnswer, OwnReward, Sample, Sampled
+from producer.rollouts.requests import (
+    EpisodeAnswer,
+    Judged,
+    OwnReward,
+    Sample,
+    Sampled,
+    StepScores,
+)
+from producer.validators.verdict import Verdict
 from schemas.actions import Action, Click, Terminate
+from schemas.completion import CompletionExecuted, CompletionStepsScored, StepScore
 from schemas.environment import EnvironmentTerminated
 from schemas.rollout import RolloutFailed, RolloutFinished
 from tests.producer.rollouts.conftest import DEVICE, ROLLOUT, payloads_of
@@ -146,3 +159,19 @@ def test_a_reward_that_raises_fails_the_attempt_and_blames_no_device(emitter: Em
         ended_at=NOW,
     )
     assert payloads_of(emitter, DEVICE)[-1] == EnvironmentTerminated(terminated_at=NOW)
+
+
+def test_a_scored_completion_is_recorded_with_the_mean_of_its_steps_scores() -> None:
+    facts = CompletionFacts("SELECT 1", Comparison("incorrect"))
+    verdict = Verdict(False, "", None, None, facts=facts)
+    of_an_entry = replace(plan(0), entry_row_id=UUID(int=1))
+    steps = tuple(
+        StepScore(index=index, text="", first_token=index, last_token=index + 1, score=score)
+        for index, score in enumerate((0.25, 1.0, 0.5, 0.25))
+    )
+    executed, scored = end_facts(of_an_entry, Judged(verdict, 0.0, StepScores("prm", steps)), NOW)
+    assert isinstance(executed, CompletionExecuted)
+    assert isinstance(scored, CompletionStepsScored)
+    assert (executed.outcome_reward, executed.process_reward, scored.average) == (0.0, 0.5, 0.5)
+    (unscored,) = end_facts(of_an_entry, Judged(verdict, 0.0), NOW)
+    assert unscored == executed.model_copy(update={"process_reward": None})
