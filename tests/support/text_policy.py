@@ -11,7 +11,7 @@ from producer.sql_data.dbbench.generate import generate
 from producer.supervised.fit import Fit, FitSettings
 from producer.supervised.objective import CrossEntropy
 from producer.text_policy.build import TextPolicySize, build_text_policy
-from producer.text_policy.gold_sessions import GoldSession, build_examples, gold_session
+from producer.text_policy.demonstrations import Demonstration, build_examples, demonstrate
 
 SEED = 5
 SKILLS = ("delete", "limit_only", "update")
@@ -40,8 +40,8 @@ RUN: dict[str, Any] = {
 """A run on them; `model_name` is missing."""
 
 
-def known_sessions() -> list[GoldSession]:
-    return [gold_session(entry) for entry in generate(NUM_ENTRIES, SEED, SKILLS)]
+def known_sessions() -> list[Demonstration]:
+    return [demonstrate(entry) for entry in generate(NUM_ENTRIES, SEED, SKILLS)]
 
 
 def build_knowing_policy(folder: Path, num_steps: int = 80) -> None:

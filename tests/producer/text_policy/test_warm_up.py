@@ -17,7 +17,7 @@ from producer.sql_data.dbbench.scene import column_names
 from producer.sql_data.dbbench.splits import split_of, split_of_table
 from producer.sql_data.dbbench.tasks import task_of
 from producer.sql_data.dbbench.words import THEMES
-from producer.text_policy.gold_sessions import gold_session
+from producer.text_policy.demonstrations import demonstrate
 from producer.text_policy.recipe import TextRecipe, warm_up_plan
 from producer.text_policy.renaming import renamed
 from producer.text_policy.warm_up import ensure_text_policy, new_names, warm_up_sessions
@@ -93,8 +93,8 @@ def test_a_renamed_entry_asks_for_the_same_rows_of_another_table() -> None:
         name = other.table_info.name
         assert name != entry.table_info.name
         assert name not in {column.name for column in other.table_info.columns}
-        session = gold_session(other)
-        assert name in session.operation
+        session = demonstrate(other)
+        assert name in session.rounds[0].completion
         assert entry.table_info.name not in task_of(other).description.split()
         assert (other.answer_direct, other.table_info.rows) == (
             entry.answer_direct,
@@ -109,7 +109,7 @@ def test_the_plan_has_every_step_with_its_rate() -> None:
     # A twentieth of the peak; then the cosine's fall.
     assert steps[0].learning_rate == pytest.approx(3e-3 / 20)
     recipe = warm_up_plan(TINY).recipe("sql-demo-x")
-    assert (recipe.batch_size, recipe.max_turns, recipe.box_type) == (4, 2, "database")
+    assert (recipe.batch_size, recipe.max_turns, recipe.box_type) == (4, 3, "database")
 
 
 def test_entries_of_a_split_are_about_its_tables_alone() -> None:
