@@ -8,7 +8,7 @@ from time import monotonic
 import pytest
 
 from producer.sql_execution import Limits, Setup, SqlRefusedError, open_throw_away
-from producer.sql_execution.children import CHILDREN, Child, ChildEndedError
+from producer.sql_execution.children import CHILDREN, Child, ChildEndedError, Fields
 from producer.sql_execution.limits import MEGABYTE
 from producer.sql_execution.sqlite import SqliteDatabase
 from tests.producer.sql_execution.hostile import TAKES_MINUTES
@@ -84,7 +84,7 @@ def test_a_process_killed_while_nobody_used_it_is_replaced() -> None:
 def test_a_process_whose_statement_takes_too_much_cpu_time_ends_itself() -> None:
     child = Child(OWN_MEMORY)
     limits = {**asdict(Limits(memory_bytes=OWN_MEMORY)), "time_s": 0.1}
-    opening = {"op": "open", "path": None, "setup": [], "limits": limits}
+    opening: Fields = {"op": "open", "path": None, "setup": [], "limits": limits}
     assert child.ask(opening, 300) == {}
     with pytest.raises(ChildEndedError) as raised:
         child.ask({"op": "execute", "sql": TAKES_MINUTES}, 300)
