@@ -11,6 +11,7 @@ import torch
 
 from producer.config import read_config
 from producer.errors import StopRequestedError, UsageError
+from producer.policy.gold_oracle import UNREADABLE
 from producer.policy.torch_policy.loading import load_base
 from producer.sql_data.dbbench.generate import generate
 from producer.sql_data.dbbench.scene import column_names
@@ -82,6 +83,19 @@ def test_no_held_out_table_is_shown_and_every_word_may_name_a_table() -> None:
     # A word that never names a table would be taught never to be one.
     assert {name for theme in HELD_OUT for name in (theme.table, theme.noun)} <= {*new_names()}
     assert len(names) > 100
+
+
+def test_as_many_rounds_have_a_mistake_as_the_recipe_says() -> None:
+    def share(noise: float) -> float:
+        sessions = warm_up_sessions(TextRecipe(num_entries=88, noise=noise))
+        said = [one.rounds[0].completion for one in sessions]
+        wrong = [one == UNREADABLE or "Answer" in one or "SELECT 0" in one for one in said]
+        return sum(wrong) / len(wrong)
+
+    assert share(0.0) == 0
+    assert share(1.0) == 1
+    # Of some 60 sessions; a standard error is 0.055.
+    assert 0.08 < share(0.25) < 0.42
 
 
 def test_a_renamed_entry_asks_for_the_same_rows_of_another_table() -> None:
