@@ -13,7 +13,7 @@ from sqlalchemy import Connection, create_engine, pool, text
 
 from consumers.database.location import resolve_database
 from consumers.database.migrate import newest_revision
-from consumers.database.repeatable import write_repeatable
+from consumers.database.repeatable import WITHOUT_COMMENTS, write_repeatable
 from consumers.tables import OPS_SCHEMA, SCHEMA
 from consumers.tables.comments import commented_metadata
 
@@ -54,6 +54,7 @@ def run(connection: Connection) -> None:
         compare_type=True,
         compare_server_default=True,
         on_version_apply=finish,
+        autogenerate_plugins=WITHOUT_COMMENTS,
     )
     with context.begin_transaction():
         context.run_migrations()

@@ -6,7 +6,7 @@ from schemas.base import Count, Id, Payload
 
 
 class CheckpointSaved(Payload):
-    """A checkpoint is complete on disk, in PEFT's layout."""
+    """A checkpoint is complete on disk: an adapter in PEFT's layout, or all weights, the hub's."""
 
     TYPE: ClassVar[str] = "cua.checkpoint.saved"
 
@@ -21,4 +21,4 @@ class CheckpointSaved(Payload):
     policy_version: Count
     """Version of the saved policy."""
     adapter_sha256: str
-    """Hex sha256 of the adapter's weights file."""
+    """Hex sha256 of the weights file: the adapter's, or that of all weights."""

@@ -1,4 +1,4 @@
-"""Events of one environment (a simulated or real device); stream `environment/<id>`."""
+"""Events of one environment (a simulated or real device, a database); stream `environment/<id>`."""
 
 from typing import ClassVar
 
@@ -16,9 +16,9 @@ class EnvironmentRequested(Payload):
     CREATES: ClassVar[bool] = True
 
     env_type: str
-    """Implementation: android_sim, gbox, browser ..."""
+    """Implementation: android_sim, dbbench, text_to_sql, gbox ..."""
     box_type: str
-    """Operating system: android, linux."""
+    """Operating system: android, linux; `database` of environments without one."""
     config: dict[str, JsonValue]
     """Settings of the environment. `is_simulated`: whether it ends with its process."""
 

@@ -120,7 +120,7 @@ class RolloutFinished(Payload):
     tool_arg_errors: Count
     """Actions whose arguments do not fit their tool."""
     runtime_errors: Count
-    """Actions that the device refused."""
+    """Actions that the environment refused."""
     ran_out_of_turns: bool
     """The limit of turns ended the episode."""
     attempted_completion: bool

@@ -146,8 +146,9 @@ class Sample(Value):
     group_id: Id
     """Its group."""
     advantage: float | None
-    """Where tokens differ (gae) their mean; None: the sample is not used, or has no token, and has
-    no defined advantage."""
+    """Where it differs between tokens (gae, prime, core functions), their mean. None: not defined;
+    for a sample that is not used only `mean_centered` defines one, for one without a token gae and
+    prime define none."""
     reward: float
     """Reward of the rollout."""
     policy_version: Count
@@ -159,7 +160,8 @@ class Sample(Value):
     used: bool
     """Whether the step trains on it."""
     drop_reason: str | None = None
-    """zero_variance, stale or group_failed; None: it is used."""
+    """zero_variance, stale, group_failed or baseline (a greedy rollout, which the others of its
+    group are compared with); None: it is used."""
 
 
 class SamplesChosen(Payload):

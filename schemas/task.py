@@ -33,7 +33,8 @@ class TaskStated(Payload):
     max_steps: int
     """Turns the agent may take."""
     validation_type: str | None
-    """Type of the validator: `shell`, `agent` or `model`; None: the task cannot be judged."""
+    """Type of the validator: `shell`, `agent`, `model` or `environment`; None: the task cannot be
+    judged."""
     validation_query: str | None
     """Device query; None: no device query judges the task."""
     expected_result: str | None
@@ -64,9 +65,9 @@ class ValidatorStated(Payload):
     """Row id of the task."""
     validator_type: str
     """`shell`: judged by shell commands on the device; `agent`: by the agent's own report; `model`:
-    by another policy behind an endpoint."""
+    by another policy behind an endpoint; `environment`: by the environment itself."""
     validation_query: str
-    """Device query, or `agent_report`, or `model_judge`."""
+    """Device query, or `agent_report`, `model_judge`, `environment`."""
     validation_method: str
     """How the answer is compared with the expected one: `equals`, `at_least` ..."""
     config: dict[str, JsonValue]

@@ -39,7 +39,7 @@ class Recipe(Value):
     seed: int
     """Of all randomness."""
     box_type: str
-    """Operating system of the devices: android, linux."""
+    """Operating system of the devices: android, linux; `database` of environments without one."""
     renderer_name: str | None = None
     """How prompts and actions are written; None: not recorded."""
     wandb_project: str | None = None
@@ -59,7 +59,8 @@ class TrainingCreated(Payload):
     run_name: str
     """--training-name, which identifies the training."""
     kind: Literal["rl", "sft"] = "rl"
-    """Reinforcement learning, or supervised fine-tuning (warm-up of the default policy)."""
+    """Reinforcement learning, or training on given answers: a built-in policy's warm-up, or
+    `cua-train sql sft` and `reward-model`."""
     recipe: Recipe
     """The main settings."""
     total_steps: Count

@@ -19,11 +19,13 @@ class ValidationRecorded(Payload):
     validated_at: UtcTime
     """When it was judged."""
     validation_query: str
-    """The device query, or `agent_report`, or `model_judge`."""
+    """The device query, or `agent_report`, or `model_judge`; where the environment judges, its own
+    word: `dbbench`, `rows`."""
     expected_result: str | None
     """The answer that solves the task; None: the validator compares with no fixed answer."""
     actual_result: str | None
-    """The device's answer; None: there was none."""
+    """The device's answer; of a database the agent's answer, SQL or table hash. None: there was
+    none."""
     success: bool
     """Whether the task is solved."""
     execution_time_s: Seconds
@@ -34,4 +36,4 @@ class ValidationRecorded(Payload):
     """Among several verdicts on a rollout, readers use the one with the highest rank."""
     details: dict[str, JsonValue] = {}
     """Evidence: the commands that were run; of a judge: `judge` (its endpoint), `model`,
-    `prompt_sha256` and `reason`."""
+    `prompt_sha256` and `reason`; of a database: `outcome`, of a session `session_status` too."""

@@ -1,6 +1,6 @@
 """SQL agents: entries of data sets, sessions, completions with scored steps, success by skill.
 
-And an index of the trainings that blocks of offsets name.
+And an index of the trainings that blocks of offsets name, and the partitions of every stream.
 
 Revision: 0008, after 0007.
 """
@@ -72,6 +72,7 @@ def upgrade() -> None:
     for statement in TABLES:
         op.execute(statement)
     op.execute(INDEX)
+    op.execute("ALTER TABLE cua.stream_position ADD COLUMN partitions JSONB")
     op.execute("UPDATE cua.projection SET version = 5 WHERE version = 4")
 
 
@@ -90,6 +91,7 @@ def downgrade() -> None:
     for view in VIEWS:
         op.execute(f"DROP VIEW IF EXISTS cua.{view}")
         op.execute(f"DROP FUNCTION IF EXISTS cua.{view}_rows()")
+    op.execute("ALTER TABLE cua.stream_position DROP COLUMN IF EXISTS partitions")
     op.execute("DROP INDEX IF EXISTS cua.ix_training_block_trainings")
     op.execute(
         "DROP TABLE cua.entry, cua.session, cua.completion, cua.completion_score, cua.step_score,"

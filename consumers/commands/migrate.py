@@ -44,6 +44,7 @@ def command(*, revision: str, check: bool, as_json: bool) -> None:
         newest_revision,
         schema_differences,
     )
+    from consumers.database.repeatable import mending_command
     from consumers.database.revision import Age
     from consumers.database.shape import describe
     from consumers.errors import MismatchError
@@ -62,7 +63,7 @@ def command(*, revision: str, check: bool, as_json: bool) -> None:
             click.echo("\n".join(differences) or "the schema matches the tables' definition")
         if differences:
             count = "1 place" if len(differences) == 1 else f"{len(differences)} places"
-            helps = "rebuild" if at.age is Age.CURRENT else "migrate"
+            helps = mending_command(differences) if at.age is Age.CURRENT else "migrate"
             message = (
                 f"the schema differs from the tables' definition in {count}; run `cua-project"
                 f" {helps}`"

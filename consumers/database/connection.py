@@ -12,12 +12,7 @@ import psycopg2
 from psycopg2.extensions import connection as Connection  # noqa: N812
 from psycopg2.extensions import cursor as Cursor  # noqa: N812
 
-from consumers.database.location import (
-    CONNECT_TIMEOUT_S,
-    open_watched,
-    sqlalchemy_url,
-    unreachable,
-)
+from consumers.database.location import open_watched, sqlalchemy_url, unreachable
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -54,7 +49,6 @@ def connect(url: str, purpose: str, settings: Mapping[str, str] | None = None) -
         return open_watched(
             url,
             options=" ".join(f"-c {name}={value}" for name, value in fixed.items()),
-            connect_timeout=CONNECT_TIMEOUT_S,
             application_name=f"cua-project {purpose}",
             keepalives_idle=10,
             keepalives_interval=5,
@@ -98,5 +92,5 @@ def schema_engine(url: str) -> "Engine":
     return create_engine(
         sqlalchemy_url(url),
         poolclass=pool.NullPool,
-        creator=lambda: open_watched(url, connect_timeout=CONNECT_TIMEOUT_S),
+        creator=lambda: open_watched(url),
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import psycopg2
 import psycopg2.extensions
 
-from consumers.database.silence import WATCH
+from consumers.database.silence import CONNECT_TIMEOUT_S, WATCH
 from consumers.errors import UnreachableError, UsageError
 from schemas.installation import Installation, names_database, read_installation
 
@@ -34,7 +34,6 @@ POSTGRES_DEFAULTS: Mapping[str, str] = {
     "POSTGRES_USER": "training_user",
     "POSTGRES_PASSWORD": "training_password",
 }
-CONNECT_TIMEOUT_S = 10
 PASSING = (
     *("starting up", "shutting down", "recovery mode", "not accepting", "terminating"),
     *("too many", "reserved"),
@@ -144,7 +143,9 @@ def open_watched(url: str, **settings: object) -> psycopg2.extensions.connection
     """A psycopg2 connection whose server's silence is named. psycopg2's errors."""
     address = libpq_url(url)
     with WATCH.opening(address, without_password):
-        connection: psycopg2.extensions.connection = psycopg2.connect(address, **settings)
+        connection: psycopg2.extensions.connection = psycopg2.connect(
+            address, connect_timeout=CONNECT_TIMEOUT_S, **settings
+        )
     WATCH.add(connection, address)
     return connection
 
@@ -152,7 +153,7 @@ def open_watched(url: str, **settings: object) -> psycopg2.extensions.connection
 def connect(url: str) -> psycopg2.extensions.connection:
     """A psycopg2 connection. UnreachableError."""
     try:
-        return open_watched(url, connect_timeout=CONNECT_TIMEOUT_S)
+        return open_watched(url)
     except psycopg2.OperationalError as error:
         raise unreachable(url, error) from None
 
@@ -168,7 +169,7 @@ def database_engine(url: str) -> "Engine":
     engine = create_engine(
         sqlalchemy_url(url),
         pool_pre_ping=True,
-        creator=lambda: open_watched(url, connect_timeout=CONNECT_TIMEOUT_S),
+        creator=lambda: open_watched(url),
     )
 
     @event.listens_for(engine, "connect")

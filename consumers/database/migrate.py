@@ -26,7 +26,12 @@ from consumers.database.dependants import drop_schema, what_keeps
 from consumers.database.lease import current_holder
 from consumers.database.location import unreachable
 from consumers.database.recorded_revision import is_applied_already, upgrade_from_later
-from consumers.database.repeatable import is_stale, missing_views, write_repeatable
+from consumers.database.repeatable import (
+    WITHOUT_COMMENTS,
+    is_stale,
+    missing_views,
+    write_repeatable,
+)
 from consumers.database.revision import Age, Revision, read_revision
 from consumers.database.shape import find_problems
 from consumers.database.side_schemas import drop_debris
@@ -282,8 +287,8 @@ def _has_search_path(cursor: Cursor) -> bool:
 def schema_differences(url: str) -> list[str]:
     """What a migration would have to change to match the tables' definition; empty: nothing.
 
-    Tables, indexes and constraints beside the defined ones are users', and no differences. Reads
-    without a lock. UnreachableError.
+    Tables, indexes and constraints beside the defined ones are users', and no differences; nor is a
+    comment of other words, which `migrate` writes. Reads without a lock. UnreachableError.
     """
     try:
         with schema_engine(url).begin() as connection:
@@ -326,6 +331,7 @@ def differences(connection: sa.Connection) -> list[str]:
             "compare_type": True,
             "compare_server_default": True,
             "version_table_schema": OPS_SCHEMA,
+            "autogenerate_plugins": WITHOUT_COMMENTS,
         },
     )
     found = compare_metadata(context, commented_metadata())

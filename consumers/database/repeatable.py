@@ -4,6 +4,9 @@ Written after the migrations and into every rebuilt schema, where they differ; s
 comment or a view's column needs no migration of its own.
 """
 
+from collections.abc import Iterable
+from typing import Literal
+
 import psycopg2
 import sqlalchemy as sa
 from psycopg2.errors import DependentObjectsStillExist
@@ -17,6 +20,9 @@ from consumers.tables.comments import commented_metadata
 from consumers.tables.view import Function, View
 from consumers.tables.views import VIEWS, functions
 
+WITHOUT_COMMENTS = ("alembic.autogenerate.*", "~alembic.autogenerate.comments")
+"""What alembic compares: a comment of other words is no difference that a revision would mend."""
+_OF_VIEWS = ("not ours:", "add_view:", "add_function:", "modify_function:")
 Comments = dict[tuple[str, str | None], str]
 """(table or view, column or None) -> comment."""
 
@@ -75,6 +81,11 @@ def is_stale(connection: sa.Connection) -> bool:
 def _all_stale_comments(connection: sa.Connection, schema: str) -> list[str]:
     names = (schema, OPS_SCHEMA) if schema == SCHEMA else (schema,)
     return [statement for name in names for statement in _stale_comments(connection, name)]
+
+
+def mending_command(differences: Iterable[str]) -> Literal["migrate", "rebuild"]:
+    """Which command of `cua-project` mends these differences of a schema at this revision."""
+    return "migrate" if all(one.startswith(_OF_VIEWS) for one in differences) else "rebuild"
 
 
 def missing_views(connection: sa.Connection, schema: str = SCHEMA) -> list[str]:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+CONNECT_TIMEOUT_S = 10
+"""How long whoever connects waits for the server."""
 LOOK_EVERY_S = 1.0
 ASK_AFTER_S = 2.0
 """Of waiting for one answer; most come within milliseconds."""
@@ -134,7 +136,7 @@ class SilenceWatch:
                 "until it does" if self.limit_s is None else f"for up to {self.limit_s:.0f} s"
             )
             if not waiting:
-                how_long = "for up to 10 s"
+                how_long = f"for up to {CONNECT_TIMEOUT_S} s"
             logger.warning("%s %.0f s; waiting %s", what, silent_s, how_long)
             server.said_at = server.asked_at
         if self.limit_s is not None and silent_s >= self.limit_s and waiting:

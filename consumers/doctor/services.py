@@ -9,6 +9,7 @@ from consumers.console import format_bytes
 from consumers.database.connection import connected
 from consumers.database.location import is_embedded, resolve_database, without_password
 from consumers.database.migrate import look, schema_differences
+from consumers.database.repeatable import mending_command
 from consumers.database.revision import Age
 from consumers.doctor.finding import Finding, failed, ok, warning
 from consumers.errors import CuaProjectError
@@ -170,7 +171,7 @@ def _look_at_tables(url: str) -> Iterator[Finding]:
             "tables",
             f"they differ from their definition: {'; '.join(different[:3])}"
             + (f" and {len(different) - 3} more" if len(different) > 3 else ""),  # noqa: PLR2004
-            "run `cua-project rebuild`; an index of yours may stay",
+            f"run `cua-project {mending_command(different)}`; an index of yours may stay",
         )
     else:
         yield ok("tables", f"revision {revision.newest}, as defined")

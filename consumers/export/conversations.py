@@ -1,17 +1,16 @@
 """The dataset as conversations: one JSON line per rollout, in items of the OpenAI Responses API."""
 
-import os
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from pydantic_core import to_json
 
 from consumers.export.messages import Exchange, to_items
 from consumers.export.rollouts import EndedRollout
-from consumers.export.rows import Row
+from consumers.export.rows import rollout_row
+from consumers.export.synced_file import synced_file, write_synced
+from consumers.export.trainings import Trainings
 
 FILE = "conversations.jsonl"
 README = """# Rollouts of computer-use agents
@@ -23,40 +22,29 @@ instruction and the most recent turns of it.
 """
 
 
-class Conversations:
-    """The file. Not thread-safe; a context manager."""
+def write_conversations(
+    folder: Path,
+    ended: Iterable[EndedRollout],
+    facts: Trainings,
+    image: Callable[[str], bytes | None],
+) -> tuple[int, int]:
+    """Write the file and its README.md; numbers of rollouts and turns. OSError.
 
-    def __init__(self, folder: Path) -> None:
-        self.num_rollouts = self.num_turns = 0
-        (folder / "README.md").write_text(README, encoding="utf-8")
-        self._file = (folder / FILE).open("wb")
-
-    def __enter__(self) -> Self:
-        """Itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close the file; synced unless it failed. OSError."""
-        with self._file:
-            if kind is None:
-                self._file.flush()
-                os.fsync(self._file.fileno())
-
-    def add(self, rollout: EndedRollout, row: Row, image: Callable[[str], bytes | None]) -> None:
-        """The next rollout. `image`: a reference's bytes; None names the reference instead."""
-        exchanges = [
-            Exchange(turn.text, _url(turn.screenshot_before, image), turn.model_response)
-            for turn in rollout.turns
-        ]
-        self._file.write(to_json({**row, "items": to_items(exchanges)}, inf_nan_mode="null"))
-        self._file.write(b"\n")
-        self.num_rollouts += 1
-        self.num_turns += len(exchanges)
+    `image`: a reference's bytes; None names the reference instead.
+    """
+    write_synced(folder / "README.md", README)
+    num_rollouts = num_turns = 0
+    with synced_file(folder / FILE) as file:
+        for rollout in ended:
+            exchanges = [
+                Exchange(turn.text, _url(turn.screenshot_before, image), turn.model_response)
+                for turn in rollout.turns
+            ]
+            row = {**rollout_row(rollout, facts), "items": to_items(exchanges)}
+            file.write(to_json(row, inf_nan_mode="null") + b"\n")
+            num_rollouts += 1
+            num_turns += len(exchanges)
+    return num_rollouts, num_turns
 
 
 def _url(ref: str | None, image: Callable[[str], bytes | None]) -> str | None:

@@ -1,7 +1,6 @@
 """The dataset's folder: Parquet shards and the README that tells `datasets` what is where."""
 
 import json
-import os
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -10,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from consumers.export.rows import FIELDS, ROLLOUTS, TURNS, Row
+from consumers.export.synced_file import write_synced
 
 ROW_GROUP_BYTES = 32 << 20
 """Of images, texts and tokens, so that a reader needs little memory."""
@@ -108,8 +108,4 @@ def write_readme(folder: Path, title: str) -> None:
         for column in schema:
             kind = "image" if column.name == "screenshot" else column.type
             parts.append(f"| {column.name} | {kind} | {FIELDS.get(column.name, '')} |\n")
-    text = "".join(parts)
-    with (folder / "README.md").open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
+    write_synced(folder / "README.md", "".join(parts))

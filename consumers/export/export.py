@@ -12,12 +12,12 @@ from uuid import UUID
 
 from consumers.blobs import read_blob
 from consumers.errors import NotFoundError, UsageError
-from consumers.export.conversations import Conversations
+from consumers.export.conversations import write_conversations
 from consumers.export.dataset import Shards, write_readme
 from consumers.export.events import of_kinds, read_events
 from consumers.export.rollouts import EndedRollout, RolloutCollector
 from consumers.export.rows import rollout_row, turn_rows
-from consumers.export.sessions import Sessions
+from consumers.export.sessions import write_sessions
 from consumers.export.trainings import Trainings
 from consumers.fold.ordered_events import OrderedEvents
 from consumers.log.reader import LogReader, TopicPartition
@@ -112,34 +112,12 @@ def _write_tables(
     return rollouts.num_rows, turns.num_rows
 
 
-def _write_conversations(
-    folder: Path, ended: Iterable[EndedRollout], facts: Trainings, image: ReadImage
-) -> tuple[int, int]:
-    """Numbers of rollouts and turns."""
-    with Conversations(folder) as conversations:
-        for rollout in ended:
-            conversations.add(rollout, rollout_row(rollout, facts), image)
-    return conversations.num_rollouts, conversations.num_turns
-
-
-def _write_sessions(
-    folder: Path,
-    ended: Iterable[EndedRollout],
-    facts: Trainings,
-    image: ReadImage,  # noqa: ARG001  # sessions have no screens
-) -> tuple[int, int]:
-    """Numbers of sessions and their turns."""
-    with Sessions(folder) as sessions:
-        for rollout in ended:
-            sessions.add(rollout, rollout_row(rollout, facts))
-    return sessions.num_rollouts, sessions.num_turns
-
-
 Write = Callable[[Path, Iterable[EndedRollout], Trainings, ReadImage], tuple[int, int]]
 WRITE_FORM: dict[Form, Write] = {
     "parquet": _write_tables,
-    "openai": _write_conversations,
-    "sessions": _write_sessions,
+    "openai": write_conversations,
+    # Sessions have no screens.
+    "sessions": lambda folder, ended, facts, _image: write_sessions(folder, ended, facts),
 }
 
 

@@ -3,15 +3,16 @@
 Its `ChatHistory`, `SampleStatus` and `SessionEvaluationOutcome` have the names that our events use.
 """
 
-import os
+from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from pydantic_core import to_json
 
 from consumers.export.rollouts import EndedRollout
-from consumers.export.rows import Row
+from consumers.export.rows import Row, rollout_row
+from consumers.export.synced_file import synced_file, write_synced
+from consumers.export.trainings import Trainings
 from schemas.session import SessionEnded
 
 FILE = "runs.json"
@@ -19,46 +20,33 @@ TASK_NAME = "db_bench"
 README = """# Sessions of agents with a database
 
 `runs.json` is a list of sessions in LifelongAgentBench's layout, in the order in which they ended:
-`sample_index` is the entry's name in its data set, `sample_status` how the session ended,
-`evaluation_record.outcome` what it came to, `task_output.answer` the final answer or, of an entry
-that is judged by it, the hash of the table's state.
+`sample_index` is the entry's name in its data set (its row id where the log does not state the
+entry), `sample_status` how the session ended, `evaluation_record.outcome` what it came to,
+`task_output.answer` the final answer or, of an entry that is judged by it, the hash of the table's
+state.
 """
 
 
-class Sessions:
-    """The file. Not thread-safe; a context manager."""
+def write_sessions(
+    folder: Path, ended: Iterable[EndedRollout], facts: Trainings
+) -> tuple[int, int]:
+    """Write the file and its README.md; numbers of sessions and their turns. OSError.
 
-    def __init__(self, folder: Path) -> None:
-        self.num_rollouts = self.num_turns = 0
-        (folder / "README.md").write_text(README, encoding="utf-8")
-        self._file = (folder / FILE).open("wb")
-
-    def __enter__(self) -> Self:
-        """Itself."""
-        self._file.write(b"[")
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """End the list and close the file; synced unless it failed. OSError."""
-        with self._file:
-            if kind is None:
-                self._file.write(b"\n]\n")
-                self._file.flush()
-                os.fsync(self._file.fileno())
-
-    def add(self, rollout: EndedRollout, row: Row) -> None:
-        """The next rollout; one that is no session, or has no end of one, is passed over."""
-        if rollout.session is None:
-            return
-        self._file.write(b",\n" if self.num_rollouts else b"\n")
-        self._file.write(to_json(session_fields(rollout, rollout.session, row)))
-        self.num_rollouts += 1
-        self.num_turns += len(rollout.turns)
+    A rollout that is no session, or that ended without the session's end, is passed over.
+    """
+    write_synced(folder / "README.md", README)
+    num_sessions = num_turns = 0
+    with synced_file(folder / FILE) as file:
+        file.write(b"[")
+        for rollout in ended:
+            if rollout.session is None:
+                continue
+            fields = session_fields(rollout, rollout.session, rollout_row(rollout, facts))
+            file.write((b",\n" if num_sessions else b"\n") + to_json(fields))
+            num_sessions += 1
+            num_turns += len(rollout.turns)
+        file.write(b"\n]\n")
+    return num_sessions, num_turns
 
 
 def session_fields(rollout: EndedRollout, session: SessionEnded, row: Row) -> dict[str, Any]:
@@ -70,7 +58,7 @@ def session_fields(rollout: EndedRollout, session: SessionEnded, row: Row) -> di
     answer = session.answer if session.table_hash is None else session.table_hash
     return {
         "task_name": TASK_NAME,
-        "sample_index": row["entry"] or row["task_id"],
+        "sample_index": row.get("entry") or row["task_id"] or str(session.entry_id),
         "sample_status": session.session_status,
         "chat_history": {"value": history},
         "finish_reason": session.error_message,

@@ -98,6 +98,8 @@ class Fold:
             progress.appended_at = appended_at
             if wanted is None or wanted(parsed):
                 order.take(parsed, progress)
+                if parsed.stream is not None:
+                    order.streams[parsed.stream].arrivals.add(topic, partition, offset)
         return self.batch
 
     def skip_to(self, at: tuple[str, int], offset: int) -> None:

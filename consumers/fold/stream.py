@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import cast
 from uuid import UUID
 
+from consumers.fold.arrivals import Arrivals, stored_arrivals
 from consumers.fold.held import Held, waiting_envelope
 from consumers.fold.rows import Row
 from schemas.catalogue import stream_kind
@@ -33,6 +34,8 @@ class Stream:
     waiting: WaitingRecords[Held] = field(default_factory=WaitingRecords)
     """Records after a gap."""
     last_event_at: datetime | None = None
+    arrivals: Arrivals = field(default_factory=Arrivals)
+    """Of its records, whatever became of them."""
     is_stored: bool = False
     """`stream_position` has its row."""
     ended: set[str] = field(default_factory=set, compare=False)
@@ -64,6 +67,7 @@ class Stream:
             "abandoned": self.abandoned,
             "num_waiting": len(self.waiting),
             "last_event_at": self.last_event_at,
+            "partitions": self.arrivals.document(),
         }
 
 
@@ -78,7 +82,7 @@ def new_stream(subject: str) -> Stream:
 
 
 def stored_stream(row: Mapping[str, object], waiting: Iterable[Held]) -> Stream:
-    """The stream that a row of `stream_position` describes; its waiting records by offset."""
+    """The stream that a row of `stream_position` describes."""
     stream = new_stream(cast("str", row["stream"]))
     ends = cast("dict[str, int]", row["ends"])
     refused = cast("list[tuple[int, str]]", row["refused"])
@@ -93,7 +97,10 @@ def stored_stream(row: Mapping[str, object], waiting: Iterable[Held]) -> Stream:
     stream.parked_since = cast("datetime | None", row["parked_since"])
     stream.abandoned = cast("bool", row["abandoned"])
     stream.last_event_at = cast("datetime | None", row["last_event_at"])
-    for held in waiting:
+    stream.arrivals = arrivals = stored_arrivals(
+        cast("list[list[object]] | None", row["partitions"])
+    )
+    for held in sorted(waiting, key=lambda held: arrivals.rank(*held.record[:3])):
         stream.waiting.add(waiting_envelope(held), held, stream.position)
     stream.is_stored = True
     return stream

@@ -6,6 +6,7 @@ from math import isfinite
 
 from consumers.monitor.html import Html, Node, tag
 from consumers.monitor.layout import number
+from consumers.monitor.plain_text import excerpt
 
 WIDTH, HEIGHT = 420, 150
 LEFT, RIGHT, TOP, BOTTOM = 54, 10, 10, 22
@@ -85,4 +86,4 @@ def chart(
     drawing = tag(
         "svg", *parts, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=title, class_="chart"
     )
-    return tag("figure", tag("figcaption", title), drawing)
+    return tag("figure", tag("figcaption", excerpt(title)), drawing)

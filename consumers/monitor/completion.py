@@ -7,6 +7,7 @@ from sqlalchemy.orm import Session
 from consumers.monitor import layout
 from consumers.monitor.grid import shade
 from consumers.monitor.html import Html, Node, tag
+from consumers.monitor.plain_text import excerpt, name
 from consumers.monitor.sql_text import sql_block
 from consumers.queries import ScoredCompletion, list_scores_by_completion
 from consumers.tables import AgentSession, Completion
@@ -30,10 +31,10 @@ def session_section(ended: AgentSession) -> Node:
             ("operations", layout.number(ended.num_operations)),
             ("refused SQL", layout.number(ended.num_sql_errors)),
             ("replayed sessions", layout.number(ended.num_replayed)),
-            ("answer", layout.ABSENT if ended.answer is None else tag("code", ended.answer)),
-            ("table hash", layout.ABSENT if ended.table_hash is None else ended.table_hash),
+            ("answer", layout.ABSENT if ended.answer is None else tag("code", name(ended.answer))),
+            ("table hash", layout.ABSENT if ended.table_hash is None else name(ended.table_hash)),
         ),
-        tag("p", ended.error_message, class_="warning") if ended.error_message else None,
+        tag("p", excerpt(ended.error_message), class_="warning") if ended.error_message else None,
     ]
 
 
@@ -50,7 +51,7 @@ def completion_section(session: Session, done: Completion) -> Node:
             ("rows", layout.number(done.num_rows)),
             ("execution", layout.duration(done.execution_time)),
         ),
-        tag("p", done.error_message, class_="warning") if done.error_message else None,
+        tag("p", excerpt(done.error_message), class_="warning") if done.error_message else None,
         tag("h4", "executed SQL"),
         sql_block(done.sql) if done.sql is not None else tag("p", "none was found", class_="bad"),
         _steps(scores),
@@ -72,11 +73,11 @@ def _steps(scores: Sequence[ScoredCompletion]) -> Node:
         for index, cells in sorted(by_step.items())
     ]
     sums: list[list[Node]] = [
-        [one.whole.scorer, *(score_cell(value) for value in _wholes(one))] for one in scores
+        [name(one.whole.scorer), *(score_cell(value) for value in _wholes(one))] for one in scores
     ]
     return [
         tag("h2", "Steps by score"),
-        layout.table(["step", *names, "SQL"], rows, "No step."),
+        layout.table(["step", *map(name, names), "SQL"], rows, "No step."),
         tag("h4", "the steps together"),
         layout.table(["scorer", "product", "minimum", "last", "average"], sums, ""),
     ]

@@ -4,13 +4,12 @@ import json
 from collections.abc import Mapping, Sequence
 
 from consumers.monitor.html import Html, Node, tag
+from consumers.monitor.plain_text import excerpt, name
 from consumers.monitor.sql_text import sql_block
 from consumers.tables import Entry
 
 MOST_ROWS = 100
 """Rows of a table that are shown; the tables have all of them."""
-LONGEST_CELL = 200
-"""Characters of a value that are shown."""
 
 
 def entry_section(entry: Entry | None) -> Html:
@@ -21,7 +20,7 @@ def entry_section(entry: Entry | None) -> Html:
     answer = entry.answer_direct_json
     return tag(
         "aside",
-        tag("h2", f"Entry {entry.entry_id}"),
+        tag("h2", "Entry ", name(entry.entry_id)),
         tag("p", [_skill(one) for one in _items(entry.skills)], class_="skills"),
         _named("hint", entry.evidence),
         _named("database", entry.database),
@@ -32,7 +31,7 @@ def entry_section(entry: Entry | None) -> Html:
         _answer(entry, answer),
         (
             [
-                tag("h4", f"table {entry.table_name}"),
+                tag("h4", "table ", name(entry.table_name)),
                 _table([_heading(one) for one in columns], rows),
             ]
             if entry.table_name is not None
@@ -50,12 +49,12 @@ def _answer(entry: Entry, answer: object) -> Node:
     return tag("p", "the gold's rows", class_="faint")
 
 
-def _named(name: str, value: str | None) -> Node:
-    return tag("p", tag("span", f"{name} ", class_="faint"), value) if value else None
+def _named(what: str, value: str | None) -> Node:
+    return tag("p", tag("span", f"{what} ", class_="faint"), excerpt(value)) if value else None
 
 
 def _skill(skill: object) -> Html:
-    return tag("span", str(skill), class_="skill")
+    return tag("span", name(str(skill)), class_="skill")
 
 
 def _heading(column: object) -> str:
@@ -66,7 +65,9 @@ def _heading(column: object) -> str:
 
 def _table(headings: Sequence[str], rows: Sequence[object]) -> Node:
     body = [tag("tr", *(tag("td", _cell(one)) for one in _items(row))) for row in rows[:MOST_ROWS]]
-    head = tag("thead", tag("tr", *(tag("th", one) for one in headings))) if headings else None
+    head = (
+        tag("thead", tag("tr", *(tag("th", name(one)) for one in headings))) if headings else None
+    )
     more = len(rows) - MOST_ROWS
     return [
         tag("div", tag("table", head, tag("tbody", *body)), class_="scroll data")
@@ -80,8 +81,7 @@ def _cell(value: object) -> Node:
     if value is None:
         return tag("span", "NULL", class_="faint")
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    shown = text if len(text) <= LONGEST_CELL else text[:LONGEST_CELL] + " …"
-    return tag("span", shown, class_="text")
+    return tag("span", name(text), class_="text")
 
 
 def _items(value: object) -> Sequence[object]:

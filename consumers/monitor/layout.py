@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from consumers.monitor.html import Html, Node, render, tag
+from consumers.monitor.plain_text import excerpt
 from consumers.tables import StatusHistory, Training
 
 UNFINISHED = frozenset(
@@ -28,7 +29,7 @@ def page(title: str, *body: Node, trail: Sequence[tuple[str, str]] = (), live: b
     """A whole document. `trail`: (text, path) of the pages above it; `live`: it reloads itself."""
     crumbs: list[Node] = [tag("a", "trainings", href="/")]
     for text, path in trail:
-        crumbs += [" / ", tag("a", text, href=path)]
+        crumbs += [" / ", tag("a", excerpt(text), href=path)]
     document = tag(
         "html",
         tag(
@@ -39,13 +40,13 @@ def page(title: str, *body: Node, trail: Sequence[tuple[str, str]] = (), live: b
             tag("title", f"{title} · cua"),
             tag("link", rel="stylesheet", href="/style.css"),
         ),
-        tag("body", tag("nav", crumbs), tag("main", tag("h1", title), *body)),
+        tag("body", tag("nav", crumbs), tag("main", tag("h1", excerpt(title)), *body)),
         lang="en",
     )
     return "<!doctype html>" + render(document)
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[Node]], empty: str) -> Html:
+def table(columns: Sequence[Node], rows: Iterable[Sequence[Node]], empty: str) -> Html:
     """Rows under headings, or the sentence `empty` if there are none."""
     body = [tag("tr", *(tag("td", cell) for cell in row)) for row in rows]
     if not body:
@@ -65,7 +66,7 @@ def facts(*pairs: tuple[str, Node]) -> Html:
 
 def link(text: str, kind: str, owner: UUID) -> Html:
     """A link to an entity's page."""
-    return tag("a", text, href=path_of(kind, owner))
+    return tag("a", excerpt(text), href=path_of(kind, owner))
 
 
 def path_of(kind: str, owner: UUID) -> str:

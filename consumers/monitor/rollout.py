@@ -12,6 +12,7 @@ from consumers.monitor.completion import completion_section, session_section
 from consumers.monitor.entry import entry_section
 from consumers.monitor.grid import grid, trail
 from consumers.monitor.html import Html, Node, tag
+from consumers.monitor.plain_text import excerpt, name
 from consumers.monitor.turn import last_screen, turn_section
 from consumers.queries import (
     get_completion_by_rollout,
@@ -42,10 +43,14 @@ def rollout_page(session: Session, rollout_id: UUID, store: ScreenshotStore) -> 
     return layout.page(
         rollout.rollout_id,
         tag(
-            "p", task.description if task else "The task is not recorded yet.", class_="instruction"
+            "p",
+            excerpt(task.description) if task else "The task is not recorded yet.",
+            class_="instruction",
         ),
         _facts(rollout, environment.env_type if environment else None),
-        tag("p", rollout.error_message, class_="warning") if rollout.error_message else None,
+        tag("p", excerpt(rollout.error_message), class_="warning")
+        if rollout.error_message
+        else None,
         tag("p", "Rollouts of the same group: ", class_="faint"),
         grid(siblings, siblings),
         *_what_happened(session, rollout, turns, store),
@@ -174,10 +179,10 @@ def _validations(validations: Sequence[Validation]) -> Html:
     rows = [
         (
             _passed_or_failed(validation.success),
-            tag("code", validation.validation_query),
-            tag("code", validation.expected_result or layout.ABSENT),
-            tag("code", validation.actual_result or layout.ABSENT),
-            tag("span", validation.error_message or "", class_="text"),
+            tag("code", name(validation.validation_query)),
+            tag("code", name(validation.expected_result or layout.ABSENT)),
+            tag("code", name(validation.actual_result or layout.ABSENT)),
+            tag("span", name(validation.error_message or ""), class_="text"),
             str(validation.rank),
             layout.moment(validation.validation_time),
         )

@@ -12,10 +12,13 @@ from consumers.monitor.chart import Series, chart
 from consumers.monitor.completion import outcome
 from consumers.monitor.grid import shade
 from consumers.monitor.html import Html, Node, tag
+from consumers.monitor.plain_text import name
 from consumers.queries import SkillMatrix, skill_matrix, success_by_skill
 from consumers.tables import AgentSession, Rollout, SkillSuccess
 
 ALL = "all"
+LONGEST_LINE = 40
+"""Characters of a skill that stay on one line."""
 OPEN_CHARTS = 6
 """Skills whose curves are shown at once; of more, when asked for."""
 
@@ -44,7 +47,7 @@ def evaluation_skills(session: Session, evaluation_id: UUID) -> Node:
     if not rows:
         return None
     cells = [
-        (row.skill, f"{row.num_correct} / {row.num_sessions}", cell(row.success_rate))
+        (_skill(row.skill), f"{row.num_correct} / {row.num_sessions}", cell(row.success_rate))
         for row in rows
     ]
     table = layout.table(("skill", "correct", "success"), cells, "")
@@ -129,7 +132,7 @@ def _by_step(rows: Sequence[SkillSuccess]) -> Node:
 
     return layout.table(
         ["skill", *(f"step {step}" for step, _ in measured)],
-        [[skill, *(share(skill, one) for _, one in measured)] for skill in skills],
+        [[_skill(skill), *(share(skill, one) for _, one in measured)] for skill in skills],
         "",
     )
 
@@ -139,7 +142,7 @@ def _heat_map(matrix: SkillMatrix) -> Node:
     rows: list[list[Node]] = [
         [
             f"{stage}",
-            matrix.trained.get(stage, layout.ABSENT),
+            _skill(matrix.trained.get(stage, layout.ABSENT)),
             *(_heat(matrix, stage, skill) for skill in matrix.skills),
         ]
         for stage in matrix.stages
@@ -158,7 +161,7 @@ def _heat_map(matrix: SkillMatrix) -> Node:
             ("average forgetting", _signed(matrix.average_forgetting)),
             ("average backward transfer", _signed(matrix.average_backward_transfer)),
         ),
-        layout.table(["stage", "trained", *matrix.skills], rows, ""),
+        layout.table(["stage", "trained", *map(_skill, matrix.skills)], rows, ""),
         tag(
             "p",
             "Forgetting: a skill's best success before the last stage, minus its success after it."
@@ -172,6 +175,11 @@ def _heat_map(matrix: SkillMatrix) -> Node:
 def _heat(matrix: SkillMatrix, stage: int, skill: str) -> Node:
     shown = cell(matrix.rates.get((stage, skill)))
     return tag("strong", shown) if matrix.trained.get(stage) == skill else shown
+
+
+def _skill(skill: str) -> Node:
+    """A skill's name, wrapped where it is a long one."""
+    return name(skill) if len(skill) <= LONGEST_LINE else tag("span", name(skill), class_="text")
 
 
 def _signed(value: float | None) -> str:

@@ -4,12 +4,10 @@ Whoever wrote the SQL may be hostile or confused: any text is tokens, in time li
 """
 
 import re
-import unicodedata
 
 from consumers.monitor.html import Html, Node, tag
+from consumers.monitor.plain_text import LONGEST, seen
 
-LONGEST = 20_000
-"""Characters of SQL shown; the tables have all of it."""
 KEYWORDS = frozenset({
     "ADD", "ALL", "ALTER", "ANALYZE", "AND", "AS", "ASC", "ATTACH", "AUTOINCREMENT", "BEGIN",
     "BETWEEN", "BY", "CASCADE", "CASE", "CAST", "CHECK", "COLLATE", "COLUMN", "COMMIT",
@@ -32,8 +30,6 @@ TOKENS = re.compile(
     r"|(?P<number>(?<![\w.])[0-9][0-9.]*(?:[eE][+-]?[0-9]+)?)"
     r"|(?P<word>[^\W\d]\w*)"
 )
-UNSEEN = frozenset({"Cc", "Cf", "Co", "Cs", "Cn"})
-"""Unicode categories of characters that are not seen, or that turn the text around."""
 
 
 def sql_block(text: str) -> Html:
@@ -51,27 +47,14 @@ def _spans(text: str) -> list[Node]:
     nodes: list[Node] = []
     last = 0
     for match in TOKENS.finditer(shown):
-        nodes += _seen(shown[last : match.start()])
+        nodes += seen(shown[last : match.start()])
         last = match.end()
         kind, token = str(match.lastgroup), match[0]
         if kind == "word":
             nodes.append(tag("b", token) if token.upper() in KEYWORDS else token)
         else:
-            nodes.append(tag("span", *_seen(token), class_=kind))
-    nodes += _seen(shown[last:])
+            nodes.append(tag("span", *seen(token), class_=kind))
+    nodes += seen(shown[last:])
     if rest > 0:
         nodes.append(tag("span", f"\n… {rest:,} characters more", class_="faint"))
-    return nodes
-
-
-def _seen(text: str) -> list[Node]:
-    """The text with a name in the place of every character that nobody would see."""
-    if text.isprintable():
-        return [text]
-    nodes: list[Node] = []
-    for character in text:
-        if character in "\n\t" or unicodedata.category(character) not in UNSEEN:
-            nodes.append(character)
-        else:
-            nodes.append(tag("span", f"U+{ord(character):04X}", class_="unseen"))
     return nodes

@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from consumers.monitor import layout
 from consumers.monitor.blobs import ScreenshotStore
 from consumers.monitor.html import Html, Node, tag
+from consumers.monitor.plain_text import excerpt
 from consumers.monitor.screen import screen
 from consumers.monitor.sql_text import sql_block
 from consumers.tables import Action, Obs, Turn
 
 LONGEST_VALUE = 400
 """Longest argument shown, in characters; the log has all of it."""
-LONGEST_TEXT = 100_000
-"""Longest text that a turn without a screen shows, in characters."""
 
 
 def turn_section(turn: Turn, store: ScreenshotStore) -> Html:
@@ -31,12 +30,12 @@ def turn_section(turn: Turn, store: ScreenshotStore) -> Html:
         tag(
             "div",
             _heading(turn),
-            tag("p", text.text_content or "", class_="observed-text") if text else None,
+            tag("p", excerpt(text.text_content or ""), class_="observed-text") if text else None,
             tag("ol", *(tag("li", _action(action)) for action in turn.actions), class_="actions"),
             tag(
                 "details",
                 tag("summary", "model response"),
-                tag("pre", turn.model_response),
+                tag("pre", excerpt(turn.model_response)),
                 open="",
             ),
             tag("p", _small_print(turn), class_="faint"),
@@ -76,9 +75,9 @@ def _words(turn: Turn, observed: Obs) -> Html:
         "div",
         _heading(turn),
         tag("h4", "observed"),
-        tag("pre", _shortened(said)) if said else tag("p", "nothing", class_="faint"),
+        tag("pre", excerpt(said)) if said else tag("p", "nothing", class_="faint"),
         tag("h4", "model response"),
-        tag("pre", _shortened(turn.model_response)),
+        tag("pre", excerpt(turn.model_response)),
         *(_action_in_words(action) for action in turn.actions),
         None if turn.actions else tag("p", "no action was found in it", class_="bad"),
         tag("p", _small_print(turn), class_="faint"),
@@ -93,7 +92,7 @@ def _action_in_words(action: Action) -> Node:
         return [tag("h4", "SQL"), sql_block(sql), _trouble(action)]
     answer = shown.get("text")
     if action.action_type == "answer" and isinstance(answer, str):
-        return [tag("h4", "answer"), tag("pre", _shortened(answer)), _trouble(action)]
+        return [tag("h4", "answer"), tag("pre", excerpt(answer)), _trouble(action)]
     return tag("p", _action(action))
 
 
@@ -117,7 +116,7 @@ def _action(action: Action) -> Node:
     arguments = shown.items() if isinstance(shown, Mapping) else ()
     written = ", ".join(f"{name}={_short(value)}" for name, value in arguments if name != "type")
     return [
-        tag("code", f"{action.action_type or action.tool_name}({written})"),
+        tag("code", excerpt(f"{action.action_type or action.tool_name}({written})")),
         _trouble(action),
     ]
 
@@ -127,7 +126,8 @@ def _trouble(action: Action) -> Node:
         return None
     return tag(
         "span",
-        f" {action.error_type} error: {_shortened(action.error_message or '')}",
+        f" {action.error_type} error: ",
+        excerpt(action.error_message or ""),
         class_="bad",
     )
 
@@ -135,8 +135,3 @@ def _trouble(action: Action) -> Node:
 def _short(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= LONGEST_VALUE else text[:LONGEST_VALUE] + " …"
-
-
-def _shortened(text: str) -> str:
-    rest = len(text) - LONGEST_TEXT
-    return text if rest <= 0 else f"{text[:LONGEST_TEXT]}\n… {rest:,} characters more"

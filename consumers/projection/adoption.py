@@ -65,8 +65,8 @@ def adopt_log(
         # They are read again, and held where they are now.
         cursor.execute(f'DELETE FROM "{schema}".held_record')
         cursor.execute(
-            f'UPDATE "{schema}".stream_position SET parked_since = NULL, num_waiting = 0 WHERE'
-            " parked_since IS NOT NULL OR num_waiting > 0"
+            f'UPDATE "{schema}".stream_position SET parked_since = NULL, num_waiting = 0,'
+            " partitions = '[]'"
         )
         cursor.execute(
             f'UPDATE "{schema}".projection SET log_id = %s, build_id = %s',

@@ -93,16 +93,33 @@ def interrupted_redrives(cursor: Cursor, schema: str) -> list[tuple[str, int, in
     Nothing that cannot be applied is parked there, only what comes behind.
     """
     cursor.execute(
-        "SELECT DISTINCT ON (stream) topic, partition, log_offset, stream FROM"
-        f" \"{schema}\".held_record WHERE held_as = 'parked' AND stream IN (SELECT stream FROM"
-        f" \"{schema}\".held_record WHERE held_as = 'parked' AND stream IS NOT NULL GROUP BY stream"
-        f" HAVING bool_and(kind = 'behind')) ORDER BY stream, {_ORDER}",
+        f"{_parked(schema)} SELECT DISTINCT ON (stream) topic, partition, log_offset, stream FROM"
+        f' parked WHERE stream IN (SELECT stream FROM "{schema}".held_record WHERE held_as ='
+        " 'parked' AND stream IS NOT NULL GROUP BY stream HAVING bool_and(kind = 'behind'))"
+        f" ORDER BY stream, {_ORDER}",
     )
     return [(topic, partition, offset, stream) for topic, partition, offset, stream in cursor]
 
 
-_ORDER = 'stream COLLATE "C", appended_at, log_id, topic, partition, log_offset'
-"""Stream by stream, in the order of arrival."""
+_ORDER = 'stream COLLATE "C", run, appended_at, log_id, topic, partition, log_offset'
+"""Stream by stream, in the order of reading."""
+
+
+def _parked(schema: str) -> str:
+    """WITH parked: parked records with the `run` of a stream in several partitions; else NULL.
+
+    As `fold.arrivals.Arrivals.rank`.
+    """
+    return (
+        "WITH runs AS MATERIALIZED (SELECT stream, place ->> 0 AS topic, (place ->> 1)::integer AS"
+        " partition, (place ->> 2)::bigint AS next_offset, number FROM"
+        f' "{schema}".stream_position, jsonb_array_elements(partitions) WITH ORDINALITY AS places'
+        " (place, number) WHERE parked_since IS NOT NULL AND jsonb_array_length(partitions) > 1),"
+        " parked AS NOT MATERIALIZED (SELECT *, (SELECT min(number) FROM runs WHERE runs.stream ="
+        " held.stream AND runs.topic = held.topic AND runs.partition = held.partition AND"
+        f' runs.next_offset > held.log_offset) AS run FROM "{schema}".held_record AS held WHERE'
+        " held_as = 'parked')"
+    )
 
 
 def next_parked(
@@ -110,10 +127,10 @@ def next_parked(
 ) -> list[Held]:
     """The first parked records of these streams; one at least, then up to MAX_BYTES."""
     cursor.execute(
-        f"SELECT {HELD_COLUMNS} FROM (SELECT *, sum(octet_length(value)) OVER (ORDER BY {_ORDER}) -"
-        f' octet_length(value) AS bytes_before FROM (SELECT * FROM "{schema}".held_record WHERE'
-        f" held_as = 'parked' AND stream = ANY(%s) ORDER BY {_ORDER} LIMIT %s) AS first) AS parked"
-        f" WHERE bytes_before < %s ORDER BY {_ORDER}",
+        f"{_parked(schema)} SELECT {HELD_COLUMNS} FROM (SELECT *, sum(octet_length(value)) OVER"
+        f" (ORDER BY {_ORDER}) - octet_length(value) AS bytes_before FROM (SELECT * FROM parked"
+        f" WHERE stream = ANY(%s) ORDER BY {_ORDER} LIMIT %s) AS first) AS numbered WHERE"
+        f" bytes_before < %s ORDER BY {_ORDER}",
         (list(streams), max_records, MAX_BYTES),
     )
     return held_records(cursor)
@@ -122,8 +139,8 @@ def next_parked(
 def since_of_next(cursor: Cursor, schema: str, stream: str, num_before: int) -> datetime | None:
     """Since when the stream's next parked record after the first `num_before` is; None: none."""
     cursor.execute(
-        f'SELECT coalesce(event_time, appended_at) FROM "{schema}".held_record WHERE held_as ='
-        f" 'parked' AND stream = %s ORDER BY {_ORDER} OFFSET %s LIMIT 1",
+        f"{_parked(schema)} SELECT coalesce(event_time, appended_at) FROM parked WHERE stream = %s"
+        f" ORDER BY {_ORDER} OFFSET %s LIMIT 1",
         (stream, num_before),
     )
     row = cursor.fetchone()

@@ -1,78 +1,146 @@
-"""Streams in two partitions: what a replay takes last, because the live tables met it last.
+"""Streams in several partitions: a replay takes their records in the order of the live tables.
 
-A stream's order is its partition's. A topic that grew, or another program, can leave a stream in
-two, and then no order of the log says whether an unreadable record, another writer's claim or the
-end that an operator gave a stream came before the records of the other partition. The live tables
-know: whatever they hold, and what follows the end of an abandoned stream, comes after everything
-that they applied. A replay that takes it last finds the same rows, and still finds a record that
-was held although it can be applied.
+Nothing else decides between them (`fold.arrivals`). A replay takes a record of such a stream only
+after those of other partitions that the tables read before it, and leaves its partition alone until
+then. The order in which the tables were filled is one that satisfies that, so there is always a
+partition to go on with.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from consumers.database.connection import Cursor
-from consumers.fold.parse import ParsedRecord
-from consumers.log.reader import TopicPartition
-from schemas.event import StreamPoint
+from consumers.errors import MismatchError
+from consumers.fold.arrivals import Arrivals, stored_arrivals
+from consumers.fold.parse import ParsedRecord, parse_record
+from consumers.log.reader import LogReader, LogRecord, TopicPartition
+from consumers.projection.positions import Positions
 
-HELD_AGAIN = ("parked", "refused")
-"""Records behind a gap wait whatever the order."""
+NAMED = 3
+"""Streams that a message names; the others are counted."""
+
+
+class Blocked(NamedTuple):
+    """A partition whose next record has to wait."""
+
+    offset: int
+    """Of that record."""
+    needs: Positions
+    """What must be read of other partitions before."""
 
 
 @dataclass(slots=True)
 class LiveOrder:
-    """Of one snapshot of the live tables. Not thread-safe."""
+    """Of one snapshot of the live tables, for one replay. Not thread-safe."""
 
-    held: Mapping[TopicPartition, frozenset[int]]
-    """Offsets of the records that are parked or refused."""
-    abandoned: Mapping[str, StreamPoint]
-    """Streams of which an operator gave up the rest, and their last point that counts."""
-    late: dict[TopicPartition, set[int]] = field(default_factory=dict)
-    """Offsets of what was left out and is still to be taken."""
-    is_over: bool = False
-    """Everything is taken as it comes from here on."""
+    arrivals: Mapping[str, Arrivals]
+    """Of every stream in several partitions whose order is known."""
+    blocked: dict[TopicPartition, Blocked] = field(default_factory=dict)
+    left_out: frozenset[TopicPartition] = frozenset()
+    """What the reader does not read, because it was blocked at the last seek."""
 
     def __bool__(self) -> bool:
-        """Whether anything comes late."""
-        return bool(self.held or self.abandoned)
+        """Whether any stream is in several partitions."""
+        return bool(self.arrivals)
 
-    def is_in_time(self, parsed: ParsedRecord) -> bool:
-        """Whether to take a record now; remembers those that come late."""
-        if self.is_over or not self._is_late(parsed):
-            return True
-        record = parsed.record
-        self.late.setdefault(TopicPartition(record.topic, record.partition), set()).add(
-            record.offset
-        )
-        return False
+    def take(
+        self, records: Sequence[LogRecord], read: Mapping[TopicPartition, int], until: Positions
+    ) -> list[ParsedRecord]:
+        """Those of these records whose turn it is, of a replay up to `until`.
 
-    def _is_late(self, parsed: ParsedRecord) -> bool:
-        record = parsed.record
-        if record.offset in self.held.get(TopicPartition(record.topic, record.partition), ()):
-            return True
-        end = self.abandoned.get(parsed.stream or "")
-        return end is not None and (
-            parsed.envelope is None or (parsed.envelope.epoch, parsed.envelope.sequence) > end
-        )
+        `read`: the positions before these records. A partition is blocked from a record on that has
+        to wait.
+        """
+        reached = dict(read)
+        taken = []
+        for record in records:
+            at = TopicPartition(record.topic, record.partition)
+            if at in self.blocked:
+                continue
+            parsed = parse_record(record)
+            needs = self._needs(parsed, at, until)
+            if is_reached(needs, reached):
+                reached[at] = record.offset + 1
+                taken.append(parsed)
+            else:
+                self.blocked[at] = Blocked(record.offset, needs)
+        return taken
+
+    def _needs(self, parsed: ParsedRecord, at: TopicPartition, until: Positions) -> Positions:
+        arrivals = self.arrivals.get(parsed.stream or "")
+        needs: Positions = {}
+        if arrivals is not None:
+            for run in arrivals.runs[: arrivals.rank(*parsed.record[:3])]:
+                other = TopicPartition(run.topic, run.partition)
+                if other != at:
+                    needs[other] = min(run.next_offset or 0, until.get(other, 0))
+        return needs
+
+    def seek(self, reader: LogReader, read: Mapping[TopicPartition, int], until: Positions) -> None:
+        """Read where nothing blocks. MismatchError when all that is left is blocked."""
+        still = {
+            at: blocked
+            for at, blocked in self.blocked.items()
+            if not is_reached(blocked.needs, read)
+        }
+        if still.keys() == self.blocked.keys() == self.left_out:
+            return
+        self.blocked, self.left_out = still, frozenset(still)
+        behind = {at: read.get(at, 0) for at, end in until.items() if read.get(at, 0) < end}
+        free = {at: offset for at, offset in behind.items() if at not in self.blocked}
+        if behind and not free:
+            at, blocked = min(self.blocked.items())
+            message = (
+                f"{at.topic}/{at.partition} offset {blocked.offset} comes before what the tables"
+                " read before it: its stream is in several partitions, and not in those in which"
+                " the tables read it. This is another log, or records were deleted"
+            )
+            raise MismatchError(message)
+        if free:
+            reader.seek(free)
+
+
+def is_reached(needs: Positions, read: Mapping[TopicPartition, int]) -> bool:
+    """Whether so much was read."""
+    return all(read.get(at, 0) >= offset for at, offset in needs.items())
 
 
 def read_live_order(cursor: Cursor, schema: str) -> LiveOrder:
-    """What the tables of this schema met last, in the cursor's snapshot."""
-    cursor.execute(
-        f'SELECT topic, partition, array_agg(log_offset) FROM "{schema}".held_record'
-        f' WHERE held_as = ANY(%s) AND log_id = (SELECT log_id FROM "{schema}".projection)'
-        " GROUP BY 1, 2",
-        (list(HELD_AGAIN),),
+    """In which order the tables of this schema read split streams, in the cursor's snapshot."""
+    found = {name: stored_arrivals(runs) for name, runs in _split(cursor, schema)}
+    return LiveOrder({name: one for name, one in found.items() if one.is_ordered})
+
+
+def describe_unordered(live: Cursor, live_schema: str, replay: Cursor, schema: str) -> str | None:
+    """Names the streams that a replay found in several partitions, in no order that is known.
+
+    None: there are none, so whatever differs is not a matter of order.
+    """
+    split = {name: stored_arrivals(runs) for name, runs in _split(replay, schema)}
+    live.execute(
+        f'SELECT stream FROM "{live_schema}".stream_position WHERE stream = ANY(%s) AND'
+        " (partitions IS NULL OR partitions -> 0 ->> 2 IS NULL) ORDER BY stream",
+        (list(split),),
     )
-    held = {
-        TopicPartition(topic, partition): frozenset(offsets)
-        for topic, partition, offsets in cursor.fetchall()
-    }
-    cursor.execute(
-        f'SELECT stream, epoch, sequence FROM "{schema}".stream_position WHERE abandoned'
+    names = [name for (name,) in live.fetchall()]
+    if not names:
+        return None
+    named = "; ".join(f"{name} ({_places(split[name])})" for name in names[:NAMED])
+    more = f" and {len(names) - NAMED:,} others" if len(names) > NAMED else ""
+    return (
+        f"the tables have not kept in which order they read {named}{more}, which the log has in"
+        " several partitions; `cua-project rebuild` reads them again and keeps it"
     )
-    abandoned = {
-        stream: StreamPoint(epoch, sequence) for stream, epoch, sequence in cursor.fetchall()
-    }
-    return LiveOrder(held, abandoned)
+
+
+def _split(cursor: Cursor, schema: str) -> list[tuple[str, list[list[object]]]]:
+    cursor.execute(
+        f'SELECT stream, partitions FROM "{schema}".stream_position WHERE'
+        " jsonb_array_length(partitions) > 1"
+    )
+    return [(name, runs) for name, runs in cursor.fetchall()]
+
+
+def _places(arrivals: Arrivals) -> str:
+    return ", ".join(sorted({f"{run.topic}/{run.partition}" for run in arrivals.runs}))

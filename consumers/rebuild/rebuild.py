@@ -31,7 +31,7 @@ from consumers.rebuild.finished import (
     keep,
 )
 from consumers.rebuild.hashing import NAMES, TableHash, count_rows, hash_tables
-from consumers.rebuild.live_order import read_live_order
+from consumers.rebuild.live_order import describe_unordered, read_live_order
 from consumers.rebuild.preparation import prepare_database, schema_lock
 from consumers.rebuild.replay import Replay, check_beginning
 from consumers.rebuild.side_schema import finish, finish_tables, side_schema, write_views
@@ -273,15 +273,16 @@ def _compare(reader: LogReader, url: str, replay: Replay, schema: str) -> _Compa
         logger.warning("the tables were made from another log (%s): not compared", log_id)
         return _Comparison(is_same_log=False, different=[])
     _check_ends(positions, reader)
-    replay.advance(positions)
+    replay.advance(positions, order)
     replayed = _hashes(url, schema, whole)
-    if replayed != live and replay.is_split and order:
-        replay.advance_in_live_order(positions, order)
-        replayed = _hashes(url, schema, whole)
     changed = {name for name in whole if live[name] != replayed[name]} | broken
     different = [name for name in NAMES if name in changed]
     if different:
         logger.warning("tables that differ from the log: %s", ", ".join(different))
+        with connected(url, "rebuild order") as connection, connection.cursor() as cursor:
+            problem = describe_unordered(cursor, SCHEMA, cursor, schema)
+        if problem is not None:
+            logger.warning("%s", problem)
     return _Comparison(is_same_log=True, different=different)
 
 

@@ -1,7 +1,6 @@
 """Fills a side schema from the log, to exact positions, with the live projection's own code."""
 
 import logging
-import time
 from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Self
@@ -9,7 +8,7 @@ from typing import Self
 from consumers.database.connection import WRITER_SETTINGS, connect, join_group
 from consumers.errors import CuaProjectError, UnreachableError
 from consumers.fold.fold import EVERYTHING, ReplayFilter
-from consumers.fold.parse import ParsedRecord, parse_record
+from consumers.fold.parse import parse_record
 from consumers.log.reader import LogReader, LogRecord, TopicPartition
 from consumers.progress import ReplayProgress
 from consumers.projection.loop import ParallelFill, UnfinishedError
@@ -17,7 +16,6 @@ from consumers.projection.pipeline import Pipeline
 from consumers.projection.positions import Positions, load_positions, start_positions
 from consumers.projection.schema import ProjectedSchema
 from consumers.rebuild.live_order import LiveOrder
-from consumers.tables import ROW_TABLES, STATE_TABLES
 from schemas.catalogue import NUM_PARTITIONS
 from schemas.local_log import partition_of
 
@@ -52,8 +50,6 @@ class Replay:
         `is_shard`: other processes fill the other partitions, so a stream must be in one.
         """
         self._is_shard = is_shard
-        self.is_split = False
-        """A record was read that is not in its key's partition: its stream may be in two."""
         self._reader = reader
         self._progress = progress
         self._url = url
@@ -65,7 +61,6 @@ class Replay:
             join_group(self._connection, group)
             join_group(self._lookups, group)
         self._lookups.autocommit = True
-        self._filter = replay_filter
         self._target = ProjectedSchema(
             self._connection, schema, reader.log_id, replay_filter=replay_filter
         )
@@ -98,26 +93,15 @@ class Replay:
         """Records to apply before these positions."""
         return _lag(self.positions, until)
 
-    def advance(self, until: Positions) -> None:
+    def advance(self, until: Positions, order: LiveOrder | None = None) -> None:
         """Apply everything before these positions and nothing after.
 
-        CuaProjectError when the log lacks some of it.
+        With an `order`, from the beginning and in one process: streams in several partitions as
+        the live tables have read them. CuaProjectError when the log lacks some of it.
         """
-        if self._parallel is not None and self.lag(until):
-            start = start_positions(self.positions, self._reader)
-
-            def keep_going() -> bool:
-                self._show_stored(until)
-                return True
-
-            try:
-                num_events = self._parallel(
-                    self._url, self._target.schema, start, until, keep_going
-                )
-                self._target.committed.num_events += num_events
-            except UnfinishedError as error:
-                logger.warning("%s; continuing with one process", error)
-            self._target.load()
+        if not order:
+            order = None
+            self._advance_in_parallel(until)
         behind = {
             at: position
             for at, position in start_positions(self.positions, self._reader).items()
@@ -130,75 +114,56 @@ class Replay:
         with Pipeline(self._target, self._lookups) as pipeline:
             while (left := _lag(self._target.folded, until)) > 0:
                 records = self._reader.poll(BATCH_RECORDS, POLL_S)
-                read_to = {
+                ends = {
                     at: min(offset, until.get(at, 0))
                     for at, offset in self._reader.positions().items()
-                    if min(offset, until.get(at, 0)) > self._target.folded.get(at, 0)
                 }
-                silence_s = 0.0 if read_to else silence_s + POLL_S
+                wanted = [
+                    record
+                    for record in records
+                    if record.offset < until[TopicPartition(record.topic, record.partition)]
+                ]
+                if self._is_shard and (problem := misplaced(wanted, self._reader)):
+                    raise CuaProjectError(problem)
+                if order is None:
+                    parsed_records = [parse_record(record) for record in wanted]
+                else:
+                    parsed_records = order.take(wanted, self._target.folded, until)
+                    for at, blocked in order.blocked.items():
+                        ends[at] = min(ends.get(at, 0), blocked.offset)
+                read_to = {
+                    at: end for at, end in ends.items() if end > self._target.folded.get(at, 0)
+                }
+                silence_s = 0.0 if read_to or records else silence_s + POLL_S
                 if silence_s > SILENCE_LIMIT_S:
                     message = (
                         f"the log returned nothing for {SILENCE_LIMIT_S:.0f} s although {left}"
                         " records are left; is it reachable?"
                     )
                     raise UnreachableError(message)
-                wanted = [
-                    record
-                    for record in records
-                    if record.offset < until[TopicPartition(record.topic, record.partition)]
-                ]
-                if not self.is_split and (problem := misplaced(wanted, self._reader)):
-                    self.is_split = True
-                    if self._is_shard:
-                        raise CuaProjectError(problem)
                 if read_to:
-                    pipeline.send([parse_record(record) for record in wanted], read_to)
+                    pipeline.send(parsed_records, read_to)
                     self._show(self._target.folded, until)
+                if order is not None and order.blocked:
+                    order.seek(self._reader, self._target.folded, until)
             pipeline.settle()
 
-    def advance_in_live_order(self, until: Positions, order: LiveOrder) -> None:
-        """Begin again, in one process: up to these positions, with what comes late taken last."""
-        self._parallel = None
-        schema = self._target.schema
-        tables = ", ".join(
-            f'"{schema}"."{table.__tablename__}"' for table in (*ROW_TABLES, *STATE_TABLES)
-        )
-        with self._connection, self._connection.cursor() as cursor:
-            cursor.execute(f"TRUNCATE {tables}")
-        in_order = self._filter._replace(wanted=order.is_in_time)
-        self._target = ProjectedSchema(
-            self._connection, schema, self._reader.log_id, replay_filter=in_order
-        )
-        self._target.load()
-        self.advance(until)
-        order.is_over = True
-        # The end of a stream comes before what follows it in another partition.
-        for is_end in (True, False):
-            self._take_late(order, is_end=is_end)
-
-    def _take_late(self, order: LiveOrder, *, is_end: bool) -> None:
-        def is_wanted(parsed: ParsedRecord) -> bool:
-            at = TopicPartition(parsed.record.topic, parsed.record.partition)
-            scope = self._target.drops.scope(parsed.stream, parsed.record.value)
-            return parsed.record.offset in order.late[at] and (scope == "rest") == is_end
-
-        until = {at: max(offsets) + 1 for at, offsets in order.late.items()}
-        if not until:
+    def _advance_in_parallel(self, until: Positions) -> None:
+        """What several processes can do of it, if that is worth it."""
+        if self._parallel is None or not self.lag(until):
             return
-        self._reader.seek({at: min(offsets) for at, offsets in order.late.items()})
-        deadline = time.monotonic() + SILENCE_LIMIT_S
-        while _lag(self._reader.positions(), until):
-            records = self._reader.poll(BATCH_RECORDS, POLL_S)
-            if late := [one for one in map(parse_record, records) if is_wanted(one)]:
-                self._target.apply(late)
-            if records:
-                deadline = time.monotonic() + SILENCE_LIMIT_S
-            elif time.monotonic() > deadline:
-                message = (
-                    f"the log returned nothing for {SILENCE_LIMIT_S:.0f} s although there is more;"
-                    " is it reachable?"
-                )
-                raise UnreachableError(message)
+        start = start_positions(self.positions, self._reader)
+
+        def keep_going() -> bool:
+            self._show_stored(until)
+            return True
+
+        try:
+            num_events = self._parallel(self._url, self._target.schema, start, until, keep_going)
+            self._target.committed.num_events += num_events
+        except UnfinishedError as error:
+            logger.warning("%s; continuing with one process", error)
+        self._target.load()
 
     def _show(self, positions: Mapping[TopicPartition, int], until: Positions) -> None:
         if self._progress is not None:

@@ -23,7 +23,7 @@ from consumers.projection.positions import (
     read_state,
 )
 from consumers.rebuild.hashing import NAMES, TableHash, hash_tables, row_hashes
-from consumers.rebuild.live_order import LiveOrder, read_live_order
+from consumers.rebuild.live_order import LiveOrder, describe_unordered, read_live_order
 from consumers.rebuild.replay import Replay, check_beginning
 from consumers.rebuild.side_schema import side_schema
 from consumers.tables import OPS_SCHEMA, PROJECTION_VERSION, SCHEMA, STATE_TABLES, OperatorDrop
@@ -63,7 +63,7 @@ class Snapshot(NamedTuple):
     problems: list[Problem]
     """What the live schema lacks."""
     order: LiveOrder
-    """What the live tables met last."""
+    """How the live tables read streams in several partitions."""
 
     @property
     def broken(self) -> set[str | None]:
@@ -95,7 +95,7 @@ def take_snapshot(connection: Connection, schema: str = SCHEMA) -> Snapshot:
         broken = {problem.table for problem in problems if problem.is_fatal}
         if None in broken or broken & NEEDED:
             state = ProjectionState("", PROJECTION_VERSION, catalogue_hash(), None)
-            return Snapshot(state, {}, {}, ReplayFilter(), [], problems, LiveOrder({}, {}))
+            return Snapshot(state, {}, {}, ReplayFilter(), [], problems, LiveOrder({}))
         state = read_state(cursor, schema)
         if state.version != PROJECTION_VERSION:
             is_older = state.version < PROJECTION_VERSION
@@ -134,8 +134,9 @@ def _parked_as_unknown(cursor: Cursor, schema: str) -> tuple[ReplayFilter, list[
 def verify(reader: LogReader, url: str, *, progress: ReplayProgress | None = None) -> Verification:
     """Replay beside the live tables and compare; names what is missing instead of failing on it.
 
-    MismatchError when tables, code and log do not belong together; CuaProjectError when the log
-    lacks its beginning.
+    MismatchError when tables, code and log do not belong together, or when they differ and a stream
+    is in several partitions in an order that is not known; CuaProjectError when the log lacks its
+    beginning.
     """
     with connected(url, "verify") as live:
         snapshot = take_snapshot(live)
@@ -159,11 +160,10 @@ def verify(reader: LogReader, url: str, *, progress: ReplayProgress | None = Non
             with Replay(
                 reader, url, schema, replay_filter=snapshot.replay_filter, progress=progress
             ) as replay:
-                replay.advance(snapshot.positions)
-                replayed = _hashes(connection, schema, snapshot)
-                if replayed != snapshot.tables and replay.is_split and snapshot.order:
-                    replay.advance_in_live_order(snapshot.positions, snapshot.order)
-                    replayed = _hashes(connection, schema, snapshot)
+                replay.advance(snapshot.positions, snapshot.order)
+            replayed = _hashes(connection, schema, snapshot)
+            if replayed != snapshot.tables:
+                _refuse_unordered(live, connection, schema)
             found = _missing(snapshot) + [
                 difference
                 for table in snapshot.tables
@@ -187,6 +187,15 @@ def verify(reader: LogReader, url: str, *, progress: ReplayProgress | None = Non
 def _hashes(connection: Connection, schema: str, snapshot: Snapshot) -> dict[str, TableHash]:
     with connection, connection.cursor() as cursor:
         return hash_tables(cursor, schema, snapshot.tables)
+
+
+def _refuse_unordered(live: Connection, replayed: Connection, schema: str) -> None:
+    """MismatchError when the difference may be one of the order of reading."""
+    with live.cursor() as ours, replayed.cursor() as theirs:
+        problem = describe_unordered(ours, SCHEMA, theirs, schema)
+    if problem is not None:
+        message = f"tables and log differ, perhaps only in the order of reading: {problem}"
+        raise MismatchError(message)
 
 
 def _missing(snapshot: Snapshot) -> list[Difference]:

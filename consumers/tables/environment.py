@@ -28,13 +28,13 @@ class Environment(Base):
     training_id: Mapped[UUID | None]
     """Row id of its training; NULL: no training."""
     env_type: Mapped[String]
-    """Implementation: android_sim, gbox ..."""
+    """Implementation: android_sim, dbbench, text_to_sql, gbox ..."""
     status: Mapped[String]
     """pending, creating, running, terminated, error."""
     gbox_id: Mapped[OptString]
     """The provider's name for it."""
     box_type: Mapped[String]
-    """Operating system: android, linux."""
+    """Operating system: android, linux; `database` of environments without one."""
     creation_time: Mapped[OptTime]
     """When it first answered."""
     termination_time: Mapped[OptTime]

@@ -15,6 +15,7 @@ from consumers.tables.base import (
     Document,
     Number,
     OptBigNumber,
+    OptDocument,
     OptNumber,
     OptString,
     OptTime,
@@ -122,6 +123,10 @@ class StreamState(Base):
     """Records that wait for a gap to fill."""
     last_event_at: Mapped[OptTime]
     """Time of the last event applied; NULL: none was."""
+    partitions: Mapped[OptDocument]
+    """Where its records are, in the order of reading: [topic, partition, next offset], another one
+    at every change of partition; without offsets after 1,000 changes. NULL: older code has read
+    some of them."""
 
 
 class HeldRecord(Base):

@@ -129,7 +129,7 @@ class Rollout(CommonColumns, Base):
     tool_arg_errors: Mapped[OptNumber]
     """Actions whose arguments do not fit their tool."""
     runtime_errors: Mapped[OptNumber]
-    """Actions that the device refused."""
+    """Actions that the environment refused."""
     ran_out_of_turns: Mapped[bool | None]
     """The limit of turns ended it."""
     attempted_completion: Mapped[bool | None]

@@ -1,44 +1,37 @@
 """Views of what SQL agents did: sessions, completions, their SQL, success by skill."""
 
+from consumers.tables.rollout_place import PLACE, PLACE_COLUMNS, PLACE_JOINS
 from consumers.tables.view import Column, View
-
-_SOURCE = """
-LEFT JOIN "{schema}".rollout ON rollout.id = {rollout}
-LEFT JOIN "{schema}".training ON training.id = rollout.training_id
-LEFT JOIN "{schema}".step ON step.id = rollout.step_id
-LEFT JOIN "{schema}".eval ON eval.id = rollout.eval_id
-LEFT JOIN "{schema}".baseline ON baseline.id = rollout.baseline_id"""
-_ENTRY = """
-LEFT JOIN "{schema}".entry ON entry.id = {of}.entry_id
-LEFT JOIN "{schema}".task ON task.id = rollout.task_id"""
 
 _SESSIONS = (
     """
 SELECT rollout.rollout_id, training.run_name, task.task_id, entry.entry_id, entry.skills,
-    rollout.source_type, coalesce(step.generation, eval.generation, baseline.generation),
-    coalesce(step.step, eval.step, baseline.step), session.session_status, session.outcome,
+    """
+    + PLACE
+    + """, session.session_status, session.outcome,
     rollout.reward, session.num_rounds, session.num_operations, session.num_sql_errors,
     session.num_replayed, entry.instruction, entry.sql, session.answer, session.error_message,
     session.end_time, session.id, rollout.training_id, session.entry_id
-FROM "{schema}".session"""
-    + _SOURCE.replace("{rollout}", "session.id")
-    + _ENTRY.replace("{of}", "session")
+FROM "{schema}".session
+LEFT JOIN "{schema}".entry ON entry.id = session.entry_id
+LEFT JOIN "{schema}".rollout ON rollout.id = session.id"""
+    + PLACE_JOINS
 )
 _COMPLETIONS = (
     """
 SELECT rollout.rollout_id, training.run_name, task.task_id, entry.entry_id, entry.database,
-    entry.difficulty, rollout.source_type,
-    coalesce(step.generation, eval.generation, baseline.generation),
-    coalesce(step.step, eval.step, baseline.step), completion.outcome, completion.outcome_reward,
+    entry.difficulty, """
+    + PLACE
+    + """, completion.outcome, completion.outcome_reward,
     completion.process_reward, rollout.reward, score.scorer, score.product, score.minimum,
     score.last, score.average, completion.sql, entry.sql, completion.error_message,
     completion.execution_time, completion.executed_at, completion.id, rollout.training_id,
     completion.entry_id
-FROM "{schema}".completion"""
-    + _SOURCE.replace("{rollout}", "completion.id")
-    + _ENTRY.replace("{of}", "completion")
-    + """
-LEFT JOIN "{schema}".completion_score AS score ON score.completion_id = completion.id"""
+FROM "{schema}".completion
+LEFT JOIN "{schema}".completion_score AS score ON score.completion_id = completion.id
+LEFT JOIN "{schema}".entry ON entry.id = completion.entry_id
+LEFT JOIN "{schema}".rollout ON rollout.id = completion.id"""
+    + PLACE_JOINS
 )
 _SQL_TURNS = """
 SELECT rollout.rollout_id, training.run_name, turn.turn, action.action_json->>'sql',
@@ -67,11 +60,6 @@ _NAMES = (
     Column("rollout_id", "text", "The rollout's text id; NULL: not projected yet."),
     Column("run_name", "text", "Name of its training; NULL: none, or not projected yet."),
 )
-_PLACE = (
-    Column("source_type", "text", "step, eval or baseline."),
-    Column("generation", "integer", "Of its step or evaluation."),
-    Column("step", "integer", "Steps that the policy was, or then is, trained for."),
-)
 
 SQL_AGENT_VIEWS: tuple[View, ...] = (
     View(
@@ -83,7 +71,7 @@ SQL_AGENT_VIEWS: tuple[View, ...] = (
             Column("task_id", "text", "The task's name."),
             Column("entry", "text", "The entry's name in the data set."),
             Column("skills", "jsonb", "List of what the gold needs."),
-            *_PLACE,
+            *PLACE_COLUMNS,
             Column("session_status", "text", "How it ended; as in `session`."),
             Column("outcome", "text", "What it came to: correct, incorrect, unknown."),
             Column("reward", "double precision", "NULL: not scored."),
@@ -112,7 +100,7 @@ SQL_AGENT_VIEWS: tuple[View, ...] = (
             Column("entry", "text", "The entry's name in the data set."),
             Column("database", "text", "The data set's name of the database."),
             Column("difficulty", "text", "As in the data set; NULL: unrated."),
-            *_PLACE,
+            *PLACE_COLUMNS,
             Column("outcome", "text", "correct, incorrect, error, no_sql, unknown."),
             Column("outcome_reward", "double precision", "What the outcome is worth."),
             Column("process_reward", "double precision", "Mean of its steps' scores."),

@@ -38,7 +38,8 @@ class Task(Base):
     max_steps: Mapped[Number]
     """Turns the agent may take."""
     validation_type: Mapped[OptString]
-    """Type of the validator: `shell`, `agent` or `model`; NULL: it cannot be judged."""
+    """Type of the validator: `shell`, `agent`, `model` or `environment`; NULL: it cannot be
+    judged."""
     validation_query: Mapped[OptString]
     """Device query; NULL: no device query judges it."""
     expected_result: Mapped[OptString]
@@ -76,9 +77,9 @@ class Validator(Base):
     """Row id of the task."""
     validator_type: Mapped[String]
     """`shell`: judged by shell commands on the device; `agent`: by the agent's own report; `model`:
-    by another policy behind an endpoint."""
+    by another policy behind an endpoint; `environment`: by the environment itself."""
     validation_query: Mapped[String]
-    """Device query, or `agent_report`, or `model_judge`."""
+    """Device query, or `agent_report`, `model_judge`, `environment`."""
     validation_method: Mapped[String]
     """How the answer is compared: `equals`, `at_least` ..."""
     config_json: Mapped[Document]

@@ -73,7 +73,7 @@ class Training(CommonColumns, EtaColumns, Base):
     seed: Mapped[BigNumber]
     """Of all randomness."""
     box_type: Mapped[String]
-    """Operating system of the devices: android, linux."""
+    """Operating system of the devices: android, linux; `database` of environments without one."""
     renderer_name: Mapped[OptString]
     """How prompts and actions are written; NULL: not recorded."""
     wandb_project: Mapped[OptString]
@@ -198,8 +198,9 @@ class Sample(Base):
     rollout_id: Mapped[UUID]
     """Row id of the rollout."""
     advantage: Mapped[OptReal]
-    """Where it differs between tokens (gae) their mean. NULL: not used, or without tokens, so none
-    is defined."""
+    """Where it differs between tokens (gae, prime, core functions), their mean. NULL: not defined;
+    for a sample that is not used only `mean_centered` defines one, for one without a token gae and
+    prime define none."""
     reward: Mapped[Real]
     """Of the rollout."""
     policy_version: Mapped[Number]
@@ -211,6 +212,7 @@ class Sample(Base):
     used: Mapped[bool]
     """Whether the step trained on it."""
     drop_reason: Mapped[OptString]
-    """zero_variance, stale or group_failed; NULL: it was used."""
+    """zero_variance, stale, group_failed or baseline (a greedy rollout, which the others of its
+    group are compared with); NULL: it was used."""
     created_at: Mapped[Time]
     """Time of the event that chose it."""

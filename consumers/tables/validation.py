@@ -31,11 +31,13 @@ class Validation(Base):
     validation_time: Mapped[Time]
     """When it was judged."""
     validation_query: Mapped[String]
-    """The device query."""
+    """The device query, or `agent_report`, or `model_judge`; where the environment judges, its own
+    word: `dbbench`, `rows`."""
     expected_result: Mapped[OptString]
     """NULL: compared with no fixed answer."""
     actual_result: Mapped[OptString]
-    """The device's answer; NULL: there was none."""
+    """The device's answer; of a database the agent's answer, SQL or table hash. NULL: there was
+    none."""
     success: Mapped[bool]
     """Whether the task is solved."""
     execution_time: Mapped[Real]

@@ -6,6 +6,7 @@ the text in place of the call, so that conditions and limits reach the tables' i
 the tables may read the views. They hold nothing: verify and rebuild compare tables only.
 """
 
+from consumers.tables.rollout_place import PLACE, PLACE_COLUMNS, PLACE_JOINS
 from consumers.tables.sql_agent_views import SQL_AGENT_VIEWS
 from consumers.tables.view import Column, Function, View
 
@@ -44,10 +45,11 @@ DECODERS: tuple[Function, ...] = (
     ),
 )
 
-_ROLLOUT_SUMMARY = """
-SELECT rollout.rollout_id, training.run_name, task.task_id, task.name, rollout.source_type,
-    coalesce(step.generation, eval.generation, baseline.generation),
-    coalesce(step.step, eval.step, baseline.step),
+_ROLLOUT_SUMMARY = (
+    """
+SELECT rollout.rollout_id, training.run_name, task.task_id, task.name, """
+    + PLACE
+    + """,
     rollout.group_num, rollout.env_index, rollout.attempt, rollout.status,
     CASE
         WHEN rollout.status <> 'completed' THEN rollout.status
@@ -58,18 +60,16 @@ SELECT rollout.rollout_id, training.run_name, task.task_id, task.name, rollout.s
     verdict.success, rollout.reward, sample.advantage, sample.used, rollout.num_turns,
     rollout.num_tokens, rollout.policy_version, rollout.error_type, rollout.error_message,
     rollout.created_at, rollout.end_time, rollout.id, rollout.training_id, rollout.group_id
-FROM "{schema}".rollout
-LEFT JOIN "{schema}".training ON training.id = rollout.training_id
-LEFT JOIN "{schema}".task ON task.id = rollout.task_id
-LEFT JOIN "{schema}".step ON step.id = rollout.step_id
-LEFT JOIN "{schema}".eval ON eval.id = rollout.eval_id
-LEFT JOIN "{schema}".baseline ON baseline.id = rollout.baseline_id
+FROM "{schema}".rollout"""
+    + PLACE_JOINS
+    + """
 LEFT JOIN "{schema}".sample
     ON sample.step_id = rollout.step_id AND sample.rollout_id = rollout.id
 LEFT JOIN LATERAL (
     SELECT success FROM "{schema}".validation WHERE validation.rollout_id = rollout.id
     ORDER BY rank DESC, validation_time DESC, id LIMIT 1
 ) AS verdict ON true"""
+)
 
 _TURN_TOKENS = """
 SELECT rollout.rollout_id, training.run_name, turn.turn, turn.model_response,
@@ -90,13 +90,7 @@ VIEWS: tuple[View, ...] = (
             Column("run_name", "text", "Name of its training; NULL: none, or not projected yet."),
             Column("task_id", "text", "The task's name: `train_02_enable_wifi`."),
             Column("task_name", "text", "The task's title."),
-            Column("source_type", "text", "step, eval or baseline."),
-            Column("generation", "integer", "Of its step or evaluation."),
-            Column(
-                "step",
-                "integer",
-                "Steps that the policy was, or then is, trained for.",
-            ),
+            *PLACE_COLUMNS,
             Column("group_num", "integer", "Index of its group, from 0."),
             Column("env_index", "integer", "Place in the group, from 0."),
             Column("attempt", "integer", "From 0."),

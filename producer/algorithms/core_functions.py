@@ -90,21 +90,28 @@ def choose_core_function(
 def call_core_function(
     chosen: CoreFunction, token_level_rewards: Tensor, eos_mask: Tensor, index: Index
 ) -> AdvantagesAndReturns:
-    """Its advantages and returns, checked. ValueError for another shape or values not finite.
+    """Its advantages and returns, checked.
 
-    It gets the index as numbers in a numpy array, whatever the groups are called.
+    ValueError if it raises, or returns another shape or numbers that are not finite in float32. It
+    gets the index as numbers in a numpy array, whatever the groups are called.
     """
     numbers = np.zeros(len(token_level_rewards), dtype=np.int64)
     for number, places in enumerate(groups_of(index)):
         numbers[places] = number
-    found = chosen(token_level_rewards=token_level_rewards, eos_mask=eos_mask, index=numbers)
+    try:
+        found = chosen(token_level_rewards=token_level_rewards, eos_mask=eos_mask, index=numbers)
+    except (Exception, SystemExit) as error:
+        # Ours say what is wrong.
+        is_ours = isinstance(error, ValueError) and chosen in CORE_FUNCTIONS.values()
+        message = str(error) if is_ours else f"it raised {type(error).__name__}: {error}"
+        raise ValueError(message) from error
     shape = tuple(token_level_rewards.shape)
     if not isinstance(found, tuple) or len(found) != 2:  # noqa: PLR2004  # advantages and returns
         message = f"a core function must return (advantages, returns); found {type(found).__name__}"
         raise ValueError(message)
     for name, value in zip(("advantages", "returns"), found, strict=True):
         is_fine = isinstance(value, Tensor) and tuple(value.shape) == shape
-        if not is_fine or not bool(torch.isfinite(value).all()):
+        if not is_fine or value.is_complex() or not bool(torch.isfinite(value.float()).all()):
             message = f"a core function must return finite {name} of shape {shape}"
             raise ValueError(message)
     return found

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from producer.algorithms.process_advantages import AdvantagesAndReturns, Index, groups_of
-from producer.algorithms.token_advantages import whitened
+from producer.algorithms.token_advantages import is_last_token, whitened
 
 BETA: Final = 0.05
 """Of the recipe."""
@@ -71,7 +71,7 @@ def compute_prime_advantage(
     with torch.no_grad():
         mask_BT = mask_BT.to(process_rewards_BT.dtype)
         process_BT = _left_one_out(process_rewards_BT * mask_BT, mask_BT, index)
-        last_BT = _last_token(mask_BT)
+        last_BT = is_last_token(mask_BT).to(mask_BT.dtype)
         outcome_BT = _left_one_out(outcomes_B[:, None] * last_BT, last_BT, index)
         rewards_BT = weights.process * process_BT + weights.outcome * outcome_BT
         returns_BT = rewards_BT.flip(1).cumsum(1).flip(1)
@@ -88,10 +88,3 @@ def _left_one_out(rewards_BT: Tensor, places_BT: Tensor, index: Index) -> Tensor
             baseline = means_B[group].sum() / others
             baselined_BT[group] = rewards_BT[group] * (len(group) / others) - baseline
     return baselined_BT * places_BT
-
-
-def _last_token(mask_BT: Tensor) -> Tensor:
-    """1 on each response's last masked-in token; nowhere for a response without tokens."""
-    positions_T = torch.arange(mask_BT.shape[1], device=mask_BT.device)
-    last_B = torch.where(mask_BT > 0, positions_T, -1).amax(dim=1)
-    return (positions_T == last_B[:, None]).to(mask_BT.dtype)

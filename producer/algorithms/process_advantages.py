@@ -17,6 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from producer.algorithms.token_advantages import is_last_token
+
 logger = logging.getLogger(__name__)
 
 EPSILON: Final = 1e-6
@@ -96,10 +98,8 @@ def compute_token_wise_advantage(
 def is_outcome_only(token_level_rewards: Tensor, eos_mask: Tensor) -> bool:
     """Whether no response has a reward on another token than its last; False without rewards."""
     rewarded_BT = token_level_rewards != 0
-    positions_T = torch.arange(eos_mask.shape[1], device=eos_mask.device)
-    last_B = torch.where(eos_mask > 0, positions_T, -1).amax(dim=1)
-    is_last_BT = positions_T == last_B[:, None]
-    return bool(rewarded_BT.any()) and not bool((rewarded_BT & ~is_last_BT).any())
+    is_elsewhere_BT = rewarded_BT & ~is_last_token(eos_mask)
+    return bool(rewarded_BT.any()) and not bool(is_elsewhere_BT.any())
 
 
 @lru_cache(maxsize=1)

@@ -31,7 +31,7 @@ def gae(
     next masked-in token. `values_BT` are the value head's at sampling time.
     """
     advantages_BT = torch.zeros_like(rewards_BT)
-    next_value_B = next_advantage_B = torch.zeros_like(rewards_BT[:, 0])
+    next_value_B = next_advantage_B = rewards_BT.new_zeros(len(rewards_BT))
     with torch.no_grad():
         for at in reversed(range(rewards_BT.shape[1])):
             mask_B = mask_BT[:, at].to(rewards_BT.dtype)
@@ -50,7 +50,7 @@ def discounted_returns(rewards_BT: Tensor, mask_BT: Tensor, *, gamma: float) -> 
     A reward off the mask is dropped, as in verl.
     """
     returns_BT = torch.zeros_like(rewards_BT)
-    running_B = torch.zeros_like(rewards_BT[:, 0])
+    running_B = rewards_BT.new_zeros(len(rewards_BT))
     for at in reversed(range(rewards_BT.shape[1])):
         mask_B = mask_BT[:, at].to(rewards_BT.dtype)
         return_B = rewards_BT[:, at] + gamma * running_B
@@ -60,14 +60,18 @@ def discounted_returns(rewards_BT: Tensor, mask_BT: Tensor, *, gamma: float) -> 
 
 
 def whitened(values_BT: Tensor, mask_BT: Tensor) -> Tensor:
-    """Mean 0 and sample variance 1 over the mask; what is off the mask moves along.
-
-    The mask has at least one token.
-    """
+    """Mean 0 and sample variance 1 over the mask; what is off the mask moves along."""
     mask_BT = mask_BT.to(values_BT.dtype)
-    num_tokens = mask_BT.sum()
+    num_tokens = mask_BT.sum().clamp(min=1)
     mean = (values_BT * mask_BT).sum() / num_tokens
     squares = ((values_BT - mean).square() * mask_BT).sum()
-    # One token has no variance, and becomes 0.
+    # One token has no variance, and becomes 0; without any nothing is moved.
     variance = squares / (num_tokens - 1).clamp(min=1)
     return (values_BT - mean) * torch.rsqrt(variance + WHITENING_EPSILON)
+
+
+def is_last_token(mask_BT: Tensor) -> Tensor:
+    """[B, T]: True on each row's last masked-in token; nowhere in a row without tokens."""
+    mask_BT = mask_BT > 0
+    num_left_BT = mask_BT.flip(1).cumsum(1).flip(1)
+    return mask_BT & (num_left_BT == 1)

@@ -35,6 +35,23 @@ def read_json(text: str) -> JsonValue:
     return content
 
 
+def named_arguments(call: str, tools: Sequence[str], joint: str = ", ") -> tuple[str, Fields]:
+    """The name, one of `tools`, and the arguments of a call in Qwen's form. BadCallError.
+
+    `joint`: between the tools that an error lists.
+    """
+    content = read_json(call)
+    fields: Fields = content if isinstance(content, dict) else {}
+    name, arguments = fields.get("name"), fields.get("arguments")
+    if not isinstance(name, str) or not isinstance(arguments, dict):
+        message = f'a tool call is {{"name": ..., "arguments": {{...}}}}, not {call.strip()[:80]!r}'
+        raise BadCallError(message, "parse")
+    if name not in tools:
+        message = f"unknown tool {name!r}; use {joint.join(tools)}"
+        raise BadCallError(message, "tool_name")
+    return name, arguments
+
+
 def parse_items(
     text: str,
     example: str,

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pydantic import JsonValue
 
 from producer.codecs.codec import cannot_encode, parse_error
-from producer.codecs.json_calls import BadCallError, Fields, read_json, taken
+from producer.codecs.json_calls import BadCallError, Fields, named_arguments, taken
 from schemas import actions
 from schemas.actions import Action
 from schemas.turn import TakenAction
@@ -159,24 +159,10 @@ def parse_call(
     where a drag begins; with it unknown there is no drag.
     """
     try:
-        tool, arguments = _named_arguments(call, tools)
+        tool, arguments = named_arguments(call, tools, " or ")
     except BadCallError as error:
         return parse_error(error.error_type, str(error))
     return taken(tool, arguments, _Arguments(arguments, screen, size, names, start).action)
-
-
-def _named_arguments(call: str, tools: tuple[str, ...]) -> tuple[str, Fields]:
-    """The tool's name and what it is given. BadCallError."""
-    content = read_json(call)
-    fields: Fields = content if isinstance(content, dict) else {}
-    name, arguments = fields.get("name"), fields.get("arguments")
-    if not isinstance(name, str) or not isinstance(arguments, dict):
-        message = f'a tool call is {{"name": ..., "arguments": {{...}}}}, not {call.strip()[:80]!r}'
-        raise BadCallError(message, "parse")
-    if name not in tools:
-        message = f"unknown tool {name!r}; use {' or '.join(tools)}"
-        raise BadCallError(message, "tool_name")
-    return name, arguments
 
 
 class _Arguments:

@@ -16,7 +16,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from producer.codecs.codec import cannot_encode, parse_error
-from producer.codecs.json_calls import BadCallError, Fields, action_of, read_json, taken
+from producer.codecs.json_calls import BadCallError, Fields, action_of, named_arguments, taken
 from producer.codecs.qwen import CALL, SCALE, encode_call, scaled
 from schemas import actions
 from schemas.actions import Action
@@ -124,7 +124,7 @@ def _elsewhere(action: Action) -> Fields:
 
 def _parse_call(call: str, width_px: int, height_px: int) -> list[TakenAction]:
     try:
-        tool, given = _named_arguments(call)
+        tool, given = named_arguments(call, TOOLS)
     except BadCallError as error:
         return [parse_error(error.error_type, str(error))]
     if tool == "finish":
@@ -133,19 +133,6 @@ def _parse_call(call: str, width_px: int, height_px: int) -> list[TakenAction]:
         fields: Fields = {"type": "wait", "duration_s": given.get("duration", 1.0)}
         return [taken(tool, given, lambda: action_of(fields, width_px, height_px))]
     return [taken(tool, given, lambda: _action(given, width_px, height_px))]
-
-
-def _named_arguments(call: str) -> tuple[str, Fields]:
-    content = read_json(call)
-    fields: Fields = content if isinstance(content, dict) else {}
-    name, arguments = fields.get("name"), fields.get("arguments")
-    if not isinstance(name, str) or not isinstance(arguments, dict):
-        message = f'a tool call is {{"name": ..., "arguments": {{...}}}}, not {call.strip()[:80]!r}'
-        raise BadCallError(message, "parse")
-    if name not in TOOLS:
-        message = f"unknown tool {name!r}; use {', '.join(TOOLS)}"
-        raise BadCallError(message, "tool_name")
-    return name, arguments
 
 
 def _finish(given: Fields) -> list[TakenAction]:

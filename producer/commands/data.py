@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from producer.commands.options import check_new_folder, examples, with_json
+from producer.commands.options import check_new_folder, chosen_names, examples, with_json
 from producer.console import print_table, progress_bar
-from producer.errors import MismatchError, NotFoundError, UsageError, did_you_mean
+from producer.errors import MismatchError, NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from schemas.entry import EntryContent
@@ -20,6 +20,8 @@ logger = logging.getLogger(__name__)
 
 MAX_NAMED = 10
 """Entries that a message names."""
+MAX_GENERATED = 100_000
+"""Entries of one call, which are in memory; as many as a task source generates."""
 
 _output = click.option(
     "--output",
@@ -44,7 +46,7 @@ def command() -> None:
 )
 @click.option(
     "--num-samples",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, MAX_GENERATED),
     required=True,
     metavar="N",
     help="Entries to generate.",
@@ -75,7 +77,9 @@ def generate(
     from producer.sql_data.dbbench.layout import write_entries
     from producer.sql_data.dbbench.skills import SKILLS
 
-    chosen = _chosen_skills(skills, SKILLS)
+    chosen: tuple[str, ...] = SKILLS
+    if skills is not None:
+        chosen = chosen_names(skills, SKILLS, option="--skills", noun="skill")
     check_new_folder(output)
     entries = []
     with progress_bar("generating entries", num_samples) as bar:
@@ -83,23 +87,6 @@ def generate(
             entries.append(entry)
             bar.advance()
     _report(entries, write_entries(entries, output), as_json=as_json)
-
-
-def _chosen_skills(given: str | None, known: Sequence[str]) -> tuple[str, ...]:
-    if given is None:
-        return tuple(known)
-    chosen = tuple(dict.fromkeys(name.strip() for name in given.split(",") if name.strip()))
-    for name in chosen:
-        if name not in known:
-            message = (
-                f"--skills: {name!r} is no skill.{did_you_mean(name, known)} The skills are"
-                f" {', '.join(known)}"
-            )
-            raise UsageError(message)
-    if not chosen:
-        message = "--skills: no skill is given; name at least one"
-        raise UsageError(message)
-    return chosen
 
 
 @command.command(

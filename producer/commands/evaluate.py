@@ -77,9 +77,8 @@ def command(
     check_writable(installation.home, "CUA_HOME")
     if training_name is not None:
         training_name = _existing(training_name, installation)
-    from producer.training.manual_evaluation import config_of_policy, evaluate
+    from producer.training.manual_evaluation import evaluate
 
-    config_of_policy(given)
     try:
         summary = evaluate(
             given, training_name=training_name, installation=installation, stop=stop_on_signals()

@@ -22,9 +22,7 @@ ANSWERS: dict[str, Literal["resume", "overwrite", "skip"]] = {
 
 def resolve_existing(config: RunConfig, installation: Installation) -> RunConfig:
     """The configuration with `ask` replaced: by the answer on a terminal, elsewhere by resume."""
-    name = config.training_name
-    if name is None and config.log_path is not None:
-        name = training_in(config.log_path)
+    name = _name_of(config)
     if config.behavior_if_log_dir_exists != "ask" or name is None:
         return config
     folder = find_run_folder(installation, name, config.named(name).run_folder)
@@ -37,6 +35,21 @@ def resolve_existing(config: RunConfig, installation: Installation) -> RunConfig
         " [r]esume, [o]verwrite, [q]uit?"
     )
     return config.resolved(ANSWERS[answer])
+
+
+def has_states(config: RunConfig, installation: Installation) -> bool:
+    """Whether the training has a saved state on this machine. The errors of `find_run_folder`."""
+    name = _name_of(config)
+    if name is None:
+        return False
+    folder = find_run_folder(installation, name, config.named(name).run_folder)
+    return bool(resume_state.find_states(folder))
+
+
+def _name_of(config: RunConfig) -> str | None:
+    if config.training_name is None and config.log_path is not None:
+        return training_in(config.log_path)
+    return config.training_name
 
 
 def _ask(question: str) -> str:

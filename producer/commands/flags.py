@@ -55,6 +55,7 @@ METAVARS = {
     "reward": "NAME|MODULE:FUNCTION",
     "reward_sha256": "SHA256",
 }
+"""What the help calls the value of a text field; the last word of its name where it is missing."""
 WIDEST_CHOICE = 36
 """Characters that fit beside a flag in 80 columns; the help's text lists longer choices."""
 LONG_CHOICE = "NAME"
@@ -134,23 +135,24 @@ def _word(value: object) -> str:
 def _type(name: str, field: FieldInfo) -> tuple[click.ParamType[Any], str]:
     """How click parses the field, and what the help calls its value."""
     annotation = field.annotation
-    if get_origin(annotation) is Literal:
-        choices = get_args(annotation)
-        joined = "|".join(choices)
-        shown = joined if len(joined) <= WIDEST_CHOICE else LONG_CHOICE
-        return FieldChoice(choices), METAVARS.get(name, shown)
     if name in JSON_FIELDS:
         return click.STRING, "JSON"
     if get_origin(annotation) in {Union, UnionType}:
         annotation = next(one for one in get_args(annotation) if one is not type(None))
     if get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
+    if get_origin(annotation) is Literal:
+        choices = tuple(map(str, get_args(annotation)))
+        joined = "|".join(choices)
+        shown = joined if len(joined) <= WIDEST_CHOICE else LONG_CHOICE
+        return FieldChoice(choices), METAVARS.get(name, shown)
     if annotation is Path:
-        return click.Path(path_type=Path), "FOLDER"
+        return click.Path(path_type=Path), METAVARS.get(name, "FOLDER")
     if annotation is int:
         return (
             (IntegerOrNone(), "INTEGER|none") if name in NONE_IS_A_VALUE else (click.INT, "INTEGER")
         )
     if annotation is float:
         return click.FLOAT, "FLOAT"
-    return click.STRING, METAVARS[name]
+    # pydantic parses every other type from its text.
+    return click.STRING, METAVARS.get(name) or name.rpartition("_")[2].upper()

@@ -1,7 +1,6 @@
 """`cua-train run`."""
 
 import json
-import logging
 import os
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -10,19 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
+from producer.commands.continue_hint import ContinueHint
 from producer.commands.flags import config_flags
 from producer.commands.given_fields import given_fields
-from producer.commands.options import examples
-from producer.commands.shell import continue_command, cua_project_command, withheld
+from producer.commands.options import examples, with_summary_as_json, with_takeover
+from producer.commands.shell import continue_command, cua_project_command
 from producer.commands.stopping import stop_on_signals
-from producer.config import read_config
 from producer.errors import StopRequestedError
 from schemas.installation import read_installation
 
 if TYPE_CHECKING:
     from producer.training.summary import Summary
-
-logger = logging.getLogger(__name__)
 
 EPILOG = examples(
     "$ cua-train run                                        # train the demo policy",
@@ -35,12 +32,7 @@ EPILOG = examples(
 
 @click.command(name="run", epilog=EPILOG)
 @config_flags
-@click.option(
-    "--takeover",
-    is_flag=True,
-    panel="Checkpoints and resume",
-    help="Continue although another process seems to be training it.",
-)
+@with_takeover
 @click.option(
     "--config",
     "config_file",
@@ -55,9 +47,7 @@ EPILOG = examples(
     panel="Output",
     help="Run `cua-project up` beside the training: tables and monitor. [default: yes]",
 )
-@click.option(
-    "--json", "as_json", is_flag=True, panel="Output", help="Print the summary as JSON, last."
-)
+@with_summary_as_json
 def command(
     *, config_file: Path | None, monitor: bool, takeover: bool, as_json: bool, **flags: Any
 ) -> int:
@@ -67,20 +57,22 @@ def command(
     """
     # Imported here, as the trainer below, so that --help stays quick.
     from producer.commands.cua_project import CuaProject
-    from producer.commands.existing import resolve_existing
+    from producer.commands.existing import has_states, resolve_existing
+    from producer.training.asked_config import read_asked
     from producer.training.load_tasks import load_run_tasks
     from producer.training.preflight import check_folders
 
     installation = read_installation(os.environ)
-    config = read_config(given_fields(flags, config_file))
-    # A mistake in them is reported before anything starts.
-    load_run_tasks(config, os.environ, is_check=True)
+    config = read_asked(given_fields(flags, config_file), installation)
     check_folders(installation, config)
+    if not has_states(config, installation):
+        # A mistake in them is reported before anything starts; of others the log has the tasks.
+        load_run_tasks(config, os.environ, is_check=True)
     config = resolve_existing(config, installation)
     from producer.training.run import run
 
     stop = stop_on_signals()
-    opened: list[str] = []
+    hint = ContinueHint(database=monitor)
     with ExitStack() as beside:
 
         def on_open(name: str, folder: Path) -> None:
@@ -90,12 +82,7 @@ def command(
                 monitor=monitor,
                 baseline_only=config.baseline_only,
             )
-            opened.append(again)
-            logger.info("training: %s", name)
-            logger.info("continue it with: %s", again)
-            if secrets := withheld(database=monitor):
-                logger.info("set %s there first: secrets are not printed", ", ".join(secrets))
-            logger.info("state and checkpoints: %s", folder)
+            hint.begun(name, folder, again)
             if monitor:
                 cua_project = CuaProject()
                 beside.callback(cua_project.stop)
@@ -106,8 +93,7 @@ def command(
                 config, installation=installation, stop=stop, on_open=on_open, takeover=takeover
             )
         except StopRequestedError:
-            logger.info("stopped%s", f"; continue with: {opened[0]}" if opened else "")
-            return 130
+            return hint.stopped()
     if as_json:
         click.echo(json.dumps(asdict(summary)))
     else:

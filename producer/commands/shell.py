@@ -42,7 +42,14 @@ def continue_command(
         words.append("--baseline-only")
     if not monitor:
         words.append("--no-monitor")
-    variables = _variables(environ, database=monitor)
+    return cua_train_command(*words, database=monitor, environ=environ)
+
+
+def cua_train_command(
+    *words: str, database: bool = False, environ: Mapping[str, str] = os.environ
+) -> str:
+    """A `cua-train` command with this installation; `database`: the tables' place is named too."""
+    variables = _variables(environ, database=database)
     return " ".join([*_assignments(variables), program("cua-train"), shlex.join(words)])
 
 

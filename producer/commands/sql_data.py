@@ -7,11 +7,14 @@ from pathlib import Path
 
 import rich_click as click
 
-from producer.commands.options import check_new_folder, examples, with_json
+from producer.commands.options import check_new_folder, chosen_names, examples, with_json
 from producer.console import print_table, progress_bar
-from producer.errors import MismatchError, UsageError, did_you_mean
+from producer.errors import MismatchError
 
 logger = logging.getLogger(__name__)
+
+MAX_DATABASES = 10_000
+"""Of a split of one call, which are in memory."""
 
 MAX_NAMED = 10
 """Questions that a message names."""
@@ -38,14 +41,14 @@ def data() -> None:
 )
 @click.option(
     "--train-databases",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, MAX_DATABASES),
     default=24,
     metavar="N",
     help="Databases to train on. [default: 24]",
 )
 @click.option(
     "--dev-databases",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, MAX_DATABASES),
     default=8,
     metavar="N",
     help="Further databases, to evaluate on. [default: 8]",
@@ -86,8 +89,12 @@ def generate(
     wrong answers have other rows. No database is in both splits.
     """
     from producer.sql_data.text_to_sql.generate import SyntheticSize, write_synthetic
+    from producer.sql_data.text_to_sql.templates import TEMPLATES
 
-    chosen = _chosen_templates(templates)
+    chosen: tuple[str, ...] = ()
+    if templates is not None:
+        known = [template.name for template in TEMPLATES]
+        chosen = chosen_names(templates, known, option="--templates", noun="template")
     check_new_folder(output)
     size = SyntheticSize(train_databases, dev_databases, questions_per_template, chosen)
     written = write_synthetic(output, seed, size)
@@ -107,26 +114,6 @@ def generate(
         ],
     )
     logger.info("written to %s", output)
-
-
-def _chosen_templates(given: str | None) -> tuple[str, ...]:
-    from producer.sql_data.text_to_sql.templates import TEMPLATES
-
-    known = [template.name for template in TEMPLATES]
-    if given is None:
-        return ()
-    chosen = tuple(dict.fromkeys(name.strip() for name in given.split(",") if name.strip()))
-    for name in chosen:
-        if name not in known:
-            message = (
-                f"--templates: {name!r} is no template.{did_you_mean(name, known)} The templates"
-                f" are {', '.join(known)}"
-            )
-            raise UsageError(message)
-    if not chosen:
-        message = "--templates: no template is given; name at least one"
-        raise UsageError(message)
-    return chosen
 
 
 @data.command(

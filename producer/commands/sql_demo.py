@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 import os
 from statistics import fmean, stdev
 from typing import Any
@@ -12,6 +13,7 @@ from producer.commands.options import examples, with_json
 from producer.commands.stopping import stop_on_signals
 from producer.console import print_table
 from producer.errors import StopRequestedError, UsageError
+from producer.process_rewards.best_of_n import Strategy
 from schemas.installation import read_installation
 
 logger = logging.getLogger(__name__)
@@ -54,7 +56,7 @@ def demo(*, seed: int | None, seeds: str | None, as_json: bool) -> int:
     except StopRequestedError:
         logger.info("stopped; the same command goes on")
         return 130
-    rows = {one: accuracies(stages, recipe.n) for one, stages in found.items()}
+    rows = {one: accuracies(stages, recipe.strategy) for one, stages in found.items()}
     if as_json:
         report = [{"seed": one, "accuracies": rows[one], "stages": found[one]} for one in chosen]
         click.echo(json.dumps(report))
@@ -87,19 +89,33 @@ def _seeds(seed: int | None, seeds: str | None) -> list[int]:
     return [*dict.fromkeys(map(int, words))]
 
 
-def accuracies(stages: dict[str, Figures], n: int) -> dict[str, tuple[float, float | None]]:
-    """Policy -> its greedy executed accuracy and standard error; choices have none."""
+def accuracies(
+    stages: dict[str, Figures], strategy: Strategy
+) -> dict[str, tuple[float, float | None]]:
+    """Policy -> its executed accuracy and standard error; pass@N has none.
+
+    Greedy, and beneath it what is chosen among N samples of the same policy by `strategy`.
+    """
     outcome, process = stages["grpo outcome"], stages["grpo process"]
-    chosen = stages[f"best of {n}"]["sizes"][-1]
     return {
         "sft": (outcome["before"], outcome["before_standard_error"]),
+        **_chosen("sft", stages["best of n, sft"], strategy),
         "sft + grpo (outcome)": (outcome["accuracy"], outcome["standard_error"]),
         "sft + grpo (process)": (process["accuracy"], process["standard_error"]),
-        **{
-            f"  best of {n}, {name}": (chosen[name], None)
-            for name in ("product", "min", "last", "average")
-        },
-        f"  pass@{n}": (chosen["pass_at_n"], None),
+        **_chosen("process", stages["best of n, process"], strategy),
+    }
+
+
+def _chosen(
+    policy: str, stage: Figures, strategy: Strategy
+) -> dict[str, tuple[float, float | None]]:
+    largest = stage["sizes"][-1]
+    n, share = largest["n"], largest[strategy]
+    error = math.sqrt(share * (1 - share) / stage["questions"])
+    return {
+        f"  {policy}, one sample": (stage["sizes"][0][strategy], None),
+        f"  {policy}, best of {n}": (share, error),
+        f"  {policy}, pass@{n}": (largest["pass_at_n"], None),
     }
 
 

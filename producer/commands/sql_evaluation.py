@@ -2,73 +2,64 @@
 
 import json
 import os
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import rich_click as click
 
-from producer.commands.options import examples, given_training_name, with_json
+from producer.commands.options import examples, given_training_name, with_json, with_options
 from producer.commands.stopping import stop_on_signals
 from producer.console import print_table
 from producer.durable import write_durably
 from producer.errors import NotFoundError, StopRequestedError, UsageError
 from schemas.installation import read_installation
 
-
-def _asked(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Which policy is asked which questions."""
-    for option in reversed(
-        [
-            click.option(
-                "--model-name",
-                metavar="NAME|FOLDER",
-                help="Policy to ask: a folder, an adapter's folder, a Hugging Face id, `oracle`.",
-            ),
-            click.option(
-                "--training-name", metavar="NAME", help="Or the newest state of this training."
-            ),
-            click.option(
-                "--data-path",
-                type=click.Path(path_type=Path),
-                required=True,
-                metavar="FOLDER",
-                help="Data set as BIRD's or Spider's.",
-            ),
-            click.option(
-                "--split",
-                type=click.Choice(["train", "dev", "test"]),
-                default="dev",
-                help="Which questions. [default: dev]",
-            ),
-            click.option(
-                "--limit",
-                type=click.IntRange(1),
-                metavar="INTEGER",
-                help="First questions. [default: all]",
-            ),
-            click.option(
-                "--max-tokens",
-                type=click.IntRange(1),
-                metavar="INTEGER",
-                help="Of a completion. [default: 512, or the training's]",
-            ),
-            click.option(
-                "--seed",
-                type=click.IntRange(min=0),
-                metavar="INTEGER",
-                help="Of what is sampled. [default: 0, or the training's]",
-            ),
-            click.option(
-                "--device",
-                metavar="auto|cpu|cuda|cuda:N",
-                help="Where it is computed. [default: auto, or the training's]",
-            ),
-        ]
-    ):
-        command = option(command)
-    return command
+_asked = with_options(
+    click.option(
+        "--model-name",
+        metavar="NAME|FOLDER",
+        help="Policy to ask: a folder, an adapter's folder, a Hugging Face id, `oracle`.",
+    ),
+    click.option("--training-name", metavar="NAME", help="Or the newest state of this training."),
+    click.option(
+        "--data-path",
+        type=click.Path(path_type=Path),
+        required=True,
+        metavar="FOLDER",
+        help="Data set as BIRD's or Spider's.",
+    ),
+    click.option(
+        "--split",
+        type=click.Choice(["train", "dev", "test"]),
+        default="dev",
+        help="Which questions. [default: dev]",
+    ),
+    click.option(
+        "--limit",
+        type=click.IntRange(1),
+        metavar="INTEGER",
+        help="First questions. [default: all]",
+    ),
+    click.option(
+        "--max-tokens",
+        type=click.IntRange(1),
+        metavar="INTEGER",
+        help="Of a completion. [default: 512, or the training's]",
+    ),
+    click.option(
+        "--seed",
+        type=click.IntRange(min=0),
+        metavar="INTEGER",
+        help="Of what is sampled. [default: 0, or the training's]",
+    ),
+    click.option(
+        "--device",
+        metavar="auto|cpu|cuda|cuda:N",
+        help="Where it is computed. [default: auto, or the training's]",
+    ),
+)
+"""Which policy is asked which questions."""
 
 
 @click.command(

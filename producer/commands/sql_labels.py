@@ -1,33 +1,29 @@
 """`cua-train sql label-steps`: examples for a process reward model, by Monte-Carlo completion."""
 
 import json
-import logging
 import os
-import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import rich_click as click
 
-from producer.commands.shell import program
+from producer.commands.continue_hint import ContinueHint
+from producer.commands.options import examples, with_json
+from producer.commands.shell import cua_train_command
 from producer.commands.stopping import stop_on_signals
 from producer.errors import StopRequestedError
 from schemas.installation import read_installation
 
-logger = logging.getLogger(__name__)
 
-EPILOG = "\n\n".join(
-    [
-        "Examples:",
+@click.command(
+    "label-steps",
+    epilog=examples(
         "$ cua-train sql label-steps --model-name SFT --data-path DATA --output steps.json",
         "$ cua-train sql label-steps --model-name SFT --data-path DATA --output steps.json"
         " --completions 4 --step-completions 8 --limit 100",
-    ]
+    ),
 )
-
-
-@click.command("label-steps", epilog=EPILOG)
 @click.option(
     "--model-name", required=True, metavar="NAME|FOLDER", help="Policy whose completions they are."
 )
@@ -86,7 +82,7 @@ EPILOG = "\n\n".join(
 @click.option(
     "--takeover", is_flag=True, help="Continue although another process seems to be labelling."
 )
-@click.option("--json", "as_json", is_flag=True, panel="Output", help="Print JSON.")
+@with_json
 def label_steps(*, as_json: bool, completions: int, takeover: bool, **options: Any) -> int:
     """Label the steps of sampled completions by completing each prefix several times.
 
@@ -98,12 +94,12 @@ def label_steps(*, as_json: bool, completions: int, takeover: bool, **options: A
     if Path(model_name).expanduser().is_dir():
         model_name = str(Path(model_name).expanduser().absolute())
 
+    hint = ContinueHint()
+
     def on_open(name: str, folder: Path) -> None:
-        logger.info("training: %s", name)
         given = [f"--{key.replace('_', '-')}={value}" for key, value in kept.items()]
-        words = shlex.join(["sql", "label-steps", *given, f"--training-name={name}"])
-        logger.info("continue it with: %s %s", program("cua-train"), words)
-        logger.info("state: %s", folder)
+        words = ["sql", "label-steps", *given, f"--training-name={name}"]
+        hint.begun(name, folder, cua_train_command(*words))
 
     data, output = (options.pop(one).expanduser().absolute() for one in ("data_path", "output"))
     kept = {
@@ -126,8 +122,7 @@ def label_steps(*, as_json: bool, completions: int, takeover: bool, **options: A
             **options,
         )
     except StopRequestedError:
-        logger.info("stopped; the same command with --training-name continues it")
-        return 130
+        return hint.stopped()
     if as_json:
         click.echo(json.dumps(asdict(found)))
         return 0

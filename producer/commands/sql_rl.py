@@ -3,7 +3,6 @@
 import json
 import logging
 import os
-import shlex
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -12,14 +11,19 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from producer.commands.config_file import read_config_file
+from producer.commands.continue_hint import ContinueHint
 from producer.commands.existing import resolve_existing
 from producer.commands.flags import field_flag
 from producer.commands.grpo_trainer import TrainerFile, is_grpo_trainer, read_grpo_trainer
-from producer.commands.options import examples, given_training_name
-from producer.commands.shell import cua_project_command, program
+from producer.commands.options import (
+    examples,
+    given_training_name,
+    with_summary_as_json,
+    with_takeover,
+)
+from producer.commands.shell import cua_project_command, cua_train_command
 from producer.commands.sql_rl_settings import FOUR, continued, settings_of
 from producer.commands.stopping import stop_on_signals
-from producer.config import read_config
 from producer.errors import StopRequestedError, UsageError
 from producer.resume.run_folder import find_run_folder
 from schemas.installation import Installation, read_installation
@@ -105,15 +109,8 @@ def _field_flags(command: Callable[..., Any]) -> Callable[..., Any]:
     help="Passes over the questions; in place of --num-steps.",
 )
 @_field_flags
-@click.option(
-    "--takeover",
-    is_flag=True,
-    panel="Checkpoints and resume",
-    help="Continue although another process seems to be training it.",
-)
-@click.option(
-    "--json", "as_json", is_flag=True, panel="Output", help="Print the summary as JSON, last."
-)
+@with_takeover
+@with_summary_as_json
 def rl(
     *,
     config_file: Path | None,
@@ -131,6 +128,7 @@ def rl(
     Fields of the file that are unknown or without effect are named on stderr; those that cannot be
     honoured are refused by name.
     """
+    from producer.training.asked_config import read_asked
     from producer.training.preflight import check_folders
 
     given_flags = {name: value for name, value in flags.items() if value is not None}
@@ -143,7 +141,7 @@ def rl(
     if name is not None:
         name = given_flags["training_name"] = given_training_name(str(name))
     if (
-        config_file is None
+        file is None
         and data_path is None
         and name is not None
         and _exists(installation, name, given_flags)
@@ -157,7 +155,7 @@ def rl(
         given = settings_of(
             given_flags, file, algorithm=algorithm, data_path=data_path, epochs=epochs
         )
-    config = read_config(given)
+    config = read_asked(given, installation)
     check_folders(installation, config)
     config = resolve_existing(config, installation)
     output = output_dir or (None if file is None else file.given.get("output_dir"))
@@ -170,7 +168,7 @@ def rl(
     from producer.training.run import run
 
     stop = stop_on_signals()
-    again: list[str] = []
+    hint = ContinueHint()
 
     def on_open(name: str, run_folder: Path) -> None:
         words = ["sql", "rl", "--training-name", name]
@@ -178,18 +176,14 @@ def rl(
             words += ["--log-path", str(run_folder)]
         if folder is not None:
             words += ["--output-dir", str(folder)]
-        again.append(f"{program('cua-train')} {shlex.join(words)}")
-        logger.info("training: %s", name)
-        logger.info("continue it with: %s", again[0])
-        logger.info("state and checkpoints: %s", run_folder)
+        hint.begun(name, run_folder, cua_train_command(*words))
 
     try:
         summary = run(
             config, installation=installation, stop=stop, on_open=on_open, takeover=takeover
         )
     except StopRequestedError:
-        logger.info("stopped%s", f"; continue with: {again[0]}" if again else "")
-        return 130
+        return hint.stopped()
     written = write_adapter(summary, folder)
     if as_json:
         click.echo(json.dumps({**asdict(summary), "output_dir": str(written)}))
@@ -235,13 +229,17 @@ def _trainer_file(
 
 
 def _exists(installation: Installation, name: str, flags: dict[str, Any]) -> bool:
+    """Whether the training is known: by its folder here, or by the log."""
     from producer.resume import resume_state
+    from producer.training.asked_config import recorded_config
 
     log_path = flags.get("log_path")
     folder = find_run_folder(
         installation, name, None if log_path is None else Path(log_path).expanduser().absolute()
     )
-    return bool(resume_state.find_states(folder))
+    if resume_state.find_states(folder):
+        return True
+    return recorded_config(installation, name) is not None
 
 
 def _print_summary(summary: "Summary", output: Path) -> None:

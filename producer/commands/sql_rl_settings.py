@@ -61,7 +61,9 @@ def settings_of(
 
 def continued(flags: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of the configuration of a training that goes on: the log has the others."""
-    return _absolute(dict(flags))
+    from producer.fine_tuning.named_policy import policy_fields
+
+    return _absolute({**flags, **policy_fields(flags.get("model_name"))})
 
 
 def _absolute(given: dict[str, Any]) -> dict[str, Any]:

@@ -3,8 +3,7 @@
 import json
 import logging
 import os
-import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from producer.commands.config_file import read_config_file
-from producer.commands.shell import cua_project_command, program
+from producer.commands.continue_hint import ContinueHint
+from producer.commands.options import (
+    examples,
+    with_options,
+    with_summary_as_json,
+    with_takeover,
+)
+from producer.commands.shell import cua_project_command, cua_train_command
 from producer.commands.stopping import stop_on_signals
 from producer.errors import StopRequestedError, UsageError, did_you_mean
 from producer.fine_tuning.original_fields import read_original
@@ -29,91 +35,70 @@ PAIRWISE_FIELDS = frozenset({"chosen_key", "rejected_key"})
 PROCESS_FIELDS = frozenset({"input_key", "label_key", "placeholder_token", "reward_tokens"})
 
 
-def _examples(*lines: str) -> str:
-    return "\n\n".join(["Examples:", *lines])
-
-
-def _flags(command: Callable[..., Any]) -> Callable[..., Any]:
-    """What both commands take; flags win over the file."""
-    for option in reversed(
-        [
-            click.option(
-                "--config",
-                "config_file",
-                type=click.Path(path_type=Path),
-                metavar="FILE",
-                help="The original's JSON file as it is (or TOML, YAML); flags win.",
-            ),
-            click.option(
-                "--omit",
-                multiple=True,
-                metavar="FIELD",
-                help="Leave this field of the file out. Repeatable.",
-            ),
-            click.option("--model-name", metavar="NAME|FOLDER", help="Policy to begin from."),
-            click.option(
-                "--data-path",
-                multiple=True,
-                metavar="FILE|FOLDER",
-                help=(
-                    "Examples, JSON or JSON lines; sft: or a data set as BIRD's or Spider's."
-                    " Repeatable."
-                ),
-            ),
-            click.option(
-                "--output-dir",
-                metavar="FOLDER",
-                help="For the trained policy. [default: `model` in the training's folder]",
-            ),
-            click.option(
-                "--train-type",
-                type=click.Choice(["full", "lora"]),
-                metavar="full|lora",
-                help="All weights, or an adapter. [default: sft lora, reward-model full]",
-            ),
-            click.option("--epochs", type=click.INT, metavar="INTEGER", help="[default: 1]"),
-            click.option("--learning-rate", type=click.FLOAT, metavar="FLOAT", help="Highest."),
-            click.option(
-                "--seed",
-                type=click.INT,
-                metavar="INTEGER",
-                help="Of fresh weights and of the examples' order. [default: 42]",
-            ),
-            click.option(
-                "--training-name",
-                metavar="NAME",
-                panel="Checkpoints and resume",
-                help="The same name continues the same training. [default: a new name]",
-            ),
-            click.option(
-                "--log-path",
-                metavar="FOLDER",
-                panel="Checkpoints and resume",
-                help="Folder of resume states and checkpoints. [default: CUA_HOME/runs/NAME]",
-            ),
-            click.option(
-                "--takeover",
-                is_flag=True,
-                panel="Checkpoints and resume",
-                help="Continue although another process seems to be training it.",
-            ),
-            click.option("--device", metavar="auto|cpu|cuda|cuda:N", help="Where it is computed."),
-            click.option(
-                "--json",
-                "as_json",
-                is_flag=True,
-                panel="Output",
-                help="Print the summary as JSON, last.",
-            ),
-        ]
-    ):
-        command = option(command)
-    return command
+_flags = with_options(
+    click.option(
+        "--config",
+        "config_file",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="The original's JSON file as it is (or TOML, YAML); flags win.",
+    ),
+    click.option(
+        "--omit",
+        multiple=True,
+        metavar="FIELD",
+        help="Leave this field of the file out. Repeatable.",
+    ),
+    click.option("--model-name", metavar="NAME|FOLDER", help="Policy to begin from."),
+    click.option(
+        "--data-path",
+        multiple=True,
+        metavar="FILE|FOLDER",
+        help=(
+            "Examples, JSON or JSON lines; sft: or a data set as BIRD's or Spider's. Repeatable."
+        ),
+    ),
+    click.option(
+        "--output-dir",
+        metavar="FOLDER",
+        help="For the trained policy. [default: `model` in the training's folder]",
+    ),
+    click.option(
+        "--train-type",
+        type=click.Choice(["full", "lora"]),
+        metavar="full|lora",
+        help="All weights, or an adapter. [default: sft lora, reward-model full]",
+    ),
+    click.option("--epochs", type=click.INT, metavar="INTEGER", help="[default: 1]"),
+    click.option("--learning-rate", type=click.FLOAT, metavar="FLOAT", help="Highest."),
+    click.option(
+        "--seed",
+        type=click.INT,
+        metavar="INTEGER",
+        help="Of fresh weights and of the examples' order. [default: 42]",
+    ),
+    click.option(
+        "--training-name",
+        metavar="NAME",
+        panel="Checkpoints and resume",
+        help="The same name continues the same training. [default: a new name]",
+    ),
+    click.option(
+        "--log-path",
+        metavar="FOLDER",
+        panel="Checkpoints and resume",
+        help="Folder of resume states and checkpoints. [default: CUA_HOME/runs/NAME]",
+    ),
+    with_takeover,
+    click.option("--device", metavar="auto|cpu|cuda|cuda:N", help="Where it is computed."),
+    with_summary_as_json,
+)
+"""What both commands take; flags win over the file."""
 
 
 @click.command(
     "sft",
-    epilog=_examples(
+    epilog=examples(
         "$ cua-train sql sft --model-name FOLDER --data-path examples.json",
         "$ cua-train sql sft --config sft_config.json --omit deepspeed_config --omit attn_impl",
     ),
@@ -130,7 +115,7 @@ def sft(*, config_file: Path | None, omit: tuple[str, ...], **flags: Any) -> int
 
 @click.command(
     "reward-model",
-    epilog=_examples(
+    epilog=examples(
         "$ cua-train sql reward-model --model-name FOLDER --data-path steps.json",
         "$ cua-train sql reward-model --config rm_config.json --omit zero_stage --omit flash_attn",
         "$ cua-train sql reward-model --kind pairwise --model-name FOLDER --data-path pairs.json",
@@ -193,7 +178,7 @@ def _train(objective: Objective, fields: Mapping[str, Any], flags: dict[str, Any
 
     stop = stop_on_signals()
     installation = read_installation(os.environ)
-    again: list[str] = []
+    hint = ContinueHint()
 
     def on_open(name: str, folder: Path) -> None:
         words = ["sql", "sft" if objective == "sft" else "reward-model", "--training-name", name]
@@ -201,10 +186,7 @@ def _train(objective: Objective, fields: Mapping[str, Any], flags: dict[str, Any
             words += ["--kind", "pairwise"]
         if "log_path" in given:
             words += ["--log-path", str(folder)]
-        again.append(f"{program('cua-train')} {shlex.join(words)}")
-        logger.info("training: %s", name)
-        logger.info("continue it with: %s", again[0])
-        logger.info("state and checkpoints: %s", folder)
+        hint.begun(name, folder, cua_train_command(*words))
 
     try:
         summary = fine_tune(
@@ -217,8 +199,7 @@ def _train(objective: Objective, fields: Mapping[str, Any], flags: dict[str, Any
             takeover=takeover,
         )
     except StopRequestedError:
-        logger.info("stopped%s", f"; continue with: {again[0]}" if again else "")
-        return 130
+        return hint.stopped()
     if as_json:
         click.echo(json.dumps(asdict(summary)))
     else:

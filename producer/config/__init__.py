@@ -12,6 +12,8 @@ from producer.config.run_config import (
     TOPICS,
     RunConfig,
     read_config,
+    read_continued,
+    read_fields,
     with_later_fields,
     without_unset,
 )
@@ -30,6 +32,8 @@ __all__ = [
     "differences",
     "fields_without_network",
     "read_config",
+    "read_continued",
+    "read_fields",
     "recipe",
     "with_later_fields",
     "without_unset",

@@ -81,7 +81,8 @@ def continual_problems(
     elif num_steps > num_steps_of(config):
         problems.append(
             f"num_steps: {num_steps} is more than {len(config.skill_sequence or ())} skills of"
-            f" {config.steps_per_skill} steps; raise steps_per_skill or leave num_steps out"
+            f" {config.steps_per_skill} steps; leave num_steps out, or begin with more"
+            " steps_per_skill"
         )
     if config.replay_sessions and not is_on_policy:
         problems.append(

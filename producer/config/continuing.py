@@ -41,6 +41,30 @@ OF_ONE_PROCESS = frozenset({"log_path", "log_dir", "baseline_only"})
 """Fields that a training which is continued does not inherit: where its folder is is known
 otherwise, and a training of which only the baseline was asked for may be trained later."""
 
+FOLLOWS = {
+    "num_steps": frozenset({"skill_sequence", "steps_per_skill"}),
+    "lora_alpha": frozenset({"lora_rank"}),
+    "reward_sha256": frozenset({"reward"}),
+    "core_algos_sha256": frozenset({"core_algos"}),
+    "reward_module_sha256": frozenset({"reward_module"}),
+}
+"""Field that is filled in -> fields that it is filled in from."""
+
+
+def inherited(
+    recorded: Mapping[str, JsonValue], given: Mapping[str, JsonValue]
+) -> dict[str, JsonValue]:
+    """What a training that goes on takes over of its recorded configuration.
+
+    Neither fields of one process, nor what follows from a field that has another value now.
+    """
+    changed = {name for name, value in given.items() if recorded.get(name) != value}
+    return {
+        name: value
+        for name, value in recorded.items()
+        if name not in OF_ONE_PROCESS and not FOLLOWS.get(name, frozenset()) & changed
+    }
+
 
 def check_same(
     recorded: Mapping[str, JsonValue],

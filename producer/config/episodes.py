@@ -43,7 +43,11 @@ class EpisodeFields(BaseModel):
         1800.0, description="Time limit of an episode; reaching it ends the episode unsolved."
     )
     max_turn_time_seconds: PositiveFloat = Field(
-        300.0, description="Time limit of one call to the device; reaching it fails the attempt."
+        300.0,
+        description=(
+            "Time limit of one call to the device, or to a reward of your own; reaching it fails"
+            " the attempt."
+        ),
     )
     validate_every_turn: bool = Field(
         True,

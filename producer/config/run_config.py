@@ -5,7 +5,7 @@ that are given win over both. Secrets are no part of it.
 """
 
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -22,11 +22,7 @@ from producer.config.algorithm_checks import algorithm_problems
 from producer.config.checkpoints import CheckpointFields
 from producer.config.computation import ComputationFields
 from producer.config.continual import ContinualFields, continual_problems, num_steps_of
-from producer.config.continuing import (
-    OF_ONE_PROCESS,
-    check_same,
-    recipe,
-)
+from producer.config.continuing import check_same, inherited, recipe
 from producer.config.episodes import EpisodeFields
 from producer.config.evaluation import EvaluationFields
 from producer.config.failures import FailureFields
@@ -77,6 +73,9 @@ NONE_IS_A_VALUE = frozenset({"max_recent_turns"})
 """Fields that have another default than None, and that None may be given for."""
 
 
+FieldsT = TypeVar("FieldsT", bound=BaseModel)
+
+
 def without_unset(given: dict[str, Any]) -> dict[str, Any]:
     """The fields that are given; None stands for the default, except in `NONE_IS_A_VALUE`."""
     return {
@@ -91,7 +90,7 @@ def _defaults_of(advantage: object) -> dict[str, JsonValue]:
     return {"remove_constant_reward_groups": False, "min_group_size": 1}
 
 
-class RunConfig(
+class ConfigFields(
     ReportingFields,  # pydantic orders fields from the last base to the first
     FailureFields,
     EvaluationFields,
@@ -104,9 +103,13 @@ class RunConfig(
     PolicyFields,
     CheckpointFields,
 ):
-    """Every setting of `cua-train run`; the command line has one flag for each field."""
+    """Every setting, each checked for itself alone."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+
+class RunConfig(ConfigFields):
+    """Every setting of `cua-train run`; the command line has one flag for each field."""
 
     _explicit: frozenset[str] = PrivateAttr(default=frozenset())
 
@@ -336,17 +339,40 @@ class RunConfig(
     def continuing(self, recorded: dict[str, JsonValue], *, overwrite: bool) -> "RunConfig":
         """As `TrainingConfig.continuing`."""
         explicit = {name: value for name, value in self.recorded().items() if name in self.explicit}
-        whole = with_later_fields(recorded)
-        if not overwrite:
-            check_same(whole, explicit)
-        inherited = {name: value for name, value in whole.items() if name not in OF_ONE_PROCESS}
-        return read_config({**inherited, **explicit})
+        return read_continued(explicit, recorded, overwrite=overwrite)
 
 
 def read_config(given: dict[str, Any]) -> RunConfig:
     """Validate a configuration; UsageError lists every problem, one per line."""
+    return _validated(RunConfig, given)
+
+
+def read_fields(given: dict[str, Any]) -> dict[str, JsonValue]:
+    """The given fields as JSON, each validated for itself; UsageError as `read_config`."""
+    fields = without_unset(given)
+    return _validated(ConfigFields, fields).model_dump(mode="json", include={*fields})
+
+
+def read_continued(
+    given: dict[str, Any], recorded: dict[str, JsonValue], *, overwrite: bool
+) -> RunConfig:
+    """The configuration of a training that goes on: what is given over what is recorded.
+
+    UsageError as `read_config`, and for a setting that such a training cannot change, unless
+    `overwrite` begins it again.
+    """
+    fields = read_fields(given)
+    whole = with_later_fields(recorded)
+    if not overwrite:
+        check_same(whole, fields)
+    config = read_config({**inherited(whole, fields), **fields})
+    config._explicit = frozenset(fields)
+    return config
+
+
+def _validated(model: type[FieldsT], given: dict[str, Any]) -> FieldsT:
     try:
-        return RunConfig.model_validate(given)
+        return model.model_validate(given)
     except ValidationError as error:
         problems = field_problems(error, RunConfig.model_fields)
     if len(problems) == 1:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 from producer.task import Task
-from producer.validators.verdict import Evidence, Verdict
+from producer.validators.verdict import EndFacts, Evidence, Verdict
 from schemas.actions import Action
 from schemas.blobs import blob_ref
 
@@ -119,4 +119,13 @@ class JudgingEnvironment(Environment, Protocol):
 
         EnvironmentFailedError: there is no verdict, through no fault of the agent.
         """
+        ...
+
+
+@runtime_checkable
+class StatesFailure(Protocol):
+    """An environment whose failure is an end in its own terms (a session's status)."""
+
+    def failure_facts(self, evidence: Evidence, reason: str) -> EndFacts:
+        """The episode's end by the environment's failure. Asks nothing of what has failed."""
         ...

@@ -15,8 +15,7 @@ from typing import Any
 
 from producer.console import progress_bar
 from producer.emit import Emitter
-from producer.emit.ownership import ClaimLostError
-from producer.errors import LogBrokenError, StopRequestedError, TakenOverError, UsageError
+from producer.errors import UsageError
 from producer.fine_tuning.examples import load_examples
 from producer.fine_tuning.loop import FineTuningLoop, describe, held_out_summary
 from producer.fine_tuning.output import check_output, output_folder, owner_of, write_output
@@ -34,22 +33,18 @@ from producer.resume.run_folder import (
     training_in,
 )
 from producer.resume.training_lock import TrainingLock, training_lock
-from producer.training.heartbeat import HEARTBEAT_S, heartbeat
+from producer.training.heartbeat import HEARTBEAT_S
 from producer.training.open_policy import require_torch
 from producer.training.preflight import check_home, check_services
+from producer.training.recorded_end import recorded_end
 from producer.training.run import utc_now
-from producer.training.run_files import RunFiles, log_file
+from producer.training.run_files import log_file, open_run_files
 from producer.training.tracking import mirrored, require_tracker
 from producer.training.writable import check_writable
 from producer.training_name import check_training_name, new_training_name
 from schemas.base import Progress
 from schemas.installation import Installation
-from schemas.training import (
-    TrainingCancelled,
-    TrainingCompleted,
-    TrainingFailed,
-    TrainingStarted,
-)
+from schemas.training import TrainingCompleted, TrainingStarted
 
 logger = logging.getLogger(__name__)
 
@@ -195,39 +190,19 @@ class _Process:
     clock: Callable[[], datetime]
     stop: threading.Event
     lock: TrainingLock
-    lost: ClaimLostError | None = None
-    """Set when another writer owns the training."""
 
     def run(self, heartbeat_s: float) -> Manifest:
         """Train. The training's end is always emitted, unless the log broke or it was lost."""
-        stream = self.opened.stream
         resume_state.write_config(self.place.folder, self.opened.plan.config.recorded())
-        with heartbeat(stream, self.opened.monitor, self._on_lost, heartbeat_s):
-            try:
-                return self._train()
-            except StopRequestedError:
-                if self.lost is not None:
-                    raise self.lost from None
-                message = "stopped on request; the same command continues it"
-                stream.emit(TrainingCancelled(status_message=message, ended_at=self.clock()))
-                raise
-            except (LogBrokenError, TakenOverError):
-                raise
-            except Exception as error:
-                message = f"{type(error).__name__}: {error}"[:2000]
-                stream.emit(TrainingFailed(error_message=message, ended_at=self.clock()))
-                raise
-
-    def _on_lost(self, error: ClaimLostError) -> None:
-        self.lost = error
-        self.stop.set()
+        with recorded_end(self.opened, self.clock, self.stop, heartbeat_s):
+            return self._train()
 
     def _train(self) -> Manifest:
         plan, stream = self.opened.plan, self.opened.stream
         end_abandoned(self.installation, self.emitter, self.clock, self.stop)
         if plan.state_folder is not None:
             self.trainee.load_state(plan.state_folder)
-        files = self._open_files()
+        files = open_run_files(self.place.folder, self.opened)
         manifest = self._first_state()
         stream.emit(TrainingStarted(current_step=manifest.step))
         history = self.opened.history
@@ -260,14 +235,6 @@ class _Process:
         )
         self.emitter.flush()
         return manifest
-
-    def _open_files(self) -> RunFiles:
-        """The files beside the states, with what was recorded until now."""
-        opened, files = self.opened, RunFiles(self.place.folder)
-        recorded = opened.history.payloads_of(opened.stream.subject)
-        replayed = [resume_state.pending_from_json(one) for one in opened.plan.manifest.pending]
-        files.rewrite([*recorded, *replayed, opened.plan.first], opened.plan.manifest.evaluations)
-        return files
 
     def _first_state(self) -> Manifest:
         """Save the state that the first step begins from, unless it was loaded from there."""

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from random import Random
 from time import monotonic, process_time
 from typing import Any, Final
 
@@ -20,10 +21,14 @@ from producer.durable import write_durably
 from producer.errors import UsageError
 from producer.fine_tuning.adapter_output import write_adapter
 from producer.fine_tuning.executed_accuracy import chosen_accuracy
+from producer.fine_tuning.mistaken_answers import with_mistakes
 from producer.fine_tuning.named_policy import num_questions, policy_fields, questions_of
+from producer.fine_tuning.questions import read_answered
 from producer.fine_tuning.run import fine_tune
 from producer.fine_tuning.sql_demo_recipe import SqlDemoRecipe
 from producer.fine_tuning.step_labels import label_steps
+from producer.process_rewards.best_of_n_plot import best_of_n_svg
+from producer.seeds import derived_seed
 from producer.sql_data.text_to_sql.generate import SyntheticSize, write_synthetic
 from producer.training.run import run
 from schemas.installation import Installation
@@ -31,6 +36,10 @@ from schemas.installation import Installation
 logger = logging.getLogger(__name__)
 
 STAGES: Final = "stages.json"
+BEST: Final = "best of n,"
+"""Begins the names of the stages that choose among completions."""
+IMITATED: Final = "imitated.json"
+"""The answers that are imitated, some of them mistaken."""
 PROCESS, OUTCOME = "compute_grpo_process_advantage_avg_unique", "compute_grpo_outcome_advantage"
 Figures = dict[str, Any]
 
@@ -62,7 +71,8 @@ class SqlDemo:
             "reward model": self._reward_model,
             "grpo outcome": lambda: self._grpo("outcome"),
             "grpo process": lambda: self._grpo("process"),
-            f"best of {self.recipe.n}": self._best_of_n,
+            f"{BEST} sft": lambda: self._best_of_n("sft"),
+            f"{BEST} process": lambda: self._best_of_n("grpo-process"),
         }
         for name, stage in stages.items():
             if name in done:
@@ -105,9 +115,15 @@ class SqlDemo:
             recipe.dev_databases,
             recipe.questions_per_template,
             recipe.templates,
+            recipe.most_tables,
         )
         written = write_synthetic(self.folder / "data", self.seed, size)
         build_demo_policy(self.folder / "base", self.folder / "data", recipe.dim, self.seed)
+        random = Random(derived_seed(self.seed, "mistakes"))  # noqa: S311  # not for secrets
+        rows = with_mistakes(
+            read_answered(self.folder / "data", None), recipe.mistaken_share, random
+        )
+        write_durably(self.folder / IMITATED, json.dumps(rows, indent=1) + "\n")
         return {split: one.num_questions for split, one in written.items()}
 
     def _sft(self) -> Figures:
@@ -117,7 +133,7 @@ class SqlDemo:
             {
                 "training_name": self._named("sft"),
                 "model_name": str(self.folder / "base"),
-                "data_path": [str(self.folder / "data")],
+                "data_path": [str(self.folder / IMITATED)],
                 "output_dir": self.folder / "sft",
                 "train_type": "full",
                 "epochs": recipe.sft_epochs,
@@ -210,10 +226,11 @@ class SqlDemo:
             "questions": summary.episodes,
         }
 
-    def _best_of_n(self) -> Figures:
+    def _best_of_n(self, policy: str) -> Figures:
+        """Of the policy in this folder; with a plot over N beside it."""
         found = chosen_accuracy(
             {
-                **policy_fields(str(self.folder / "grpo-process")),
+                **policy_fields(str(self.folder / policy)),
                 "max_tokens": self.recipe.max_tokens,
                 "max_concurrent_rollouts": 64,
                 "device": "cpu",
@@ -225,6 +242,8 @@ class SqlDemo:
             installation=self.installation,
             stop=self.stop,
         )
+        title = f"Best-of-N of {policy}, seed {self.seed}, {found.questions} questions"
+        write_durably(self.folder / f"best-of-n-{policy}.svg", best_of_n_svg(found.sizes, title))
         return {
             "questions": found.questions,
             "sizes": [

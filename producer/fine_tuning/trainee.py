@@ -34,14 +34,14 @@ from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.placement import Placement, choose_placement
 from producer.policy.torch_policy.state import save_checkpoint, sync_files
 from producer.supervised.batches import steps_per_epoch
+from producer.supervised.example import Example
 from producer.supervised.fit import Fit, FitSettings, FitStep
 from producer.supervised.held_out import Figures, evaluate
 from producer.supervised.learning_rate import ScheduleName
 from producer.supervised.objective import CrossEntropy, LoadedNetwork
-from producer.supervised.objective import Example as TokenExample
 from producer.supervised.pair_scorer import scoring_network
 from producer.supervised.pairwise_reward import BradleyTerry, TokenPair
-from producer.supervised.precision import InBfloat16, autocast
+from producer.supervised.precision import InBfloat16
 from producer.supervised.process_reward import MarkedSteps, StepCrossEntropy
 from producer.supervised.step_marks import label_tokens
 
@@ -98,11 +98,10 @@ class Trainee:
         """On the held-out examples; None without any."""
         if not self._held_out:
             return None
-        is_bfloat16 = self.config.dtype == "bfloat16"
-        with autocast(self._opened.network.device, is_bfloat16=is_bfloat16):
-            return evaluate(
-                self._opened.network, self._objective, self._held_out, TOKENS_PER_MICRO_BATCH
-            )
+        return evaluate(
+            *(self._opened.network, self._objective, self._held_out, TOKENS_PER_MICRO_BATCH),
+            is_bfloat16=self.config.dtype == "bfloat16",
+        )
 
     def save_state(self, folder: Path) -> None:
         """Everything that the next step needs, into an existing folder; synced."""
@@ -234,14 +233,14 @@ def _objective(
             return BradleyTerry()
 
 
-def _item(encoded: Encoded) -> TokenExample | MarkedSteps | TokenPair:
+def _item(encoded: Encoded) -> Example | MarkedSteps | TokenPair:
     match encoded:
         case LabelledMarks():
             return MarkedSteps(*encoded.marked, encoded.labels)
         case EncodedPair():
             return TokenPair(encoded.chosen, encoded.rejected)
         case _:
-            return TokenExample(*encoded)
+            return Example(*encoded)
 
 
 def _fit_settings(config: FineTuningConfig) -> FitSettings:

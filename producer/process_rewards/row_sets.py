@@ -17,6 +17,7 @@ from producer.sql_execution import (
     SqlRefusedError,
     open_read_only,
 )
+from producer.sql_execution.database_file import FileState, file_state
 from producer.sql_execution.limits import FILE_LIMITS, MEGABYTE
 
 Outcome = Literal["correct", "incorrect", "error", "no_sql", "unknown"]
@@ -55,33 +56,33 @@ def compare_rows(database: Path, sql: str | None, gold: str) -> Comparison:
     """Execute both, read-only and within limits. DatabaseFailedError, not for the agent's fault."""
     if sql is None:
         return Comparison("no_sql")
+    state = _state(database)
     try:
-        expected = gold_rows(database, gold)
+        expected = _gold_rows(database, state, gold)
     except GoldFailedError as error:
         return Comparison("unknown", error_message=str(error))
     opened = open_read_only(database, limits_of(database))
     begun_s = monotonic()
     try:
         rows = _rows(opened, sql)
+        found = Comparison(
+            "correct" if frozenset(rows) == expected else "incorrect",
+            num_rows=len(rows),
+            execution_time_s=monotonic() - begun_s,
+        )
     except SqlRefusedError as error:
-        return Comparison("error", execution_time_s=monotonic() - begun_s, error_message=str(error))
+        found = Comparison(
+            "error", execution_time_s=monotonic() - begun_s, error_message=str(error)
+        )
     finally:
         opened.close()
-    return Comparison(
-        "correct" if frozenset(rows) == expected else "incorrect",
-        num_rows=len(rows),
-        execution_time_s=monotonic() - begun_s,
-    )
+    _refuse_change(database, state)
+    return found
 
 
 def gold_rows(database: Path, gold: str) -> RowSet:
     """The gold's rows. GoldFailedError, DatabaseFailedError."""
-    try:
-        status = database.stat()
-    except OSError as error:
-        message = f"{database}: {error.strerror}"
-        raise DatabaseFailedError(message) from error
-    return _gold_rows(database, status.st_size, status.st_mtime_ns, gold)
+    return _gold_rows(database, _state(database), gold)
 
 
 def limits_of(database: Path) -> Limits:
@@ -93,7 +94,7 @@ def limits_of(database: Path) -> Limits:
 
 
 @lru_cache(maxsize=512)
-def _gold_rows(database: Path, _size: int, _time: int, gold: str) -> RowSet:
+def _gold_rows(database: Path, state: FileState, gold: str) -> RowSet:
     opened = open_read_only(database, limits_of(database))
     try:
         return frozenset(_rows(opened, gold))
@@ -102,6 +103,22 @@ def _gold_rows(database: Path, _size: int, _time: int, gold: str) -> RowSet:
         raise GoldFailedError(message) from error
     finally:
         opened.close()
+        _refuse_change(database, state)
+
+
+def _state(database: Path) -> FileState:
+    try:
+        return file_state(database)
+    except OSError as error:
+        message = f"{database}: {error.strerror}"
+        raise DatabaseFailedError(message) from error
+
+
+def _refuse_change(database: Path, state: FileState) -> None:
+    """DatabaseFailedError when the file is not what it was: its rows are of no one database."""
+    if _state(database) != state:
+        message = f"{database}: the database was changed while it was read"
+        raise DatabaseFailedError(message)
 
 
 def _rows(database: Database, sql: str) -> tuple[tuple[Cell, ...], ...]:

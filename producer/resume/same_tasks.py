@@ -76,6 +76,13 @@ def _changed_fields(before: TaskStated, now: TaskStated) -> list[str]:
     return [name for name in FIELDS if getattr(before, name) != getattr(now, name)]
 
 
+def _changed_part(before: TaskStated, now: TaskStated) -> str:
+    """What changed, where it is none of `FIELDS`."""
+    old, new = before.definition or {}, now.definition or {}
+    is_entry = bool(old) and old.get("entry") != new.get("entry")
+    return "table, database or gold" if is_entry else "definition"
+
+
 def _changes(before: Sequence[TaskStated], now: Sequence[TaskStated]) -> str:
     """What changed, in the words of the first few tasks."""
     old = {task.task_id: task for task in before}
@@ -84,7 +91,7 @@ def _changes(before: Sequence[TaskStated], now: Sequence[TaskStated]) -> str:
     changes += [f"{task_id!r} is new" for task_id in new if task_id not in old]
     for task_id, task in new.items():
         if task_id in old and not _is_same(old[task_id], task):
-            fields = _changed_fields(old[task_id], task) or ["definition"]
+            fields = _changed_fields(old[task_id], task) or [_changed_part(old[task_id], task)]
             changes.append(f"{task_id!r} has another {' and '.join(fields)}")
     num_more = len(changes) - MOST_NAMED
     named = ", ".join(changes[:MOST_NAMED]) or "they stand in another order"

@@ -230,8 +230,9 @@ class _Recalling:
     errors: dict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
     turns: dict[GroupPlace, tuple[RecordedTurn, ...]] = field(default_factory=dict)
     under_way: dict[GroupPlace, list[tuple[int, list[TurnTaken]]]] = field(default_factory=dict)
-    instructions: dict[GroupPlace, str] = field(default_factory=dict)
     """(attempt, its turns) of attempts that their process did not bring to an end."""
+    instructions: dict[GroupPlace, str] = field(default_factory=dict)
+    """Of the tasks of those places."""
 
     def add(self, created: RolloutCreated, rollout: StreamHistory, group: GroupPlan) -> None:
         """One attempt."""
@@ -300,10 +301,9 @@ def _read_history(
     start: Mapping[TopicPartition, int],
     since: Mapping[TopicPartition, int],
 ) -> TrainingHistory:
-    history = TrainingHistory(ends=log.lower_bounds(), drops=log.operator_drops())
+    history = read_own_stream(log, training_id, start)
     own = stream("training", training_id)
     topic = TOPICS["training"]
-    _read_into(history, training_id, log.read_stream(own, start))
     if own not in history.streams:
         # Nothing of a training is emitted before its claim was read back: it is new.
         log.check_whole([own])
@@ -312,6 +312,15 @@ def _read_history(
         records = log.read_training(name, training_id, start if name == topic else since)
         _read_into(history, training_id, ((key, value) for key, value in records if key != own))
     log.check_whole(history.streams)
+    return history
+
+
+def read_own_stream(
+    log: EventLog, training_id: UUID, start: Mapping[TopicPartition, int]
+) -> TrainingHistory:
+    """The training's own stream alone. MismatchError for a record that cannot be read."""
+    history = TrainingHistory(ends=log.lower_bounds(), drops=log.operator_drops())
+    _read_into(history, training_id, log.read_stream(stream("training", training_id), start))
     return history
 
 

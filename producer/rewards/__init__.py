@@ -2,7 +2,8 @@
 
 from producer.rewards.custom import custom_reward, source_sha256
 from producer.rewards.named import REWARDS
-from producer.rewards.outcome import Outcome, Reward, RewardError, score
+from producer.rewards.outcome import Outcome, Reward, score
+from producer.rewards.user_code import LIMIT_S, RewardError
 
 __all__ = [
     "REWARDS",
@@ -16,6 +17,9 @@ __all__ = [
 ]
 
 
-def find_reward(name: str) -> Reward:
-    """The reward of this name, or the function at `package.module:function`. ValueError."""
-    return custom_reward(name) if ":" in name else REWARDS[name]
+def find_reward(name: str, limit_s: float = LIMIT_S) -> Reward:
+    """The reward of this name, or the function at `package.module:function`. ValueError.
+
+    `limit_s`: of a call of such a function.
+    """
+    return custom_reward(name, limit_s) if ":" in name else REWARDS[name]

@@ -11,13 +11,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import cast
 
-from producer.rewards.outcome import Reward
+from producer.rewards.outcome import Outcome, Reward
+from producer.rewards.user_code import UserCode, finite_number
 
 FORM = "write it as package.module:function"
 
 
-def custom_reward(name: str) -> Reward:
-    """The function. ValueError: it cannot be imported, or does not take one argument."""
+def custom_reward(name: str, limit_s: float) -> Reward:
+    """The function, which raises RewardError with its name. ValueError for none that can be used.
+
+    `limit_s`: of a call.
+    """
     module_name, _, function_name = name.partition(":")
     module = _import(module_name)
     function = getattr(module, function_name, None)
@@ -37,7 +41,13 @@ def custom_reward(name: str) -> Reward:
     except TypeError:
         message = f"{name} must take one argument, the episode's Outcome"
         raise ValueError(message) from None
-    return cast("Reward", function)
+    checked = cast("Reward", function)
+    code = UserCode(f"the reward {name}", limit_s)
+
+    def reward(outcome: Outcome) -> float:
+        return finite_number(code.call(lambda: checked(outcome)), f"the reward {name}")
+
+    return reward
 
 
 def source_sha256(name: str) -> str:

@@ -1,9 +1,9 @@
 """What a reward may know of an episode, and the reward's value with the costs taken off."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Real
+
+from producer.rewards.user_code import RewardError, finite_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,22 +52,16 @@ class Outcome:
 Reward = Callable[[Outcome], float]
 
 
-class RewardError(Exception):
-    """A reward function raised or returned no finite number; its attempt fails."""
-
-
 def score(
     reward: Reward, outcome: Outcome, *, turn_cost: float = 0.0, parse_error_cost: float = 0.0
 ) -> float:
     """The reward less `turn_cost` per turn and `parse_error_cost` per error. RewardError."""
     try:
         value = reward(outcome)
+    except RewardError:
+        raise
     except Exception as error:
         message = f"the reward raised {type(error).__name__}: {error}"
         raise RewardError(message) from error
-    if not isinstance(value, Real) or not math.isfinite(value):
-        message = f"the reward returned {value!r}; it must return a finite number"
-        raise RewardError(message)
-    return (
-        float(value) - turn_cost * outcome.num_turns - parse_error_cost * outcome.num_parse_errors
-    )
+    number = finite_number(value, "the reward")
+    return number - turn_cost * outcome.num_turns - parse_error_cost * outcome.num_parse_errors

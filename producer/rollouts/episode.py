@@ -14,7 +14,14 @@ from uuid import UUID
 from producer.bounded_text import cut
 from producer.codecs.codec import CONTEXT_FULL
 from producer.emit import Emitter
-from producer.environments.environment import Environment, Observation, Screenshot, said, shown
+from producer.environments.environment import (
+    Environment,
+    Observation,
+    Screenshot,
+    StatesFailure,
+    said,
+    shown,
+)
 from producer.policy.learner import TrainedTurn
 from producer.policy.policy import Completion, PastTurn, SampleRequest
 from producer.rewards import Reward, RewardError
@@ -32,7 +39,9 @@ from producer.rollouts.requests import (
     Judged,
     Open,
     Opened,
+    OwnReward,
     Request,
+    RewardByUser,
     RewardCompletion,
     Sample,
     Sampled,
@@ -44,6 +53,7 @@ from producer.validators import Evidence
 from producer.validators.judges import AskModel
 from schemas import ids
 from schemas.actions import Terminate
+from schemas.base import Payload
 from schemas.catalogue import stream
 from schemas.environment import (
     EnvironmentCreationStarted,
@@ -183,10 +193,23 @@ class Episode:
             self._settings.ask_model,
             self._completion,
             self._settings.score_steps,
-            self._settings.reward_completion,
         )
+        own = yield from self._own_reward(judged)
         yield from Close()
-        return self._finish(judged)
+        return self._finish(judged, own)
+
+    def _own_reward(
+        self, judged: Judged
+    ) -> Generator[Request, EpisodeAnswer, OwnReward | RewardError | None]:
+        """What the user's code gives the last completion; None: the outcome's reward counts."""
+        reward_completion = self._settings.reward_completion
+        if reward_completion is None or self._completion is None:
+            return None
+        return (
+            yield from RewardByUser(
+                reward_completion, self.plan.task, self._completion, judged.scores
+            )
+        )
 
     def _evidence(self, last: Observation) -> Evidence:
         screens = [turn.screenshot for turn in self._turns[1 - NUM_JUDGED_SCREENS :]]
@@ -285,7 +308,7 @@ class Episode:
         is_asked = self._settings.validate_every_turn and self.plan.task.validation_type == "shell"
         return self.plan.task if is_asked else None
 
-    def _finish(self, judged: Judged) -> RolloutResult:
+    def _finish(self, judged: Judged, own: OwnReward | RewardError | None) -> RolloutResult:
         now, plan, settings = self._clock(), self.plan, self._settings
         validation = events.validation_recorded(plan, judged, now)
         if validation is not None:
@@ -295,9 +318,12 @@ class Episode:
             self._rollout.emit(fact)
         self.device.released()
         try:
+            if isinstance(own, RewardError):
+                raise own
             finished = events.rollout_finished(
                 plan,
                 judged,
+                own,
                 self._turns,
                 self._actions,
                 reward=settings.reward,
@@ -328,7 +354,16 @@ class Episode:
         reason = cut(str(failure))
         if failure.error_type not in {"validator", "policy"}:
             self.device.failure = reason
+            for fact in self._facts_of_failure(reason, now):
+                self._rollout.emit(fact)
         return self._failed(failure.error_type, reason, now)
+
+    def _facts_of_failure(self, reason: str, failed_at: datetime) -> tuple[Payload, ...]:
+        environment, entry = self._environment, self.plan.entry_row_id
+        if entry is None or not isinstance(environment, StatesFailure):
+            return ()
+        evidence = Evidence((), tuple(self._actions), len(self._turns))
+        return environment.failure_facts(evidence, reason)(entry, failed_at)
 
     def _failed(self, error_type: str, reason: str, now: datetime) -> RolloutResult:
         num_turns = len(self._turns)

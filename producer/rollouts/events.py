@@ -10,9 +10,9 @@ from itertools import islice, pairwise
 from producer.bounded_text import cut, cut_json, cut_optional, is_longer
 from producer.environments.environment import Environment, shown
 from producer.policy.policy import PastTurn, SampleRequest
-from producer.rewards import Outcome, Reward, RewardError, score
+from producer.rewards import Outcome, Reward, score
 from producer.rollouts.plan import RolloutPlan
-from producer.rollouts.requests import Acted, Judged, Sampled, StepScores
+from producer.rollouts.requests import Acted, Judged, OwnReward, Sampled, StepScores
 from producer.rollouts.token_records import token_record
 from schemas.actions import Action, Terminate
 from schemas.base import Payload
@@ -168,7 +168,7 @@ def end_facts(plan: RolloutPlan, judged: Judged, judged_at: datetime) -> tuple[P
     facts = judged.verdict.facts(plan.entry_row_id, judged_at)
     if judged.scores is None:
         return facts
-    scored = _steps_scored(judged.scores, judged_at)
+    scored = steps_scored(judged.scores, judged_at)
     return (*(_with_process_reward(fact, scored.average) for fact in facts), scored)
 
 
@@ -179,7 +179,8 @@ def _with_process_reward(fact: Payload, value: float) -> Payload:
     return fact.model_copy(update={"process_reward": value})
 
 
-def _steps_scored(scores: StepScores, scored_at: datetime) -> CompletionStepsScored:
+def steps_scored(scores: StepScores, scored_at: datetime) -> CompletionStepsScored:
+    """The scores of a completion's steps, with what choosing among completions compares."""
     found = [step.score for step in scores.steps]
     return CompletionStepsScored(
         scorer=scores.scorer,
@@ -195,6 +196,7 @@ def _steps_scored(scores: StepScores, scored_at: datetime) -> CompletionStepsSco
 def rollout_finished(
     plan: RolloutPlan,
     judged: Judged,
+    own: OwnReward | None,
     turns: Sequence[PastTurn],
     actions: Sequence[TakenAction],
     *,
@@ -207,11 +209,9 @@ def rollout_finished(
 ) -> RolloutFinished:
     """What the episode came to, its reward included; `actions`: of all turns, in order.
 
-    RewardError when a reward function of the user's fails.
+    `own`: in place of the outcome's reward; None: that counts. RewardError when a reward function
+    of the user's fails.
     """
-    own = judged.reward
-    if isinstance(own, RewardError):
-        raise own
     passed = None if judged.verdict is None else judged.verdict.success
     success = passed is True
     termination = next(

@@ -1,13 +1,19 @@
 """Right sessions of the past, shown before a prompt: experience replay without training."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
-from producer.environments.environment import JudgingEnvironment, Observation, TextObservation
+from producer.environments.environment import (
+    JudgingEnvironment,
+    Observation,
+    StatesFailure,
+    TextObservation,
+)
 from producer.rollouts.plan import RolloutResult
 from producer.task import Task
-from producer.validators.verdict import Evidence, Verdict
+from producer.validators.verdict import EndFacts, Evidence, Verdict
 from schemas.actions import Action
 from schemas.base import Payload
 from schemas.session import SessionEnded
@@ -74,8 +80,15 @@ class WithPastSessions:
     def judge(self, task: Task, evidence: Evidence) -> Verdict:
         """The environment's; its session states how many of the past were shown."""
         verdict = self.inner.judge(task, evidence)
-        stated = verdict.facts
+        return replace(verdict, facts=self._counted(verdict.facts))
 
+    def failure_facts(self, evidence: Evidence, reason: str) -> EndFacts:
+        """The environment's, as those of `judge`; none where it states none."""
+        inner = self.inner
+        stated = inner.failure_facts(evidence, reason) if isinstance(inner, StatesFailure) else None
+        return self._counted(stated)
+
+    def _counted(self, stated: EndFacts | None) -> EndFacts:
         def facts(entry_id: UUID, ended_at: datetime) -> tuple[Payload, ...]:
             return tuple(
                 one.model_copy(update={"num_replayed": len(self.sessions)})
@@ -84,14 +97,7 @@ class WithPastSessions:
                 for one in (stated(entry_id, ended_at) if stated else ())
             )
 
-        return Verdict(
-            verdict.success,
-            verdict.query,
-            verdict.expected,
-            verdict.actual,
-            verdict.details,
-            facts,
-        )
+        return facts
 
     def close(self) -> None:
         """The environment's."""

@@ -190,7 +190,8 @@ class OwnReward:
 
 
 RewardCompletion = Callable[[Task, Completion, StepScores | None], OwnReward | RewardError]
-"""Rewards a completion whose steps may be scored. Called from the environments' threads."""
+"""Rewards a completion whose steps may be scored, within a time limit of its own. Called from the
+environments' threads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +203,6 @@ class Judged:
     seconds: float
     scores: StepScores | None = None
     """Of the last completion's steps; None: nobody scores them."""
-    reward: OwnReward | RewardError | None = None
-    """In place of the outcome's reward, or why there is none; None: the outcome's counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,8 +217,6 @@ class Judge:
     """The last; None before the first turn."""
     score_steps: ScoreSteps | None = None
     """Scores the completion's steps; None: nobody does."""
-    reward_completion: RewardCompletion | None = None
-    """Rewards the completion; None: the outcome does."""
 
     def __iter__(self) -> Generator["Judge", Judged, Judged]:
         return (yield self)
@@ -232,10 +229,7 @@ class Judge:
         scores = None
         if self.score_steps is not None and self.completion is not None:
             scores = self.score_steps(self.task, self.completion)
-        reward = None
-        if self.reward_completion is not None and self.completion is not None:
-            reward = self.reward_completion(self.task, self.completion, scores)
-        return Judged(verdict, seconds, scores, reward)
+        return Judged(verdict, seconds, scores)
 
     def _verdict(self, environment: Environment) -> Verdict | None:
         match self.task.validation_type:
@@ -258,6 +252,25 @@ class Judge:
 
 
 @dataclass(frozen=True, slots=True)
+class RewardByUser:
+    """Have the user's code reward the last completion, in place of the outcome."""
+
+    reward_completion: RewardCompletion
+    task: Task
+    completion: Completion
+    scores: StepScores | None
+
+    def __iter__(
+        self,
+    ) -> Generator["RewardByUser", OwnReward | RewardError, OwnReward | RewardError]:
+        return (yield self)
+
+    def perform(self, _environment: Environment) -> OwnReward | RewardError:
+        """Bounded by the code's own time limit."""
+        return self.reward_completion(self.task, self.completion, self.scores)
+
+
+@dataclass(frozen=True, slots=True)
 class Close:
     """Give the environment back."""
 
@@ -269,6 +282,6 @@ class Close:
         environment.close()
 
 
-EnvironmentRequest = Open | Act | Judge | Close
+EnvironmentRequest = Open | Act | Judge | RewardByUser | Close
 Request = EnvironmentRequest | Sample
-EpisodeAnswer = Opened | Sampled | Acted | Judged | None
+EpisodeAnswer = Opened | Sampled | Acted | Judged | OwnReward | RewardError | None

@@ -16,6 +16,7 @@ from producer.rollouts.requests import (
     EpisodeAnswer,
     EpisodeFailedError,
     Request,
+    RewardByUser,
     Sample,
 )
 from producer.validators.judges import JudgeFailedError
@@ -120,7 +121,9 @@ class RunningEpisode:
             self.sample = request
             return
         self._is_close_submitted = isinstance(request, Close)
-        self.deadline_s = monotonic() + self._max_answer_s
+        # A user's reward waits for others of its kind, and has a time limit of its own.
+        limit_s = math.inf if isinstance(request, RewardByUser) else self._max_answer_s
+        self.deadline_s = monotonic() + limit_s
         self._worker.submit(
             self._close
             if isinstance(request, Close)

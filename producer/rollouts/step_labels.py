@@ -9,7 +9,6 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from math import prod
 from uuid import UUID
 
 from producer.environments.environment import TextObservation
@@ -17,11 +16,13 @@ from producer.environments.text_to_sql.environment import TextToSqlEnvironment
 from producer.process_rewards.cocte import split_steps
 from producer.process_rewards.sql_text import find_sql
 from producer.process_rewards.token_spans import token_spans
+from producer.rollouts.events import steps_scored
+from producer.rollouts.requests import StepScores
 from producer.task import Task
-from producer.validators.verdict import EndFacts, Evidence, Verdict
+from producer.validators.verdict import Evidence, Verdict
 from schemas.actions import Action
 from schemas.base import Payload
-from schemas.completion import CompletionStepsScored, StepScore
+from schemas.completion import StepScore
 
 SCORER = "monte_carlo"
 CompletePrefix = Callable[[Task, str], Sequence[str]]
@@ -54,27 +55,6 @@ def _is_right(environment: TextToSqlEnvironment, task: Task, answer: str) -> boo
     span = find_sql(answer)
     sql = None if span is None else answer[span.start : span.end]
     return environment.compare(task, sql).outcome == "correct"
-
-
-@dataclass(frozen=True, slots=True)
-class _LabelledFacts:
-    """The completion's end, and its steps' labels."""
-
-    end: EndFacts
-    steps: tuple[StepScore, ...]
-
-    def __call__(self, entry_row: UUID, judged_at: datetime) -> tuple[Payload, ...]:
-        scores = [step.score for step in self.steps]
-        scored = CompletionStepsScored(
-            scorer=SCORER,
-            steps=self.steps,
-            product=prod(scores),
-            minimum=min(scores),
-            last=scores[-1],
-            average=sum(scores) / len(scores),
-            scored_at=judged_at,
-        )
-        return (*self.end(entry_row, judged_at), scored)
 
 
 class StepLabelling:
@@ -119,7 +99,8 @@ class StepLabelling:
         verdict = self._inner.judge(task, evidence)
         text = evidence.completion_text
         steps = split_steps(text)
-        if not steps or verdict.facts is None or verdict.details.get("outcome") == "unknown":
+        ended = verdict.facts
+        if not steps or ended is None or verdict.details.get("outcome") == "unknown":
             return verdict
         labels = [
             self._labeller.label(self._inner, task, text[: following.start])
@@ -127,7 +108,7 @@ class StepLabelling:
         ]
         labels.append(float(verdict.success))
         spans = token_spans(steps, self._labeller.token_starts(evidence.completion_tokens))
-        scores = tuple(
+        labelled = tuple(
             StepScore(
                 index=index,
                 text=step.text,
@@ -138,4 +119,9 @@ class StepLabelling:
             )
             for index, (step, span, label) in enumerate(zip(steps, spans, labels, strict=True))
         )
-        return replace(verdict, facts=_LabelledFacts(verdict.facts, scores))
+
+        def facts(entry_row: UUID, judged_at: datetime) -> tuple[Payload, ...]:
+            scored = steps_scored(StepScores(SCORER, labelled), judged_at)
+            return (*ended(entry_row, judged_at), scored)
+
+        return replace(verdict, facts=facts)

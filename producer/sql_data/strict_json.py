@@ -6,6 +6,7 @@ holds a NUL in a text, and no log half a surrogate pair.
 
 import json
 import math
+from pathlib import Path
 from typing import Never
 
 from pydantic import JsonValue
@@ -15,6 +16,19 @@ def read_strict(text: str) -> JsonValue:
     """The value of a JSON text. ValueError, RecursionError."""
     value: JsonValue = json.loads(text, object_pairs_hook=_object, parse_constant=_no_number)
     return value
+
+
+def read_strict_file(file: Path) -> JsonValue:
+    """The value of a file. ValueError says in plain words what keeps it from being JSON."""
+    try:
+        return read_strict(file.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        message = str(error.strerror)
+    except UnicodeDecodeError:
+        message = "not a text in UTF-8"
+    except RecursionError:
+        message = "nested too deeply"
+    raise ValueError(message)
 
 
 def check_storable(value: JsonValue, where: str) -> None:

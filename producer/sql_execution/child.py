@@ -22,6 +22,8 @@ TIMER_AFTER_S: Final = 1.0
 """Later than the limit, for what the progress handler does not see."""
 PYTHON_BYTES: Final = 1024 * MEGABYTE
 """Address space of the interpreter itself and of the rows that it holds."""
+FILE_ERRORS: Final = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR", "SQLITE_CANTOPEN")
+"""Primary codes, with which SQLite's extended ones begin."""
 
 Fields = dict[str, Any]
 
@@ -52,6 +54,7 @@ class Session:
         """
         self._limits = limits
         self._mysql_tables = mysql_tables
+        self._is_file = path is not None
         name = ":memory:"
         if path is not None:
             # Immutable: no lock, no shared memory file; the database is not to change meanwhile.
@@ -90,7 +93,7 @@ class Session:
         self._guard.attach(self._connection)
 
     def execute(self, sql: str) -> Fields:
-        """The rows, or `refused` with the reason."""
+        """The rows, or `refused` with the reason, or `failed` where the file cannot be read."""
         limits = self._limits
         problem = statement_problem(sql, limits)
         if problem is not None:
@@ -103,7 +106,8 @@ class Session:
             cursor.execute(self._for_sqlite(sql))
             rows, is_truncated = _fetch(cursor, limits)
         except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as error:
-            return {"refused": self._guard.denied or str(error)}
+            kind = "failed" if self._is_file and _is_of_the_file(error) else "refused"
+            return {kind: self._guard.denied or str(error)}
         except MemoryError:
             megabytes = limits.memory_bytes // MEGABYTE
             return {"refused": f"the statement needs more than {megabytes} MB of memory"}
@@ -147,6 +151,12 @@ def _fetch(cursor: sqlite3.Cursor, limits: Limits) -> tuple[list[list[object]], 
             return rows, True
         rows.append(cells)
     return rows, False
+
+
+def _is_of_the_file(error: Exception) -> bool:
+    """Whether the file, and no statement, is to blame."""
+    name = getattr(error, "sqlite_errorname", "")
+    return name.startswith(FILE_ERRORS) and name != "SQLITE_IOERR_NOMEM"
 
 
 def _cell(value: object) -> object:

@@ -23,6 +23,8 @@ DIVISION_DIGITS: Final = 4
 """That MySQL adds to the scale of a DECIMAL that is divided (div_precision_increment)."""
 MAX_NODES: Final = 2_000
 MAX_DEPTH: Final = 100
+ROW_NUMBERS: Final = frozenset({"rowid", "oid", "_rowid_"})
+"""Columns that every table of SQLite has and none of MySQL."""
 COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
 WHOLE: Final = (exp.Count, exp.Length, exp.Floor, exp.Ceil, exp.IntDiv, exp.Sign)
 PARTS_OF_SAME_SCALE: Final = (exp.Sum, exp.Min, exp.Max, exp.Neg, exp.Paren, exp.Abs, exp.Alias)
@@ -58,8 +60,9 @@ def translate(sql: str, tables: Tables) -> str:
     """The statement for SQLite. NotMysqlError."""
     try:
         trees = [tree for tree in sqlglot.parse(sql, read="mysql") if tree is not None]
-    except (SqlglotError, RecursionError) as error:
-        reason = str(error).splitlines()[0] if str(error) else "it is nested too deeply"
+    except Exception as error:  # a parser's bug on an agent's text is the text's mistake
+        is_parsers = isinstance(error, SqlglotError | RecursionError) and str(error)
+        reason = str(error).splitlines()[0] if is_parsers else "it cannot be read"
         message = f"you have an error in your SQL syntax: {reason}"
         raise NotMysqlError(message) from error
     if len(trees) != 1:
@@ -67,6 +70,7 @@ def translate(sql: str, tables: Tables) -> str:
         raise NotMysqlError(message)
     tree = trees[0]
     _check_size(tree)
+    _check_clauses(tree)
     _check_names(tree, tables)
     for select in list(tree.find_all(exp.Select)):
         _check_groups(select)
@@ -83,8 +87,8 @@ def translate(sql: str, tables: Tables) -> str:
     tree = _limited_change(tree)
     try:
         return tree.sql(dialect=Embedded, identify=True)
-    except (SqlglotError, RecursionError) as error:
-        message = f"the statement cannot be executed here: {str(error).splitlines()[0]}"
+    except Exception as error:  # the same of what it cannot write
+        message = "the statement cannot be executed here"
         raise NotMysqlError(message) from error
 
 
@@ -99,11 +103,39 @@ def _check_size(tree: exp.Expr) -> None:
         level = [child for node in level for child in node.iter_expressions()]
 
 
+def _check_clauses(tree: exp.Expr) -> None:
+    """What SQLite has and MySQL has not, and changes of tables that are not named."""
+    is_change = isinstance(tree, exp.Insert | exp.Update | exp.Delete)
+    if is_change and not isinstance(tree.this, exp.Table | exp.Schema):
+        message = "you have an error in your SQL syntax: it names no table to be changed"
+        raise NotMysqlError(message)
+    conflict = tree.find(exp.OnConflict)
+    for clause, is_there in (
+        ("RETURNING", tree.find(exp.Returning) is not None),
+        ("ON CONFLICT", conflict is not None and not conflict.args.get("duplicate")),
+        # OR FAIL would keep the rows before the one that is refused.
+        ("INSERT OR", isinstance(tree, exp.Insert) and bool(tree.args.get("alternative"))),
+    ):
+        if is_there:
+            message = f"you have an error in your SQL syntax near {clause}"
+            raise NotMysqlError(message)
+
+
 def _check_names(tree: exp.Expr, tables: Tables) -> None:
     named = {cte.alias for cte in tree.find_all(exp.CTE)}
     for table in tree.find_all(exp.Table):
         if table.name and table.name not in tables and table.name not in named:
             message = f"Table '{table.name}' doesn't exist"
+            raise NotMysqlError(message)
+    known = {column.lower() for columns in tables.values() for column in columns}
+    known |= {alias.alias.lower() for alias in tree.find_all(exp.Alias)}
+    known |= {
+        name.name.lower() for alias in tree.find_all(exp.TableAlias) for name in alias.columns
+    }
+    listed = [name for schema in tree.find_all(exp.Schema) for name in schema.expressions]
+    for column in (*tree.find_all(exp.Column), *listed):
+        if column.name.lower() in ROW_NUMBERS - known:
+            message = f"Unknown column '{column.name}'"
             raise NotMysqlError(message)
 
 

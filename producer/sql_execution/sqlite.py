@@ -1,7 +1,8 @@
 """SQLite databases for agents: a throw-away one in memory, a user's file read-only.
 
-A statement that its process does not survive is refused; the database is then built again from its
-setup and the statements that changed it.
+When its process ends, the database is built again in another, from its setup and the statements
+that changed it, and the statement is asked once more: the process may have been killed from
+outside. A statement that took all its time, or that ends the second process too, is refused.
 """
 
 import logging
@@ -18,6 +19,7 @@ from producer.sql_execution.database import (
     Setup,
     SqlRefusedError,
 )
+from producer.sql_execution.database_file import unfinished
 from producer.sql_execution.limits import FILE_LIMITS, Limits
 
 logger = logging.getLogger(__name__)
@@ -52,12 +54,8 @@ def open_read_only(path: Path, limits: Limits = FILE_LIMITS) -> "SqliteDatabase"
     if not path.is_file():
         message = f"{path}: there is no such database"
         raise DatabaseFailedError(message)
-    wal = path.with_name(path.name + "-wal")
-    if wal.exists() and wal.stat().st_size:
-        message = (
-            f"{path}: the database has changes in {wal.name}; close what has it open, or run"
-            " `PRAGMA wal_checkpoint(TRUNCATE)`"
-        )
+    if problem := unfinished(path):
+        message = f"{path}: {problem}"
         raise DatabaseFailedError(message)
     return SqliteDatabase(path, (), limits)
 
@@ -86,10 +84,15 @@ class SqliteDatabase:
         try:
             answer = self._ask({"op": "execute", "sql": sql})
         except ChildEndedError as error:
-            logger.info("a statement was stopped with its process: %s", error)
-            self._open_again()
-            message = f"the statement took longer than {self._limits.time_s:g} s and was stopped"
+            message = (
+                "the statement ended the processes that executed it"
+                if error.reason == "ended"
+                else f"the statement took longer than {self._limits.time_s:g} s and was stopped"
+            )
             raise SqlRefusedError(message) from error
+        if "failed" in answer:
+            message = f"{self._where} cannot be read: {answer['failed']}"
+            raise DatabaseFailedError(message)
         if "refused" in answer:
             raise SqlRefusedError(answer["refused"])
         if answer["wrote"]:
@@ -126,17 +129,41 @@ class SqliteDatabase:
         CHILDREN.give_back(child)
 
     def _ask(self, request: Fields) -> Fields:
+        """The answer of the process, or of the next one where it ended; the database is open after.
+
+        ChildEndedError for a request that took all its time or ended both. DatabaseFailedError.
+        """
+        try:
+            return self._ask_once(request)
+        except ChildEndedError as error:
+            logger.info("the process that executes SQL is replaced: %s", error)
+            self._open_again()
+            if error.reason == "cpu time":
+                raise
+        try:
+            return self._ask_once(request)
+        except ChildEndedError:
+            self._open_again()
+            raise
+
+    def _ask_once(self, request: Fields) -> Fields:
         if self._child is None:
             message = "the database is closed"
             raise DatabaseFailedError(message)
         try:
-            return self._child.ask(request, BUSY * self._limits.time_s + GRACE_S)
+            return self._child.ask(request, self._answer_s())
         except ChildEndedError:
             self._child = None
             raise
 
+    @property
+    def _where(self) -> str:
+        return "the database" if self._path is None else str(self._path)
+
+    def _answer_s(self) -> float:
+        return BUSY * self._limits.time_s + GRACE_S
+
     def _open(self) -> None:
-        child = CHILDREN.borrow(self._limits.memory_bytes)
         request: Fields = {
             "op": "open",
             "path": None if self._path is None else str(self._path),
@@ -144,15 +171,22 @@ class SqliteDatabase:
             "setup": self._setup,
             "mysql_tables": self._mysql_tables,
         }
-        where = "the database" if self._path is None else str(self._path)
+        memory_bytes = self._limits.memory_bytes
+        child = CHILDREN.borrow(memory_bytes)
         try:
-            answer = child.ask(request, START_TIME_S)
-        except ChildEndedError as error:
-            message = f"{where} cannot be opened: {error}"
-            raise DatabaseFailedError(message) from error
+            answer = child.ask(request, min(self._answer_s(), START_TIME_S))
+        except ChildEndedError as kept:
+            # One that was kept may have been killed or stopped since.
+            logger.info("the process that executes SQL is replaced: %s", kept)
+            child = Child(memory_bytes)
+            try:
+                answer = child.ask(request, START_TIME_S)
+            except ChildEndedError as error:
+                message = f"{self._where} cannot be opened: {error}"
+                raise DatabaseFailedError(message) from error
         if "failed" in answer:
             CHILDREN.give_back(child)
-            message = f"{where} cannot be opened: {answer['failed']}"
+            message = f"{self._where} cannot be opened: {answer['failed']}"
             raise DatabaseFailedError(message)
         self._child = child
 
@@ -160,7 +194,7 @@ class SqliteDatabase:
         self._open()
         for sql in self._written:
             try:
-                self._ask({"op": "execute", "sql": sql})
+                self._ask_once({"op": "execute", "sql": sql})
             except ChildEndedError as error:
                 message = f"the database cannot be built again: {error}"
                 raise DatabaseFailedError(message) from error

@@ -2,24 +2,19 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
 from torch.nn import functional
 
 from producer.policy.torch_policy.cpu_parallel import parallel_map
 from producer.policy.torch_policy.logprobs import length_batches
+from producer.supervised.example import Example
 from producer.supervised.figures import area_under_curve
-from producer.supervised.objective import (
-    CrossEntropy,
-    Example,
-    LoadedNetwork,
-    hidden_states,
-    output_layer,
-    padded_tokens,
-)
+from producer.supervised.objective import CrossEntropy, LoadedNetwork, target_logits
 from producer.supervised.pairwise_reward import BradleyTerry, TokenPair
+from producer.supervised.precision import autocast
 from producer.supervised.process_reward import MarkedSteps, StepCrossEntropy
 
 
@@ -51,16 +46,27 @@ def evaluate(
     objective: CrossEntropy | StepCrossEntropy | BradleyTerry,
     items: Sequence[Any],
     max_tokens: int,
+    *,
+    is_bfloat16: bool = False,
 ) -> Figures:
-    """Figures on the items, which must not be empty; nothing changes."""
-    outcomes_of: Callable[[Sequence[Any]], list[Outcome]]
+    """Figures on the items, which must not be empty; nothing changes.
+
+    `is_bfloat16`: products are rounded as in training; the same bits on any number of cores.
+    """
+    measure: Callable[[Sequence[Any]], list[Outcome]]
     match objective:
         case CrossEntropy():
-            outcomes_of = lambda part: _tokens(network, part)  # noqa: E731
+            measure = partial(_tokens, network)
         case StepCrossEntropy():
-            outcomes_of = lambda part: _steps(network, objective, part)  # noqa: E731
+            measure = partial(_steps, network, objective)
         case BradleyTerry():
-            outcomes_of = lambda part: _pairs(network, objective, part)  # noqa: E731
+            measure = partial(_pairs, network, objective)
+
+    def outcomes_of(part: Sequence[Any]) -> list[Outcome]:
+        # Per thread, as torch has it: around all passes it would not reach those beside others.
+        with autocast(network.device, is_bfloat16=is_bfloat16):
+            return measure(part)
+
     lengths = [objective.num_tokens(item) for item in items]
     parts = [[items[at] for at in part] for part in length_batches(lengths, max_tokens)]
     with torch.no_grad():
@@ -79,17 +85,7 @@ def evaluate(
 
 
 def _tokens(network: LoadedNetwork, items: Sequence[Example]) -> list[Outcome]:
-    tokens_BT = padded_tokens([item.tokens for item in items], network.device)
-    hidden_BTD = hidden_states(network, tokens_BT)
-    places = [
-        (row, at)
-        for row, item in enumerate(items)
-        for at, is_target in enumerate(item.loss_mask)
-        if is_target
-    ]
-    rows_M, at_M = (torch.tensor(one, device=tokens_BT.device) for one in zip(*places, strict=True))
-    logits_MV: Tensor = output_layer(network)(hidden_BTD[rows_M, at_M - 1]).float()
-    targets_M = tokens_BT[rows_M, at_M]
+    logits_MV, targets_M = target_logits(network, items)
     losses_M = functional.cross_entropy(logits_MV, targets_M, reduction="none")
     right_M = logits_MV.argmax(dim=-1) == targets_M
     return [

@@ -14,17 +14,6 @@ from transformers import PreTrainedModel
 
 from producer.supervised.example import Example
 
-__all__ = [
-    "CrossEntropy",
-    "Example",
-    "Item",
-    "LoadedNetwork",
-    "Objective",
-    "hidden_states",
-    "output_layer",
-    "padded_tokens",
-]
-
 LoadedNetwork: TypeAlias = PreTrainedModel | PeftModel
 """All of its weights, or those of its adapter, are trained."""
 
@@ -65,14 +54,20 @@ class CrossEntropy:
 
     def loss_sum(self, network: LoadedNetwork, items: Sequence[Example]) -> Tensor:
         """Sum of -log p over the target tokens; the output layer runs on those alone."""
-        tokens_BT = padded_tokens([item.tokens for item in items], network.device)
-        is_target_BT = torch.zeros_like(tokens_BT, dtype=torch.bool)
-        for row, item in enumerate(items):
-            is_target_BT[row, : len(item.tokens)] = torch.tensor(item.loss_mask)
-        rows_M, at_M = torch.nonzero(is_target_BT, as_tuple=True)
-        hidden_BTD = hidden_states(network, tokens_BT)
-        logits_MV = output_layer(network)(hidden_BTD[rows_M, at_M - 1])
-        return functional.cross_entropy(logits_MV.float(), tokens_BT[rows_M, at_M], reduction="sum")
+        logits_MV, targets_M = target_logits(network, items)
+        return functional.cross_entropy(logits_MV, targets_M, reduction="sum")
+
+
+def target_logits(network: LoadedNetwork, items: Sequence[Example]) -> tuple[Tensor, Tensor]:
+    """Logits [M, V] before the target tokens, in float32, and those tokens [M], item by item."""
+    tokens_BT = padded_tokens([item.tokens for item in items], network.device)
+    is_target_BT = torch.zeros_like(tokens_BT, dtype=torch.bool)
+    for row, item in enumerate(items):
+        is_target_BT[row, : len(item.tokens)] = torch.tensor(item.loss_mask)
+    rows_M, at_M = torch.nonzero(is_target_BT, as_tuple=True)
+    hidden_BTD = hidden_states(network, tokens_BT)
+    logits_MV: Tensor = output_layer(network)(hidden_BTD[rows_M, at_M - 1])
+    return logits_MV.float(), tokens_BT[rows_M, at_M]
 
 
 def padded_tokens(sequences: Sequence[Sequence[int]], device: torch.device) -> Tensor:

@@ -10,10 +10,10 @@ from producer.warm_up.plan import WarmUpPlan, WarmUpStep
 from schemas.ids import content_hash
 from schemas.training import Recipe
 
-VERSION: Final = 3
+VERSION: Final = 4
 """Raised when a change of the code makes another policy of the same recipe."""
-NUM_ROUNDS: Final = 2
-"""Of a gold session: the operation and the answer."""
+NUM_ROUNDS: Final = 3
+"""Of a demonstration, at most: the operation and the answer, and what a mistake adds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,11 @@ class TextRecipe:
     """Generated, of which those about held-out tables are left out."""
     entries_seed: int = 101
     """Of the entries: another than those that runs generate by default."""
-    num_steps: int = 280
-    batch_size: int = 12
+    noise: float = 0.25
+    """Probability of a mistake in a round of a demonstration: no action, an answer without a query,
+    another query. Mistakes are imitated: they are what reinforcement learning has to undo."""
+    num_steps: int = 450
+    batch_size: int = 16
     """Sessions per optimiser step."""
     learning_rate: float = 3e-3
     """Of AdamW, which trains everything but the matrices."""

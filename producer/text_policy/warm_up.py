@@ -8,13 +8,14 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from producer.codecs.compact import COMPACT_MARK
 from producer.policy.torch_policy.loading import load_base
+from producer.seeds import derived_seed
 from producer.sql_data.dbbench import words
 from producer.sql_data.dbbench.generate import generate
 from producer.sql_data.dbbench.splits import split_of
 from producer.supervised.fit import Fit, FitSettings, FitStep
 from producer.supervised.objective import CrossEntropy
 from producer.text_policy.build import build_text_policy
-from producer.text_policy.gold_sessions import GoldSession, build_examples, gold_session
+from producer.text_policy.demonstrations import Demonstration, build_examples, demonstrate
 from producer.text_policy.initial_attention import lay_out_copying
 from producer.text_policy.recipe import TextRecipe
 from producer.text_policy.renaming import renamed
@@ -45,7 +46,7 @@ def ensure_text_policy(
     )
 
 
-def build_unwarmed(folder: Path, recipe: TextRecipe, sessions: list[GoldSession]) -> None:
+def build_unwarmed(folder: Path, recipe: TextRecipe, sessions: list[Demonstration]) -> None:
     """The policy with random weights: its vocabulary are the sessions' texts and all pools."""
     texts = [text for session in sessions for text in session.texts]
     build_text_policy(folder, texts, recipe.seed, words=pool_words())
@@ -75,8 +76,8 @@ def new_names() -> list[str]:
     return sorted({*pool_words()} - {*words.TABLE_ALIASES, *words.OPERATORS.values()})
 
 
-def warm_up_sessions(recipe: TextRecipe, on_step: OnStep = lambda *_: None) -> list[GoldSession]:
-    """Gold sessions of generated entries about tables that are not held out, renamed.
+def warm_up_sessions(recipe: TextRecipe, on_step: OnStep = lambda *_: None) -> list[Demonstration]:
+    """Demonstrations of generated entries about tables that are not held out, renamed.
 
     `on_step` is called now and then.
     """
@@ -86,7 +87,13 @@ def warm_up_sessions(recipe: TextRecipe, on_step: OnStep = lambda *_: None) -> l
         if number % ENTRIES_PER_BEAT == 0:
             on_step(0, None)
         if split_of(entry) == "train":
-            sessions.append(gold_session(renamed(entry, new_names(), random)))
+            sessions.append(
+                demonstrate(
+                    renamed(entry, new_names(), random),
+                    noise=recipe.noise,
+                    seed=derived_seed(recipe.seed, "demonstration", number),
+                )
+            )
     return sessions
 
 
@@ -101,7 +108,7 @@ def _make(folder: Path, recipe: TextRecipe, on_step: OnStep) -> None:
 def train(
     network: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
-    sessions: list[GoldSession],
+    sessions: list[Demonstration],
     recipe: TextRecipe,
     on_step: OnStep,
 ) -> None:

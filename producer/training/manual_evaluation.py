@@ -31,6 +31,7 @@ from producer.resume.orphans import end_abandoned
 from producer.resume.resume_state import EvaluationSummary, Manifest
 from producer.resume.run_folder import find_run_folder
 from producer.resume.training_history import TrainingHistory
+from producer.rewards import find_reward
 from producer.rollouts.engine import EnvironmentFactory
 from producer.training.built_policies import built_policy
 from producer.training.evaluation import EvaluationPlan, OnOutcomes, run_evaluation
@@ -185,6 +186,7 @@ def _evaluate(
         read_blob=open_blobs(installation.blobs_url).get,
         progress=ProgressEvents(writer, ProgressTracker(config.max_concurrent_rollouts)),
         score_steps=scoring_with(load_step_scorer(config), learner),
+        reward=find_reward(config.reward, config.max_turn_time_seconds),
         reward_completion=rewarding_with(config, learner),
         past_sessions=manifest.past_sessions if manifest else (),
     )

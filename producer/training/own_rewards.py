@@ -4,11 +4,8 @@ Called once for each completion, when it has been judged, and recorded with it: 
 goes on, or a step that is trained again, reads the numbers back and asks nobody.
 """
 
-import math
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from numbers import Real
 from typing import Any, NamedTuple
 
 from producer.config import ORACLE_POLICY, RunConfig
@@ -22,8 +19,9 @@ from producer.process_rewards.registry import (
 from producer.process_rewards.sql_reward import sql_reward_function
 from producer.process_rewards.user_module import load_user_module
 from producer.rewards import RewardError
+from producer.rewards.user_code import UserCode, finite_number
 from producer.rollouts.requests import OwnReward, RewardCompletion, StepScores
-from producer.sql_data.text_to_sql.databases import data_folders, find_database
+from producer.sql_data.text_to_sql.databases import DataFolder, data_folders, find_database
 from producer.task import Task
 
 
@@ -99,33 +97,50 @@ def rewarding_with(config: RunConfig, policy: object) -> RewardCompletion | None
         return None
     function = own.function or sql_reward_function
     manager = None
+    called = f"the reward function {_called(function)}"
     if own.manager is not None:
-        manager = own.manager(
-            tokenizer=getattr(policy, "tokenizer", None),
-            num_examine=0,
-            config=_settings(config),
-            compute_score=function,
-        )
+        called = f"the reward manager {_called(own.manager)}"
+        manager = _made(own.manager, config, policy, function)
     folders = data_folders(config.tasks, config.eval_tasks)
-    # A user's code need not bear several threads.
-    lock = threading.Lock()
+    code = UserCode(called, config.max_turn_time_seconds)
 
     def reward(
         task: Task, completion: Completion, scores: StepScores | None
     ) -> OwnReward | RewardError:
         asked = _asked(task, completion, folders)
+        if isinstance(asked, RewardError):
+            return asked
         try:
-            with lock:
-                if manager is None:
-                    return OwnReward(_finite(function(**asked)))
-                return _of_tokens(manager, completion, asked, scores)
+            if manager is None:
+                return OwnReward(finite_number(code.call(lambda: function(**asked)), called))
+            return code.call(lambda: _of_tokens(manager, called, completion, asked, scores))
         except RewardError as error:
             return error
-        except Exception as error:  # noqa: BLE001  # whatever the user's code raises ends the attempt
-            message = f"the reward raised {type(error).__name__}: {error}"
-            return RewardError(message)
 
     return reward
+
+
+def _called(component: Callable[..., Any]) -> str:
+    return getattr(component, "__name__", type(component).__name__)
+
+
+def _made(
+    manager: Callable[..., Any], config: RunConfig, policy: object, function: RewardFunction
+) -> Callable[..., Any]:
+    """The manager of this run. UsageError if it cannot be made."""
+    try:
+        made: Callable[..., Any] = manager(
+            tokenizer=getattr(policy, "tokenizer", None),
+            num_examine=0,
+            config=_settings(config),
+            compute_score=function,
+        )
+    except (Exception, SystemExit) as error:
+        message = (
+            f"reward_manager: making {_called(manager)} raised {type(error).__name__}: {error}"
+        )
+        raise UsageError(message) from error
+    return made
 
 
 def _settings(config: RunConfig) -> Settings:
@@ -141,11 +156,18 @@ def _settings(config: RunConfig) -> Settings:
     )
 
 
-def _asked(task: Task, completion: Completion, folders: Any) -> dict[str, Any]:  # noqa: ANN401  # of data_folders
+def _asked(
+    task: Task,
+    completion: Completion,
+    folders: Sequence[DataFolder],
+) -> dict[str, Any] | RewardError:
     entry = task.entry
     assert entry is not None  # noqa: S101  # tasks of this environment have one
     number = entry.entry_id
     path = find_database(folders, entry.database or "", entry.database_sha256)
+    if path is None:
+        # Without it every completion would be worth 0.
+        return RewardError(f"database {entry.database!r} is gone, or is not as it was recorded")
     return {
         "port": None,
         "db_id": entry.database or "",
@@ -158,13 +180,14 @@ def _asked(task: Task, completion: Completion, folders: Any) -> dict[str, Any]: 
             "evidence": entry.evidence or "",
             "difficulty": entry.difficulty,
             "split": task.split,
-            **({} if path is None else {"database": str(path)}),
+            "database": str(path),
         },
     }
 
 
 def _of_tokens(
     manager: Callable[..., Any],
+    called: str,
     completion: Completion,
     asked: dict[str, Any],
     scores: StepScores | None,
@@ -188,7 +211,10 @@ def _of_tokens(
     if scores is not None:
         marks = torch.zeros(responses.shape)
         for step in scores.steps:
-            marks[0, step.last_token - 1] = step.score
+            # A step within a token of the step before has no token of its own. A mark of 0 is none:
+            # a score of 0 would be lost, and the step would have the score of the next.
+            if step.last_token > step.first_token:
+                marks[0, step.last_token - 1] = max(step.score, torch.finfo(marks.dtype).tiny)
         batch["rm_scores"] = marks
     found = manager(
         RewardBatch(
@@ -207,18 +233,9 @@ def _of_tokens(
     if not isinstance(found, torch.Tensor) or found.shape != responses.shape:
         shape = tuple(found.shape) if isinstance(found, torch.Tensor) else type(found).__name__
         message = (
-            f"the reward manager must return rewards of shape {tuple(responses.shape)}; found"
-            f" {shape}"
+            f"{called} must return rewards of shape {tuple(responses.shape)}, one for each token;"
+            f" found {shape}"
         )
         raise RewardError(message)
-    rewards = tuple(_finite(one) for one in found[0].tolist())
+    rewards = tuple(finite_number(one, called) for one in found[0].tolist())
     return OwnReward(sum(rewards), rewards)
-
-
-def _finite(value: object) -> float:
-    # A tensor of one number is taken, as verl takes it.
-    number = value.item() if hasattr(value, "item") else value
-    if not isinstance(number, Real) or not math.isfinite(number):
-        message = f"the reward returned {value!r}; it must return a finite number"
-        raise RewardError(message)
-    return float(number)

@@ -58,11 +58,11 @@ class RedoneStep:
             "kl_divergence": update.kl_sample_train_v1 if update.num_measured_tokens else 0.0,
         }
         compared = {name: (getattr(finished, name), value) for name, value in now.items()}
-        own = {} if update.computed is None else update.computed.compared
-        for name, value in own.items():
+        computed = {} if update.computed is None else update.computed.compared
+        for name, value in computed.items():
             was = finished.metrics.get(name)
             compared[name] = (was if isinstance(was, float) else None, value)
-        return {name: (was, own) for name, (was, own) in compared.items() if was != own}
+        return {name: both for name, both in compared.items() if both[0] != both[1]}
 
 
 def redo_steps(

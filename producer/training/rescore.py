@@ -33,6 +33,7 @@ from producer.validators.judges import (
 from producer.validators.verdict import Evidence
 from schemas import ids
 from schemas.catalogue import stream, stream_kind
+from schemas.group import GroupCreated
 from schemas.installation import Installation
 from schemas.rollout import RolloutCreated, RolloutFinished
 from schemas.scoring import RolloutScored, ScoringCreated, ScoringFinished
@@ -90,7 +91,7 @@ def rescore(
     clock: Callable[[], datetime] = now_utc,
     stop: threading.Event,
 ) -> Rescored:
-    """Score every finished rollout of the training; returns when all is in the log.
+    """Score every finished rollout of the training's groups; returns when all is in the log.
 
     NotFoundError for a training that the log does not have or that has no finished rollout;
     UnreachableError; StopRequestedError.
@@ -133,16 +134,23 @@ def rescore(
 
 
 def _finished_rollouts(history: TrainingHistory) -> Iterator[_Rollout]:
+    """Without the greedy ones (remax), which are beside their groups' rollouts."""
     tasks: dict[UUID, TaskStated] = {}
+    num_planned: dict[UUID, int] = {}
     for subject in history.streams:
         if stream_kind(subject) in {"training", "evaluation"}:
-            stated = (one for one in history.payloads_of(subject) if isinstance(one, TaskStated))
-            tasks |= {task.id: task for task in stated}
+            for stated in history.payloads_of(subject):
+                if isinstance(stated, TaskStated):
+                    tasks[stated.id] = stated
+                elif isinstance(stated, GroupCreated):
+                    num_planned[stated.group_id] = stated.num_rollouts
     for subject, one in history.streams.items():
         if stream_kind(subject) != "rollout" or not one.events or one.is_abandoned:
             continue
         created, finished = one.events[0].payload, one.events[-1].payload
         if isinstance(created, RolloutCreated) and isinstance(finished, RolloutFinished):
+            if created.env_index >= num_planned.get(created.group_id, created.env_index + 1):
+                continue
             yield _Rollout(created, finished, one, tasks.get(created.task_id))
 
 

@@ -13,14 +13,7 @@ from time import monotonic
 from producer.blobs import open_blobs
 from producer.config import RunConfig, check_effects, fields_without_network
 from producer.emit import Emitter
-from producer.emit.ownership import ClaimLostError
-from producer.errors import (
-    LogBrokenError,
-    NotFoundError,
-    StopRequestedError,
-    TakenOverError,
-    UsageError,
-)
+from producer.errors import NotFoundError, UsageError
 from producer.policy.learner import Learner
 from producer.resume import resume_state
 from producer.resume.foreign_drops import ForeignDrops
@@ -39,9 +32,10 @@ from producer.resume.run_folder import (
     training_in,
 )
 from producer.resume.training_lock import TrainingLock, training_lock
+from producer.rewards import find_reward
 from producer.rollouts.engine import EnvironmentFactory
 from producer.training.built_policies import built_policy
-from producer.training.heartbeat import HEARTBEAT_S, heartbeat
+from producer.training.heartbeat import HEARTBEAT_S
 from producer.training.loaded import Loaded, load, load_policy
 from producer.training.loop import TrainingLoop, save_checkpoint
 from producer.training.open_policy import (
@@ -55,8 +49,9 @@ from producer.training.preflight import check_folders, check_services, is_unused
 from producer.training.progress import ProgressTracker
 from producer.training.progress_bars import progress_bars
 from producer.training.progress_events import ProgressEvents
+from producer.training.recorded_end import recorded_end
 from producer.training.redo import remake_state
-from producer.training.run_files import RunFiles, log_file
+from producer.training.run_files import RunFiles, log_file, open_run_files
 from producer.training.session import Session
 from producer.training.stated_tasks import state_tasks, statements
 from producer.training.step_scoring import scoring_with
@@ -68,12 +63,7 @@ from schemas import ids
 from schemas.checkpoint import CheckpointSaved
 from schemas.installation import Installation, read_installation
 from schemas.task import TaskStated
-from schemas.training import (
-    TrainingCancelled,
-    TrainingCompleted,
-    TrainingFailed,
-    TrainingStarted,
-)
+from schemas.training import TrainingCompleted, TrainingStarted
 
 logger = logging.getLogger(__name__)
 
@@ -223,35 +213,14 @@ class _Process:
     clock: Callable[[], datetime]
     stop: threading.Event
     lock: TrainingLock
-    lost: ClaimLostError | None = None
-    """Set when another writer owns the training."""
     num_leaked: int = 0
     """Devices that were not released; known at the end."""
 
     def run(self, heartbeat_s: float) -> Manifest:
         """Train. The training's end is always emitted, unless the log broke or it was lost."""
-        stream = self.opened.stream
         resume_state.write_config(self.folder, self.opened.plan.config.recorded())
-        with heartbeat(stream, self.opened.monitor, self._on_lost, heartbeat_s):
-            try:
-                return self._train()
-            except StopRequestedError:
-                if self.lost is not None:
-                    # Readers would refuse every further event of this process.
-                    raise self.lost from None
-                message = "stopped on request; the same command continues it"
-                stream.emit(TrainingCancelled(status_message=message, ended_at=self.clock()))
-                raise
-            except (LogBrokenError, TakenOverError):
-                raise
-            except Exception as error:
-                message = f"{type(error).__name__}: {error}"[:2000]
-                stream.emit(TrainingFailed(error_message=message, ended_at=self.clock()))
-                raise
-
-    def _on_lost(self, error: ClaimLostError) -> None:
-        self.lost = error
-        self.stop.set()
+        with recorded_end(self.opened, self.clock, self.stop, heartbeat_s):
+            return self._train()
 
     def _train(self) -> Manifest:
         loop = self._prepare()
@@ -286,7 +255,7 @@ class _Process:
             learner.load_state(plan.state_folder)
         stated = state_tasks(stream, tasks)
         stated_eval = stated if eval_tasks is tasks else state_tasks(stream, eval_tasks)
-        files = self._open_files()
+        files = open_run_files(self.folder, self.opened)
         manifest = self._first_state(learner, files)
         stream.emit(TrainingStarted(current_step=manifest.step))
         session = Session(
@@ -305,6 +274,7 @@ class _Process:
             read_blob=open_blobs(self.installation.blobs_url).get,
             progress=ProgressEvents(stream, self._progress_so_far(config), manifest.step),
             score_steps=scoring_with(step_scorer, learner),
+            reward=find_reward(config.reward, config.max_turn_time_seconds),
             reward_completion=rewarding_with(config, learner),
             past_sessions=manifest.past_sessions,
             moving_baseline=manifest.moving_baseline,
@@ -337,15 +307,6 @@ class _Process:
             return open_policy(
                 config, installation.policies_dir, warm_up.on_progress, warm_up.on_wait
             )
-
-    def _open_files(self) -> RunFiles:
-        """The files beside the states, with what was recorded until now."""
-        opened, files = self.opened, RunFiles(self.folder)
-        pending = opened.plan.manifest.pending
-        recorded = opened.history.payloads_of(opened.stream.subject)
-        replayed = [resume_state.pending_from_json(one) for one in pending]
-        files.rewrite([*recorded, *replayed, opened.plan.first], opened.plan.manifest.evaluations)
-        return files
 
     def _first_state(self, learner: Learner, files: RunFiles) -> Manifest:
         """Save the state that the first step begins from, unless it was loaded from there."""

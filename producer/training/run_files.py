@@ -14,7 +14,8 @@ from typing import Any
 
 from producer.durable import write_durably
 from producer.resume.lineage import recorded_lineage
-from producer.resume.resume_state import EvaluationSummary
+from producer.resume.open_training import OpenedTraining
+from producer.resume.resume_state import EvaluationSummary, pending_from_json
 from schemas.base import Payload
 from schemas.checkpoint import CheckpointSaved
 from schemas.step import StepFinished
@@ -82,6 +83,15 @@ class RunFiles:
                 " writes the file again",
                 *(self._folder / name, error.strerror),
             )
+
+
+def open_run_files(folder: Path, opened: OpenedTraining[Any]) -> RunFiles:
+    """The files of a training that this process owns, with what was recorded until now."""
+    files, plan = RunFiles(folder), opened.plan
+    recorded = opened.history.payloads_of(opened.stream.subject)
+    replayed = [pending_from_json(one) for one in plan.manifest.pending]
+    files.rewrite([*recorded, *replayed, plan.first], plan.manifest.evaluations)
+    return files
 
 
 def step_line(number: int, finished: StepFinished) -> dict[str, Any]:

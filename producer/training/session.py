@@ -12,7 +12,7 @@ from producer.environments.environment import Environment, JudgingEnvironment
 from producer.errors import StopRequestedError
 from producer.policy.learner import Learner
 from producer.resume.training_history import TrainingHistory
-from producer.rewards import find_reward
+from producer.rewards import Reward
 from producer.rollouts.devices import LeftDevices
 from producer.rollouts.engine import EnvironmentFactory, RolloutEngine
 from producer.rollouts.episode import EpisodeSettings
@@ -49,6 +49,8 @@ class Session:
     progress: ProgressEvents
     left_devices: LeftDevices = field(default_factory=LeftDevices)
     """Devices of this process that outlived their rollouts."""
+    reward: Reward
+    """Of an episode's outcome, before the costs."""
     score_steps: ScoreSteps | None = None
     """Scores the steps of completions; None: nobody does."""
     reward_completion: RewardCompletion | None = None
@@ -112,7 +114,7 @@ class Session:
                 ask_model=self.ask_model,
                 score_steps=self.score_steps,
                 reward_completion=self.reward_completion,
-                reward=find_reward(config.reward),
+                reward=self.reward,
                 validate_every_turn=config.validate_every_turn,
             ),
             max_concurrent=config.max_concurrent_rollouts,

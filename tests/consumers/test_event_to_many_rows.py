@@ -11,6 +11,7 @@ from tests.support.event_to_rows import NOW, EventToRows, changed, inserted
 from tests.support.example_run import (
     GROUP,
     GROUP_CREATED,
+    LOGPROBS,
     OTHER_ROLLOUT,
     ROLLOUT,
     ROLLOUT_CREATED,
@@ -19,19 +20,15 @@ from tests.support.example_run import (
     SCREEN_BEFORE,
     STEP,
     STEP_CREATED,
+    TOKENS_1_2_3_4,
+    TOKENS_5_6_7,
     TRAINING_CREATED,
     TRAINING_STREAM,
+    TURN,
     at,
 )
 
 pytestmark = pytest.mark.services
-
-TURN = "25758aa6-4384-568e-baeb-32e164d43876"
-"""Natural key: ROLLOUT, turn 1."""
-TOKENS_1_2_3_4 = "AQAAAAIAAAADAAAABAAAAA=="
-TOKENS_5_6_7 = "BQAAAAYAAAAHAAAA"
-LOGPROBS = "AAAAvwAAgL4AAIC/"
-"""-0.5, -0.25, -1.0."""
 
 
 @pytest.fixture

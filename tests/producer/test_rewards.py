@@ -150,6 +150,22 @@ def test_a_function_in_the_working_folder_is_found_and_its_file_s_hash_recorded(
     assert config.recorded()["reward_sha256"] == config.reward_sha256
 
 
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("return 'right'", r"the reward my_rewards:bad returned 'right'; it must return a finite"),
+        ("return float('nan')", "the reward my_rewards:bad returned nan; it must return a finite"),
+        ("raise SystemExit(0)", "the reward my_rewards:bad raised SystemExit: 0"),
+        ("time.sleep(60)", "the reward my_rewards:bad did not return within 0.1 s"),
+    ],
+)
+def test_a_function_of_the_users_that_fails_is_named(module: Path, body: str, message: str) -> None:
+    module.write_text(f"import time\ndef bad(outcome): {body}\n")
+    limit_s = 0.1 if "sleep" in body else 60.0
+    with pytest.raises(RewardError, match=message):
+        score(find_reward("my_rewards:bad", limit_s), SOLVED)
+
+
 def test_a_training_continues_with_the_same_function_only(module: Path) -> None:
     recorded = read_config({"reward": "my_rewards:half"}).recorded()
     assert differences(recorded, read_config(recorded).recorded()) == []

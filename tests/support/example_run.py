@@ -28,6 +28,8 @@ ENVIRONMENT = "908a74d2-2db9-5dd2-a51b-afe2509399e8"
 """Natural key: ROLLOUT, environment 0."""
 EVAL = "4f6d0efe-ba0a-55f8-a886-9d9f15d27d21"
 """Natural key: TRAINING, generation 0, step 1."""
+TURN = "25758aa6-4384-568e-baeb-32e164d43876"
+"""Natural key: ROLLOUT, turn 1."""
 TASK = "9f284993-2da2-5a7e-bf87-2dda2a4530ba"
 VALIDATOR = "0d894ef9-b360-5595-b67d-10bbaaf30981"
 
@@ -36,6 +38,10 @@ EVALUATION_STREAM = f"evaluation/{EVAL}"
 ROLLOUT_STREAM = f"rollout/{ROLLOUT}"
 ENVIRONMENT_STREAM = f"environment/{ENVIRONMENT}"
 
+TOKENS_1_2_3_4 = "AQAAAAIAAAADAAAABAAAAA=="
+TOKENS_5_6_7 = "BQAAAAYAAAAHAAAA"
+LOGPROBS = "AAAAvwAAgL4AAIC/"
+"""-0.5, -0.25, -1.0."""
 SCREEN_BEFORE = "blob:sha256:" + "0b" * 32
 SCREEN_AFTER = "blob:sha256:" + "1a" * 32
 

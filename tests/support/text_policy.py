@@ -15,7 +15,7 @@ from producer.sql_data.text_to_sql.generate import SyntheticSize, write_syntheti
 from producer.supervised.fit import Fit, FitSettings
 from producer.supervised.objective import CrossEntropy
 from producer.text_policy.build import TextPolicySize, build_text_policy
-from producer.text_policy.gold_sessions import GoldSession, build_examples, gold_session
+from producer.text_policy.demonstrations import Demonstration, build_examples, demonstrate
 from tests.support.reading import installation_at
 
 SEED = 5
@@ -49,8 +49,8 @@ STEP_MARKS = ("+", "-", "и")
 """Tokens of a process reward model."""
 
 
-def known_sessions() -> list[GoldSession]:
-    return [gold_session(entry) for entry in generate(NUM_ENTRIES, SEED, SKILLS)]
+def known_sessions() -> list[Demonstration]:
+    return [demonstrate(entry) for entry in generate(NUM_ENTRIES, SEED, SKILLS)]
 
 
 def build_knowing_policy(folder: Path, num_steps: int = 80) -> None:

@@ -1,6 +1,7 @@
 """One session with an entry's table: SQL in, rows as text out, judged as the entry says."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from uuid import uuid4
 
 from producer.environments.dbbench.observation import rows_text
@@ -23,7 +24,7 @@ from producer.sql_execution.mysql_admin import administrator
 from producer.sql_execution.mysql_session import MysqlDatabase
 from producer.sql_execution.mysql_url import ServerUrl, parse_server_url
 from producer.task import Task
-from producer.validators.verdict import Evidence, Verdict
+from producer.validators.verdict import EndFacts, Evidence, Verdict
 from schemas.actions import Action, Answer, ExecuteSql, Terminate
 from schemas.entry import EntryContent, TableInfo
 from schemas.session import Outcome
@@ -145,6 +146,11 @@ class DbBenchEnvironment:
             details={"session_status": end.status, "outcome": outcome},
             facts=end.facts(outcome, found_hash, None),
         )
+
+    def failure_facts(self, evidence: Evidence, reason: str) -> EndFacts:
+        """The session's end when its database failed: nothing was judged. Asks nothing of it."""
+        end = replace(session_end(evidence), status="task_environment_error")
+        return end.facts("unknown", None, reason)
 
     def close(self) -> None:
         """Throw the database away. Idempotent."""

@@ -112,7 +112,8 @@ class TextToSqlEnvironment:
         if path is None:
             message = (
                 f"task {task.task_id}: database {entry.database!r} as it was recorded"
-                f" ({(entry.database_sha256 or '')[:12]}) is in no data set of the task sources"
+                f" ({(entry.database_sha256 or '')[:12]}) is in no data set of the task sources:"
+                " its file was changed, or is gone"
             )
             raise EnvironmentFailedError(message)
         return path

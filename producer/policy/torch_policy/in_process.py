@@ -29,6 +29,7 @@ from producer.policy.torch_policy.episodes import (
 from producer.policy.torch_policy.kv_cache import EpisodeCaches
 from producer.policy.torch_policy.merged_adapter import merged_adapter
 from producer.policy.torch_policy.network import Network
+from producer.policy.torch_policy.optimizer import make_optimizer
 from producer.policy.torch_policy.prime_update import needs_reward_model
 from producer.policy.torch_policy.render import Renderer
 from producer.policy.torch_policy.reward_adapter import (
@@ -44,16 +45,11 @@ from producer.policy.torch_policy.sampling import (
     prefill,
 )
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder
-from producer.policy.torch_policy.state import (
-    load_state,
-    save_checkpoint,
-    save_state,
-    sync_files,
-)
+from producer.policy.torch_policy.state import load_state, save_checkpoint, save_state
 from producer.policy.torch_policy.streamed_update import StreamedPolicyGradient
 from producer.policy.torch_policy.threads import SMALL_WEIGHTS
 from producer.policy.torch_policy.trial import check_runs
-from producer.policy.torch_policy.update import make_optimizer, policy_gradient
+from producer.policy.torch_policy.update import policy_gradient
 from producer.policy.torch_policy.value_head import ValueHead, has_value_head
 from producer.policy.torch_policy.value_targets import needs_values
 
@@ -98,7 +94,7 @@ class InProcessPolicy:
             max_recent_turns=max_recent_turns,
             max_context_tokens=network.max_context_tokens,
         )
-        self._optimizer = make_optimizer(network)
+        self._optimizer = make_optimizer(network.trainable())
         self._value_head: ValueHead | None = None
         """None until an advantage needs values."""
         self._reward_model: RewardAdapter | None = None
@@ -245,7 +241,7 @@ class InProcessPolicy:
         if self._value_head is not None:
             self._value_head.save(folder)
         if self._reward_model is not None:
-            sync_files(self._reward_model.save(folder))
+            self._reward_model.save(folder)
         return save_checkpoint(folder, self._network)
 
     def load_value_head(self, folder: Path) -> None:

@@ -5,7 +5,6 @@ inside `active` alone; elsewhere the network is the policy. It lies in a folder 
 plain peft loads.
 """
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,9 +17,11 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from producer.errors import MismatchError, UsageError
-from producer.policy.adapter_settings import BASE, REWARD_ADAPTER, WEIGHTS
+from producer.policy.adapter_settings import REWARD_ADAPTER, WEIGHTS
 from producer.policy.torch_policy.adapters import POLICY_ADAPTER, second_adapter
 from producer.policy.torch_policy.network import Network
+from producer.policy.torch_policy.optimizer import make_optimizer, optimizer_step
+from producer.policy.torch_policy.state import save_adapter
 
 _WEIGHTS: Final = "prime_adapter.safetensors"
 _OPTIMIZER: Final = "prime_optimizer.pt"
@@ -54,10 +55,7 @@ class RewardAdapter:
         second_adapter(network.adapted, REWARD_ADAPTER, seed)
         with self.active():
             self.parameters: tuple[nn.Parameter, ...] = tuple(network.trainable())
-        # As the policy's.
-        self._optimizer = torch.optim.AdamW(
-            self.parameters, lr=0.0, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.0
-        )
+        self._optimizer = make_optimizer(self.parameters)
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -74,21 +72,11 @@ class RewardAdapter:
 
     def step(self, learning_rate: float, max_gradient_norm: float | None) -> float:
         """One optimiser step; returns the gradient's norm before clipping."""
-        norm = nn.utils.clip_grad_norm_(self.parameters, max_gradient_norm or float("inf"))
-        for group in self._optimizer.param_groups:
-            group["lr"] = learning_rate
-        self._optimizer.step()
-        return float(norm)
+        return optimizer_step(self._optimizer, learning_rate, max_gradient_norm)
 
-    def save(self, folder: Path) -> Path:
-        """Write it in PEFT's layout into a folder of its own in `folder`; returns that."""
-        network, own = self._network, folder / REWARD_ADAPTER
-        network.adapted.save_pretrained(
-            str(folder), selected_adapters=[REWARD_ADAPTER], save_embedding_layers=False
-        )
-        base = {"name": network.name, "fingerprint": network.base_fingerprint}
-        (own / BASE).write_text(json.dumps(base, indent=2) + "\n")
-        return own
+    def save(self, folder: Path) -> None:
+        """Write it in PEFT's layout into a folder of its own in `folder`, synced."""
+        save_adapter(folder, self._network, REWARD_ADAPTER)
 
     def load(self, folder: Path) -> None:
         """Read what `save` wrote; the optimiser begins anew.

@@ -81,14 +81,23 @@ def load_state(folder: Path, network: Network, optimizer: torch.optim.Optimizer)
 
 def save_checkpoint(folder: Path, network: Network) -> str:
     """Write the adapter in PEFT's layout; returns the sha256 of its weights file, hex."""
+    save_adapter(folder, network, POLICY_ADAPTER)
+    return sha256((folder / WEIGHTS).read_bytes()).hexdigest()
+
+
+def save_adapter(folder: Path, network: Network, name: str) -> None:
+    """Write the network's adapter of this name in PEFT's layout, synced.
+
+    The policy's into `folder`, another into a folder of its name in it.
+    """
     # Embeddings are never adapted; by default peft would ask the hub whether they were resized.
     network.adapted.save_pretrained(
-        str(folder), selected_adapters=[POLICY_ADAPTER], save_embedding_layers=False
+        str(folder), selected_adapters=[name], save_embedding_layers=False
     )
+    own = folder if name == POLICY_ADAPTER else folder / name
     base = {"name": network.name, "fingerprint": network.base_fingerprint}
-    (folder / BASE).write_text(json.dumps(base, indent=2) + "\n")
-    sync_files(folder)
-    return sha256((folder / WEIGHTS).read_bytes()).hexdigest()
+    (own / BASE).write_text(json.dumps(base, indent=2) + "\n")
+    sync_files(own)
 
 
 def sync_files(folder: Path) -> None:

@@ -17,9 +17,10 @@ from producer.algorithms.aggregation import UNDIVIDED, BatchSize, divisor
 from producer.policy.compute_settings import Switch
 from producer.policy.learner import Trajectory, UpdateResult, UpdateSettings
 from producer.policy.torch_policy.network import Network
+from producer.policy.torch_policy.optimizer import optimizer_step
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder
 from producer.policy.torch_policy.training_sequences import TrainingSequence, training_sequences
-from producer.policy.torch_policy.update import Measured, optimizer_step, update_result
+from producer.policy.torch_policy.update import Measured, update_result
 from producer.policy.torch_policy.update_passes import UpdatePasses, part_by_part
 from producer.seeds import derived_seed
 
@@ -146,7 +147,9 @@ class StreamedPolicyGradient:
         for parameter, gradient in zip(self._passes.parameters, self._gradients, strict=True):
             parameter.grad = None if gradient is None else gradient / num
         self._done.losses.append(self._loss / num)
-        self._done.gradient_norms.append(optimizer_step(self._optimizer, settings))
+        self._done.gradient_norms.append(
+            optimizer_step(self._optimizer, settings.learning_rate, settings.max_gradient_norm)
+        )
         self._num_tokens += self._size.num_tokens
 
 

@@ -18,6 +18,7 @@ from producer.policy.compute_settings import Switch
 from producer.policy.learner import Trajectory, UpdateResult, UpdateSettings
 from producer.policy.torch_policy.cpu_parallel import add_gradients, split_evenly
 from producer.policy.torch_policy.network import Network
+from producer.policy.torch_policy.optimizer import optimizer_step
 from producer.policy.torch_policy.prime_update import with_prime_advantages
 from producer.policy.torch_policy.reward_adapter import RewardAdapter
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder
@@ -48,13 +49,6 @@ class Measured:
         self.num_clipped += one.num_clipped
         self.logprobs.append(one.logprobs_2N)
         return one.loss
-
-
-def make_optimizer(network: Network) -> torch.optim.AdamW:
-    """AdamW on the adapter with tinker's betas and no weight decay; each step sets its rate."""
-    return torch.optim.AdamW(
-        network.trainable(), lr=0.0, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.0
-    )
 
 
 def policy_gradient(
@@ -188,11 +182,10 @@ def _substep(
         add_gradients(passes.parameters, one.gradients)
         loss += done.add(one)
     done.losses.append(loss)
-    done.gradient_norms.append(optimizer_step(optimizer, settings))
+    max_norm = settings.max_gradient_norm
+    done.gradient_norms.append(optimizer_step(optimizer, settings.learning_rate, max_norm))
     if head is not None:
-        done.value_gradient_norms.append(
-            head.step(settings.value_learning_rate, settings.max_gradient_norm)
-        )
+        done.value_gradient_norms.append(head.step(settings.value_learning_rate, max_norm))
 
 
 def _with_kl_penalty(
@@ -230,14 +223,3 @@ def _after_update(passes: UpdatePasses, sequences: Sequence[TrainingSequence]) -
     if not passes.settings.compute_post_kl or not sequences:
         return torch.zeros((2, 0))
     return torch.cat(passes.measure(sequences), dim=1)
-
-
-def optimizer_step(optimizer: torch.optim.AdamW, settings: UpdateSettings) -> float:
-    """One optimiser step; returns the gradient's norm before clipping."""
-    max_norm = settings.max_gradient_norm or float("inf")
-    adapter = [one for group in optimizer.param_groups for one in group["params"]]
-    norm = torch.nn.utils.clip_grad_norm_(adapter, max_norm)
-    for group in optimizer.param_groups:
-        group["lr"] = settings.learning_rate
-    optimizer.step()
-    return float(norm)

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from producer.errors import MismatchError, UsageError
 from producer.policy.adapter_settings import VALUE_HEAD
+from producer.policy.torch_policy.optimizer import make_optimizer, optimizer_step
 
 _OPTIMIZER: Final = "value_optimizer.pt"
 
@@ -32,10 +33,7 @@ class ValueHead:
         """All values are 0."""
         self._weight_1D = nn.Parameter(torch.zeros(1, hidden_size, device=device))
         self._bias_1 = nn.Parameter(torch.zeros(1, device=device))
-        # As the adapter's.
-        self._optimizer = torch.optim.AdamW(
-            self.parameters(), lr=0.0, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.0
-        )
+        self._optimizer = make_optimizer(self.parameters())
 
     def parameters(self) -> list[nn.Parameter]:
         """Weight [1, D] and bias [1]."""
@@ -58,11 +56,7 @@ class ValueHead:
 
     def step(self, learning_rate: float, max_gradient_norm: float | None) -> float:
         """One optimiser step; returns the gradient's norm before clipping."""
-        norm = nn.utils.clip_grad_norm_(self.parameters(), max_gradient_norm or float("inf"))
-        for group in self._optimizer.param_groups:
-            group["lr"] = learning_rate
-        self._optimizer.step()
-        return float(norm)
+        return optimizer_step(self._optimizer, learning_rate, max_gradient_norm)
 
     def save(self, folder: Path) -> None:
         """Write the weights into the folder, which is made if it is not there."""

@@ -6,7 +6,7 @@ from typing import Final
 
 from producer.errors import UnreachableError, UsageError
 
-HUB_NAME: Final = re.compile(r"[\w.-]+/[\w.-]+")
+HUB_NAME: Final = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 PATTERNS: Final = ("*db_bench*/*", "*db_bench*/**", "entry_dict.json")
 """Files of DB Bench beside those of other systems in LifelongAgentBench."""
 

@@ -18,7 +18,7 @@ from producer.sql_data.dbbench.gold_sql import GoldUnreadableError, kind_of
 from producer.sql_data.dbbench.skills import SKILLS, skills_of
 from producer.sql_data.dbbench.table import column_type, table_rows
 from producer.sql_data.dbbench.table_hash import EMPTY
-from producer.sql_data.strict_json import check_storable, read_strict
+from producer.sql_data.strict_json import check_storable, read_strict, read_strict_file
 from schemas.entry import Column, EntryContent, TableInfo
 
 FILE_NAME: Final = "entry_dict.json"
@@ -89,8 +89,8 @@ def _rows(file: Path) -> Iterator[tuple[str, Fields]]:
         yield from _parquet_rows(file)
         return
     try:
-        content = read_strict(file.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, RecursionError) as error:
+        content = read_strict_file(file)
+    except ValueError as error:
         message = f"{file}: it is no JSON: {error}"
         raise UsageError(message) from error
     if isinstance(content, list):

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -43,13 +44,21 @@ def generated_tasks(
 ) -> list[Task]:
     """As many generated entries, about tables of the split alone. UsageError, led by `where`."""
     _check_skills(skills, where)
+    return [*_generated(num_samples, seed, split, tuple(skills))]
+
+
+@lru_cache(maxsize=4)
+def _generated(
+    num_samples: int, seed: int, split: Split | None, skills: tuple[str, ...]
+) -> tuple[Task, ...]:
+    """Kept, because a run loads its tasks twice: they are checked before its training is opened."""
     themes = [one for one in THEMES if split in {None, split_of_table(one.table)}]
     entries = generate(num_samples, seed, skills or SKILLS, themes=themes)
     named = [
         entry.model_copy(update={"entry_id": f"{split or 'all'}-{seed}-{entry.entry_id}"})
         for entry in entries
     ]
-    return [replace(task_of(entry), source_type="dbbench_generated") for entry in named]
+    return tuple(replace(task_of(entry), source_type="dbbench_generated") for entry in named)
 
 
 def task_of(entry: EntryContent) -> Task:

@@ -1,9 +1,5 @@
-"""The closed lists of words that generated entries are made of.
+"""The closed lists of words that generated entries are made of."""
 
-A small policy with a word-level tokenizer is trained on them: `vocabulary` has every word.
-"""
-
-import re
 from typing import Final, NamedTuple
 
 
@@ -92,9 +88,3 @@ ALIASES: Final = ("amount", "entry", "label", "result", "value")
 TABLE_ALIASES: Final = ("a", "b", "t", "x")
 OPERATORS: Final = {">": "greater than", "<": "less than", "=": "equal to"}
 MAX_NUMBER: Final = 2020
-WORD: Final = re.compile(r"[a-z_]+|[A-Z_]+|[0-9]|[^\sA-Za-z_0-9]")
-
-
-def words_of(text: str) -> list[str]:
-    """A text as words, digits and signs."""
-    return WORD.findall(text)

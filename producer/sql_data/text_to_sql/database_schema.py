@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
+from producer.sql_execution.database_file import unfinished
+
 PLAIN_NAME: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 KEYWORD_NAMES: Final = (
     "add all alter and as asc begin between by case check column commit constraint create current"
@@ -63,6 +65,8 @@ def read_tables(path: Path) -> tuple[Table, ...]:
         if not path.is_file():
             message = "there is no such file"
             raise UnreadableDatabaseError(message)
+        if problem := unfinished(path):
+            raise UnreadableDatabaseError(problem)
         # Immutable: nothing is written beside the file, and it may lie on a read-only disk.
         uri = f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
         with closing(sqlite3.connect(uri, uri=True)) as connection:

@@ -14,6 +14,7 @@ from producer.sql_data.text_to_sql.layouts import (
     database_file,
     question_files,
 )
+from producer.sql_execution.database_file import FileState, file_state
 
 SOURCE_TYPE = "text_to_sql"
 
@@ -48,12 +49,11 @@ def find_database(folders: Sequence[DataFolder], db_id: str, sha256: str | None)
 
 
 def database_sha256(path: Path) -> str:
-    """Hex sha256 of the file; computed again when its size or time has changed. OSError."""
-    status = path.stat()
-    return _sha256(path, status.st_size, status.st_mtime_ns)
+    """Hex sha256 of the file; computed again when the file has changed. OSError."""
+    return _sha256(path, file_state(path))
 
 
 @lru_cache(maxsize=1024)
-def _sha256(path: Path, _size: int, _time: int) -> str:
+def _sha256(path: Path, _state: FileState) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -175,9 +175,14 @@ class Schema:
         return (self.maker.table, self.thing.table, *others)
 
 
-def draw_schema(domain: Domain, random: Random) -> Schema:
-    """Names of a database of the domain. The same generator state, the same names."""
+def draw_schema(domain: Domain, random: Random, most_tables: int = 4) -> Schema:
+    """Names of a database of the domain. The same generator state, the same names.
+
+    `most_tables`: 2 to 4; what is beyond is left out of the schema.
+    """
     has_use, has_person = random.choice(NUM_TABLES)
+    has_use = has_use and most_tables > 2  # noqa: PLR2004  # makers and things
+    has_person = has_person and most_tables > 3  # noqa: PLR2004  # and uses
     maker = Maker(
         random.choice(domain.maker),
         "name",

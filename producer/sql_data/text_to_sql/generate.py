@@ -41,6 +41,8 @@ class SyntheticSize:
     """Of one database."""
     templates: tuple[str, ...] = ()
     """Names of the templates used; none: all."""
+    most_tables: int = 4
+    """Of a database; 2 to 4."""
 
 
 class SyntheticDatabase(NamedTuple):
@@ -67,7 +69,7 @@ def synthetic_databases(
     count = size.num_train_databases if split == "train" else size.num_dev_databases
     for at in range(count):
         random = Random(derived_seed(seed, "text_to_sql", split, at))  # noqa: S311  # not for secrets
-        schema = draw_schema(DOMAINS[at % len(DOMAINS)], random)
+        schema = draw_schema(DOMAINS[at % len(DOMAINS)], random, size.most_tables)
         rows = draw_rows(schema, random)
         drafts = tuple(_drafts(schema, rows, random, size))
         yield SyntheticDatabase(f"{schema.domain}_{split}_{at}", schema, rows, drafts)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple, cast
 
 from producer.errors import NotFoundError, UsageError
-from producer.sql_data.strict_json import read_strict
+from producer.sql_data.strict_json import read_strict_file
 from producer.sql_data.text_to_sql.question import Question
 
 DataSplit = Literal["train", "dev", "test"]
@@ -62,7 +62,8 @@ def question_files(folder: Path, split: DataSplit) -> tuple[Path, ...]:
     """The files of a split. UsageError for another layout, NotFoundError for no folder."""
     folder = folder.expanduser()
     if not folder.is_dir():
-        message = f"{folder}: there is no such folder"
+        wrong = "is a file; give its folder" if folder.exists() else "there is no such folder"
+        message = f"{folder}: {wrong}"
         raise NotFoundError(message)
     spider = tuple(folder / name for name in SPIDER_FILES[split] if (folder / name).is_file())
     if spider:
@@ -104,8 +105,8 @@ def _has_split(folder: Path, split: DataSplit) -> bool:
 
 def _records(file: Path) -> list[dict[str, object]]:
     try:
-        content = read_strict(file.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, RecursionError) as error:
+        content = read_strict_file(file)
+    except ValueError as error:
         message = f"{file}: cannot be read as JSON: {error}"
         raise UsageError(message) from error
     if not isinstance(content, list) or not content:

@@ -90,6 +90,26 @@ def test_users_and_agents_take_turns(sessions: list[Session]) -> None:
     assert limited.chat_history.value[2].content == "[('Ann', 2001)]"
 
 
+def test_a_session_of_an_entry_that_the_log_does_not_state_has_the_entrys_id(
+    tmp_path: Path,
+) -> None:
+    path = open_installation(os.environ).local_log_path
+    path.parent.mkdir(parents=True)
+    rollouts = [one for one in dbbench_run() if one.subject.startswith("rollout/")]
+    write_local_log(path, rollouts)
+    done = CliRunner().invoke(
+        command, [str(tmp_path / "out"), "--format", "sessions"], catch_exceptions=False
+    )
+    assert done.exit_code == 0, done.output
+    told = {
+        json.loads(one.value)["data"]["entry_id"]
+        for one in rollouts
+        if b'"type":"cua.session.ended"' in one.value
+    }
+    read = [Session(**one) for one in json.loads((tmp_path / "out" / "runs.json").read_text())]
+    assert (len(read), {one.sample_index for one in read}) == (57, told)
+
+
 def test_a_log_without_sessions_gives_an_empty_list(tmp_path: Path) -> None:
     path = open_installation(os.environ).local_log_path
     path.parent.mkdir(parents=True)

@@ -71,7 +71,7 @@ class Monitor:
     engine: Engine
 
     def get(self, path: str, method: str = "GET", host: str | None = None) -> Reply:
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.server_port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.server_port, timeout=60)
         try:
             connection.putrequest(method, path, skip_host=host is not None)
             if host is not None:

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consumers.monitor.html import render
-from consumers.monitor.sql_text import LONGEST, sql_block, sql_line
+from consumers.monitor.plain_text import LONGEST
+from consumers.monitor.sql_text import sql_block, sql_line
 from tests.consumers.monitor.conftest import HOSTILE
 
 

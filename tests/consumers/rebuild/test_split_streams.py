@@ -1,20 +1,24 @@
 """A stream in two partitions: the tables' rows count, whatever order a replay reads them in."""
 
 import json
+import re
 from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from consumers.database.connection import connected
+from consumers.errors import MismatchError
 from consumers.projection.loop import ProjectionLoop
 from consumers.projection.redrive import Operator
 from consumers.rebuild.rebuild import rebuild
 from consumers.rebuild.verify import verify
 from tests.reference_fold.comparison import database_tables
-from tests.reference_fold.disturbances import claim_wrongly, delay, forge, garble, lose, repeat
+from tests.reference_fold.disturbances import DISTURBANCES, Disturbance, claim_wrongly, garble
 from tests.reference_fold.histories import LoggedEvent, Shape, history
 from tests.reference_fold.test_one_hash import empty
 from tests.support.memory_log import MemoryLog, MemoryReader
@@ -46,6 +50,11 @@ def read_by_partition(log: MemoryLog, first: int) -> MemoryReader:
     return MemoryReader(other)
 
 
+Reading = Callable[[MemoryLog], MemoryReader]
+READINGS: list[Reading] = [
+    MemoryReader,
+    *(partial(read_by_partition, first=partition) for partition in range(3)),
+]
 Case = Callable[[MemoryLog, list[LoggedEvent], str], None]
 
 
@@ -190,31 +199,104 @@ def test_a_record_that_is_held_although_it_can_be_applied_is_still_found(migrate
     assert verified.differences != []
 
 
+def test_streams_whose_order_of_reading_was_not_kept_are_refused_by_name(
+    migrated_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    events = own_stream()
+    log = MemoryLog(num_partitions=2)
+    stream = events[0].subject
+    for number, event in enumerate(events[:6]):
+        log.append(stream, event.value, partition=int(number >= 3))
+    claim = {"source": "//other/1", "epoch": 2, "sequence": 1, "continues": "1/5"}
+    log.append(stream, edited(events[6], **claim), partition=0)
+    project(log, migrated_url)
+    # As a release left them that kept no order.
+    execute(migrated_url, "UPDATE cua.stream_position SET partitions = NULL")
+
+    assert verify(MemoryReader(log), migrated_url).equal
+    named = rf"{stream} \(cua.rollouts/0, cua.rollouts/1\).* `cua-project rebuild`"
+    with pytest.raises(MismatchError, match=named):
+        verify(read_by_partition(log, 0), migrated_url)
+    assert rebuild(read_by_partition(log, 0), migrated_url).different != []
+    assert re.search(named, caplog.text)
+    assert verify(MemoryReader(log), migrated_url).equal
+
+
+def test_streams_in_two_partitions_are_tried_again_in_the_order_in_which_they_were_read(
+    migrated_url: str,
+) -> None:
+    """Two records in one place are parked: the one read first counts, whichever came first."""
+    events = own_stream()
+    stream = events[0].subject
+    log = MemoryLog(num_partitions=2)
+    first, second = (edited(events[2], time=f"2026-01-02T00:00:0{n}Z") for n in (1, 2))
+    # The log got partition 1 first, the tables read partition 0 first.
+    log.append(stream, second, partition=1)
+    for event in events[:2]:
+        log.append(stream, event.value, partition=0)
+    log.append(stream, b"\x00garbage", partition=0)
+    log.append(stream, first, partition=0)
+    ProjectionLoop(read_by_partition(log, 0), migrated_url).run_once()
+    _drop(migrated_url, rest=False)
+
+    last = "SELECT last_event_at FROM cua.stream_position"
+    assert one(migrated_url, last) == datetime(2026, 1, 2, 0, 0, 1, tzinfo=UTC)
+    for partition in (0, 1):
+        assert verify(read_by_partition(log, partition), migrated_url).equal
+
+
+def stream_states(url: str) -> object:
+    """What is known of streams and held, but for the order of reading."""
+    return one(
+        url,
+        "SELECT jsonb_build_array((SELECT jsonb_agg(to_jsonb(state) - 'partitions' ORDER BY stream)"
+        " FROM cua.stream_position AS state), (SELECT jsonb_agg(to_jsonb(held) ORDER BY topic,"
+        " partition, log_offset) FROM cua.held_record AS held))",
+    )
+
+
 def test_every_split_of_every_log_verifies_in_every_order(migrated_url: str) -> None:
     @settings(max_examples=examples(quick=8))
     @given(
         seed=st.integers(0, 2**32),
-        disturbances=st.lists(
-            st.sampled_from([claim_wrongly, delay, forge, lose, repeat]), min_size=1, max_size=4
-        ),
-        num_garbled=st.integers(0, 2),
+        disturbances=st.lists(st.sampled_from(DISTURBANCES), min_size=1, max_size=5),
+        partitions=st.integers(1, 3),
+        projected=st.sampled_from(READINGS),
+        verified=st.sampled_from(READINGS),
+        rebuilt=st.sampled_from(READINGS),
+    )
+    # Two claims of one writer with different contents: whichever was read first counts.
+    @example(
+        seed=58,
+        disturbances=[claim_wrongly, claim_wrongly, garble],
+        partitions=3,
+        projected=MemoryReader,
+        verified=partial(read_by_partition, first=1),
+        rebuilt=partial(read_by_partition, first=2),
     )
     def verifies(
         seed: int,
-        disturbances: list[Callable[[list[LoggedEvent], Random], None]],
-        num_garbled: int,
+        disturbances: list[Disturbance],
+        partitions: int,
+        projected: Reading,
+        verified: Reading,
+        rebuilt: Reading,
     ) -> None:
         empty(migrated_url)
         random = Random(seed)
         events = history("split", seed, SMALL)
-        for disturb in [*disturbances, *[garble] * num_garbled]:
+        for disturb in sorted(disturbances, key=lambda one: one is garble):
             disturb(events, random)
-        log = MemoryLog(num_partitions=3)
+        log = MemoryLog(num_partitions=partitions)
         for event in events:
-            log.append(event.subject, event.value, partition=random.randrange(3))
+            log.append(event.subject, event.value, partition=random.randrange(partitions))
         size = random.choice([1, 7, 400])
-        ProjectionLoop(MemoryReader(log), migrated_url, batch_records=size).run_once()
-        verified = verify(read_by_partition(log, 1), migrated_url)
-        assert (verified.equal, verified.differences[:3]) == (True, [])
+        ProjectionLoop(projected(log), migrated_url, batch_records=size).run_once()
+        found = verify(verified(log), migrated_url)
+        assert (found.equal, found.differences[:3]) == (True, [])
+        rows, states = database_tables(migrated_url), stream_states(migrated_url)
+        assert rebuild(rebuilt(log), migrated_url).different == []
+        assert database_tables(migrated_url) == rows
+        assert stream_states(migrated_url) == states
 
     verifies()

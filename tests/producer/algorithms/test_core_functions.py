@@ -111,6 +111,8 @@ def test_a_user_s_function_gets_keywords_and_groups_as_numbers() -> None:
         ((REWARDS[:2], REWARDS), r"finite advantages of shape \(3, 2\)"),
         ((REWARDS, REWARDS / 0), r"finite returns of shape"),
         ((REWARDS, "x"), r"finite returns of shape"),
+        ((REWARDS, REWARDS.double() + 1e300), r"finite returns of shape"),
+        ((REWARDS * 1j, REWARDS), r"finite advantages of shape"),
     ],
 )
 def test_what_a_user_s_function_returns_is_checked(returned: object, message: str) -> None:
@@ -119,6 +121,51 @@ def test_what_a_user_s_function_returns_is_checked(returned: object, message: st
 
     with pytest.raises(ValueError, match=message):
         call_core_function(function, REWARDS, MASK, [0, 0, 0])
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (KeyError("uid"), "^it raised KeyError: 'uid'$"),
+        (ValueError("of mine"), "^it raised ValueError: of mine$"),
+        (SystemExit(0), "^it raised SystemExit: 0$"),
+    ],
+)
+def test_what_a_user_s_function_raises_is_said(error: BaseException, message: str) -> None:
+    def function(**_: object) -> Any:
+        raise error
+
+    with pytest.raises(ValueError, match=message):
+        call_core_function(function, REWARDS, MASK, [0, 0, 0])
+
+
+def test_what_one_of_ours_refuses_is_said_in_its_own_words() -> None:
+    with pytest.raises(ValueError, match=r"^grpo_passk needs groups of at least 2 scored"):
+        call_core_function(
+            CORE_FUNCTIONS["compute_grpo_passk_outcome_advantage"], REWARDS, MASK, [0, 0, 1]
+        )
+
+
+@pytest.mark.parametrize("name", CORE_FUNCTIONS)
+@pytest.mark.parametrize("num_tokens", [0, 3])
+def test_responses_without_a_token_have_no_advantage(name: str, num_tokens: int) -> None:
+    nothing = torch.zeros(2, num_tokens)
+    found = call_core_function(CORE_FUNCTIONS[name], nothing, nothing, [0, 0])
+    assert all(torch.equal(one, nothing) for one in found)
+
+
+@pytest.mark.parametrize("name", CORE_FUNCTIONS)
+def test_a_hole_in_the_mask_changes_nothing_beside_it(name: str) -> None:
+    rewards = torch.tensor([[0.5, 0.0, 1.0], [0.0, 0.25, 0.0], [0.75, 0.0, 0.0], [0.0, 0.0, 2.0]])
+    mask = torch.tensor([[1.0, 1.0, 1.0], [1.0, 1.0, 0.0], [1.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
+
+    def holed(values: Tensor) -> Tensor:
+        return torch.cat([values[:, :1], torch.zeros(4, 1), values[:, 1:]], dim=1)
+
+    whole, _ = call_core_function(CORE_FUNCTIONS[name], rewards, mask, [0, 1, 1, 0])
+    found, _ = call_core_function(CORE_FUNCTIONS[name], holed(rewards), holed(mask), [0, 1, 1, 0])
+    assert whole.any()
+    assert torch.allclose(found, holed(whole), rtol=0, atol=1e-6)
 
 
 @pytest.fixture(scope="module")

@@ -83,6 +83,22 @@ def test_the_advantage_by_hand() -> None:
     assert advantages[1, 2] == 0
 
 
+@pytest.mark.parametrize("num_tokens", [0, 3])
+def test_responses_without_a_token_have_no_advantage(num_tokens: int) -> None:
+    nothing = torch.zeros(2, num_tokens)
+    found = compute_prime_advantage(nothing, torch.tensor([1.0, 0.0]), nothing, [0, 0])
+    assert all(torch.equal(one, nothing) for one in found)
+
+
+def test_the_outcome_is_on_the_last_token_of_the_mask_whatever_its_holes() -> None:
+    mask = tensor([[1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]])
+    outcomes = torch.tensor([1.0, 0.5, 1.0], dtype=torch.float64)
+    _, returns = compute_prime_advantage(
+        torch.zeros_like(mask), outcomes, mask, [0, 1, 2], PrimeWeights(process=1.0, outcome=1.0)
+    )
+    assert returns.tolist() == [[1.0, 0.0, 1.0, 0.0], [0.0, 0.5, 0.0, 0.0], [0.0] * 4]
+
+
 def plain_returns(
     process: Rows, outcomes: list[float], lengths: list[int], index: list[int]
 ) -> Rows:

@@ -266,6 +266,8 @@ def test_outcomes_alone_are_told_from_rewards_of_steps() -> None:
     assert is_outcome_only(tensor([[0, 0, 1], [0, 0, 0]]), mask)
     assert not is_outcome_only(tensor([[0, 1, 1], [0, 1, 0]]), mask)
     assert not is_outcome_only(tensor([[0, 0, 0], [0, 0, 0]]), mask)
+    assert is_outcome_only(tensor([[0, 2, 0], [0, 0, 0]]), tensor([[1, 1, 0], [0, 0, 0]]))
+    assert not is_outcome_only(torch.zeros(2, 0), torch.zeros(2, 0))
 
 
 def test_outcomes_alone_are_warned_about_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -127,3 +127,69 @@ def test_a_table_that_cannot_be_built_is_named_with_its_entry(
     (tmp_path / "entry_dict.json").write_text(json.dumps({"big": entry}))
     done = cua_train("data", "import", str(tmp_path), "--output", str(tmp_path / "o"), expected=2)
     assert f"{tmp_path}: entry 'big': table_info: the database cannot be opened" in done.stderr
+
+
+BEFORE = ("a-file", "held", "held/entry_dict.json")
+ENTRIES = ("data", "generate", "--num-samples", "1")
+OUTPUTS = {
+    "in a file": ("a-file/in", "a-file is a file, not a folder"),
+    "a file": ("a-file", "a-file is a file, not a folder"),
+    "not empty": ("held", "exists and is not empty"),
+    "nowhere": ("/proc/nowhere", "no folder can be made in /proc"),
+    "a long name": ("n" * 300, "the name is too long"),
+}
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+@pytest.mark.parametrize(
+    "words",
+    [
+        (*ENTRIES, "--seed", "1"),
+        ("data", "import", "held"),
+        ("data", "prepare", "held", "--single-skill"),
+        ("sql", "data", "generate", "--train-databases", "10000"),
+        ("redo", "--training-name", "t", "--step", "1"),
+    ],
+    ids=" ".join,
+)
+def test_an_output_that_cannot_be_made_is_refused_before_any_work(
+    tmp_path: Path,
+    cua_train: CuaTrain,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    output: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CUA_HOME", str(tmp_path / "home"))
+    (tmp_path / "a-file").write_text("mine")
+    (tmp_path / "held").mkdir()
+    (tmp_path / "held" / "entry_dict.json").write_text("{}")
+    path, message = OUTPUTS[output]
+    refused = cua_train(*words, "--output", path, expected=2)
+    assert refused.stderr.startswith("error: --output: ")
+    assert message in refused.stderr
+    assert sorted(str(one.relative_to(tmp_path)) for one in tmp_path.rglob("*")) == [*BEFORE]
+
+
+@pytest.mark.parametrize(
+    ("words", "range_"),
+    [
+        (("data", "generate", "--num-samples", "100001"), "1<=x<=100000"),
+        (("sql", "data", "generate", "--train-databases", "10001"), "1<=x<=10000"),
+        (("sql", "data", "generate", "--dev-databases", "10001"), "1<=x<=10000"),
+    ],
+)
+def test_more_than_memory_holds_is_refused(
+    tmp_path: Path, cua_train: CuaTrain, words: tuple[str, ...], range_: str
+) -> None:
+    refused = cua_train(*words, "--output", str(tmp_path / "out"), expected=2)
+    assert range_ in refused.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("given", ["./nowhere", "../nowhere", "~/nowhere", "/nowhere/x", "a/b/c"])
+def test_a_path_that_is_not_there_is_not_asked_of_the_hub(
+    tmp_path: Path, cua_train: CuaTrain, given: str
+) -> None:
+    missing = cua_train("data", "import", given, "--output", str(tmp_path / "out"), expected=3)
+    assert "there is no such folder" in missing.stderr

@@ -4,15 +4,16 @@ import re
 import shlex
 import subprocess
 import sys
-from typing import get_args
+from typing import Annotated, Literal, get_args
 
 import click
 import pytest
 from click.testing import CliRunner
+from pydantic import BaseModel, Field
 from rich_click import RichOption
 
 from producer.cli import COMMANDS, cli
-from producer.commands.flags import shown_default
+from producer.commands.flags import JSON_FIELDS, METAVARS, field_flag, shown_default
 from producer.config import TOPICS, RunConfig
 
 SLOW_TO_IMPORT = {
@@ -54,6 +55,54 @@ def test_values_have_a_type_and_choices_are_shown() -> None:
     ):
         assert words in shown
     assert "VALUE" not in shown
+
+
+class LaterFields(BaseModel):
+    """Fields that somebody adds to the configuration, of every type that one may have."""
+
+    plain_text: str = Field("a", description="Text.")
+    other_name: str | None = Field(None, description="Text.")
+    named_choice: Literal["a", "b"] = Field("a", description="One of two.")
+    choice_or_none: Literal["a", "b"] | None = Field(None, description="One of two, or none.")
+    numbered_choice: Literal[1, 2] = Field(1, description="One of two.")
+    maybe: bool | None = Field(None, description="Yes, no or none.")
+    bounded: Annotated[float, Field(ge=0)] | None = Field(None, description="A number.")
+    some_names: tuple[str, ...] = Field((), description="Names.")
+    some_fields: dict[str, int] = Field({}, description="An object.")
+
+
+def test_a_field_that_is_added_has_a_flag_whatever_its_type(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One without a flag would break every command: each has the flags made when it starts."""
+    monkeypatch.setattr("producer.commands.flags.RunConfig", LaterFields)
+    found = {}
+    for name in LaterFields.model_fields:
+        command = click.command()(field_flag(name, panel="Later")(lambda **_given: 0))
+        (option,) = [one for one in command.params if isinstance(one, RichOption)]
+        found[name] = (option.opts, option.metavar)
+    assert found == {
+        "plain_text": (["--plain-text"], "TEXT"),
+        "other_name": (["--other-name"], "NAME"),
+        "named_choice": (["--named-choice"], "a|b"),
+        "choice_or_none": (["--choice-or-none"], "a|b"),
+        "numbered_choice": (["--numbered-choice"], "1|2"),
+        "maybe": (["--maybe"], "MAYBE"),
+        "bounded": (["--bounded"], "FLOAT"),
+        "some_names": (["--some-names"], "NAMES"),
+        "some_fields": (["--some-fields"], "FIELDS"),
+    }
+
+
+def test_every_text_field_names_its_value() -> None:
+    """`METAVARS` in producer/commands/flags.py; nothing breaks without, but the help is worse."""
+    texts = {
+        option.name
+        for option in options("run")
+        if option.type is click.STRING and option.name not in JSON_FIELDS
+    }
+    assert texts - METAVARS.keys() == set(), "fields without a word for their value"
+    assert METAVARS.keys() - RunConfig.model_fields.keys() == set(), "words of no field"
 
 
 def test_a_default_is_shown_once_with_the_presets_where_it_differs() -> None:

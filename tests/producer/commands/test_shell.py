@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from producer.commands import shell
-from producer.commands.shell import continue_command, cua_project_command, program, withheld
+from producer.commands.shell import (
+    continue_command,
+    cua_project_command,
+    cua_train_command,
+    program,
+    withheld,
+)
 
 
 def variables(command: str) -> dict[str, str]:
@@ -85,7 +91,11 @@ def test_paths_become_absolute_and_survive_spaces_and_quotes(
 def test_what_names_the_installation_is_printed_and_secrets_are_named(
     environ: dict[str, str], shown: dict[str, str], hidden: list[str]
 ) -> None:
-    for command in (continue_command("a", environ=environ), cua_project_command(environ=environ)):
+    for command in (
+        continue_command("a", environ=environ),
+        cua_train_command("sql", "rl", database=True, environ=environ),
+        cua_project_command(environ=environ),
+    ):
         assert variables(command) == shown
         assert "s3cret" not in command
     assert withheld(environ) == hidden
@@ -94,6 +104,7 @@ def test_what_names_the_installation_is_printed_and_secrets_are_named(
 def test_a_run_without_tables_needs_no_database() -> None:
     environ = {"DATABASE_URL": "postgresql://me@db/x"}
     assert variables(continue_command("a", monitor=False, environ=environ)) == {}
+    assert variables(cua_train_command("sql", "rl", environ=environ)) == {}
     assert withheld({"DATABASE_URL": "postgresql://a:b@db/x"}, database=False) == []
 
 

@@ -1,6 +1,8 @@
 """`cua-train sql rl`, `eval` and `best-of-n` on the command line: what is printed and refused."""
 
 import json
+import logging
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +55,20 @@ def test_a_training_leaves_its_adapter_and_goes_on_by_its_name(data: Path, tmp_p
     assert (again["steps"], again["training_id"]) == (3, first["training_id"])
 
 
+def test_the_printed_command_continues_it_in_a_new_shell(
+    data: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "producer")
+    call(
+        *("rl", "--model-name", "oracle", "--data-path", data, "--training-name", "first"),
+        *("--group-size", 2, "--groups-per-batch", 2, "--num-steps", 1, "--skip-baseline"),
+    )
+    (printed,) = [one for one in caplog.messages if one.startswith("continue it with: ")]
+    home, *words = shlex.split(printed.removeprefix("continue it with: "))
+    assert home == f"CUA_HOME={tmp_path / 'home'}"
+    assert words[-4:] == ["sql", "rl", "--training-name", "first"]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -67,6 +83,29 @@ def test_a_mistake_is_named(data: Path, words: tuple[str, ...], message: str) ->
     done = call(*given, fails=True)
     assert isinstance(done.exception, UsageError)
     assert message in str(done.exception)
+
+
+def test_a_training_goes_on_by_its_name_with_a_file_of_fields_and_settings_of_its_own(
+    data: Path, tmp_path: Path
+) -> None:
+    begun: list[Any] = [
+        *("rl", "--model-name", "oracle", "--training-name", "first", "--skip-baseline"),
+        *(
+            "--group-size",
+            2,
+            "--groups-per-batch",
+            2,
+            "--core-function",
+            "compute_grpo_outcome_advantage",
+        ),
+    ]
+    call(*begun, "--data-path", data, "--num-steps", 1, "--verifier-coef", 2)
+    fields = tmp_path / "fields.json"
+    fields.write_text('{"num_steps": 2, "verifier_coef": 2}')
+    longer = call(*begun, "--config", fields, "--json")
+    assert json.loads(longer.stdout.splitlines()[-1])["steps"] == 2
+    changed = call(*begun[:5], "--verifier-coef", 3, fails=True)
+    assert "begun with other settings: verifier_coef: 2.0 -> 3.0" in str(changed.exception)
 
 
 def test_a_folder_that_holds_something_else_is_kept(data: Path, tmp_path: Path) -> None:

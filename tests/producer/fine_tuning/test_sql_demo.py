@@ -42,22 +42,47 @@ def test_every_stage_is_a_training_of_the_log_and_done_stages_are_not_done_again
     found = demo.run()
     assert [*found] == [
         *("data", "sft", "step labels", "reward model"),
-        *("grpo outcome", "grpo process", "best of 2"),
+        *("grpo outcome", "grpo process", "best of n, sft", "best of n, process"),
     ]
-    assert found["best of 2"]["questions"] == found["grpo outcome"]["questions"] == 4
+    assert found["best of n, sft"]["questions"] == found["grpo outcome"]["questions"] == 4
+    assert (demo.folder / "best-of-n-grpo-process.svg").read_text().startswith("<svg")
     events = read_log()
     created = [one["data"] for one in events if one["type"] == "cua.training.created"]
     assert [one["run_name"] for one in created] == [
         f"sql-demo-0-{stage}" for stage in ("sft", "labels", "prm", "grpo-outcome", "grpo-process")
     ]
-    figures = accuracies(found, 2)
+    figures = accuracies(found, "last")
     assert figures["sft"][0] == found["grpo outcome"]["before"]
-    assert figures["  pass@2"][0] >= figures["  best of 2, product"][0]
     assert demo.run() == found
     assert len(read_log()) == len(events)
     other = SqlDemo(0, installation, SqlDemoRecipe(), threading.Event())
     with pytest.raises(UsageError, match="was made by another recipe"):
         other.run()
+
+
+def test_what_is_shown_is_the_choice_among_all_completions_by_the_strategy_of_the_recipe() -> None:
+    sizes = [
+        {"n": 1, "last": 0.5, "min": 0.5, "pass_at_n": 0.5},
+        {"n": 8, "last": 0.8, "min": 0.1, "pass_at_n": 0.9},
+    ]
+    best = {"questions": 100, "sizes": sizes}
+    trained = {"before": 0.4, "before_standard_error": 0.05, "accuracy": 0.6, "standard_error": 0.1}
+    stages: dict[str, dict[str, Any]] = {
+        "grpo outcome": trained,
+        "grpo process": {**trained, "accuracy": 0.7},
+        "best of n, sft": best,
+        "best of n, process": best,
+    }
+    figures = accuracies(stages, "last")
+    assert figures["sft"] == (0.4, 0.05)
+    assert figures["sft + grpo (outcome)"] == (0.6, 0.1)
+    assert figures["sft + grpo (process)"] == (0.7, 0.1)
+    for policy in ("sft", "process"):
+        assert figures[f"  {policy}, one sample"] == (0.5, None)
+        chosen, error = figures[f"  {policy}, best of 8"]
+        assert chosen == 0.8
+        assert error == pytest.approx(0.04)  # sqrt(0.8 x 0.2 / 100)
+        assert figures[f"  {policy}, pass@8"] == (0.9, None)
 
 
 def test_a_demonstration_that_is_stopped_keeps_the_stages_that_ended(

@@ -17,8 +17,8 @@ from producer.policy.torch_policy import hub
 from producer.policy.torch_policy.adapters import adapted_names, plain_adapter
 from producer.policy.torch_policy.loading import load_network, open_base
 from producer.policy.torch_policy.network import Network
+from producer.policy.torch_policy.optimizer import make_optimizer
 from producer.policy.torch_policy.state import load_state, save_checkpoint, save_state
-from producer.policy.torch_policy.update import make_optimizer
 from tests.support.checkpoints import (
     ARCHITECTURES,
     change_json,
@@ -305,13 +305,13 @@ def test_a_state_is_not_loaded_on_a_base_whose_weights_have_changed(tmp_path: Pa
     state.mkdir()
     write_checkpoint(base, "qwen3")
     network = load_network(str(base), lora_rank=4, seed=1)
-    save_state(state, network, make_optimizer(network), version=3)
-    assert load_state(state, network, make_optimizer(network)) == 3
+    save_state(state, network, make_optimizer(network.trainable()), version=3)
+    assert load_state(state, network, make_optimizer(network.trainable())) == 3
     weights = {key: one + 0.01 for key, one in hub_weights(base, "qwen3").items()}
     write_shards(base, weights)
     changed = load_network(str(base), lora_rank=4, seed=1)
     with pytest.raises(MismatchError, match="have changed since"):
-        load_state(state, changed, make_optimizer(changed))
+        load_state(state, changed, make_optimizer(changed.trainable()))
 
 
 def test_a_checkpoint_names_its_base(text: Path, tmp_path: Path) -> None:

@@ -28,12 +28,13 @@ from producer.policy.torch_policy.logprobs import completion_logprobs
 from producer.policy.torch_policy.lora_targets import target_names
 from producer.policy.torch_policy.merged_adapter import merged_adapter
 from producer.policy.torch_policy.network import Network
+from producer.policy.torch_policy.optimizer import make_optimizer
 from producer.policy.torch_policy.placement import choose_placement
 from producer.policy.torch_policy.sampling import SamplingParameters, decode, prefill
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder
 from producer.policy.torch_policy.sequences import TokenSequence
 from producer.policy.torch_policy.state import save_checkpoint
-from producer.policy.torch_policy.update import make_optimizer, policy_gradient
+from producer.policy.torch_policy.update import policy_gradient
 from tests.support.checkpoints import ARCHITECTURES, VISUAL, write_checkpoint
 from tests.support.rounding import rounding_of_forward
 
@@ -325,7 +326,11 @@ def test_an_update_does_not_depend_on_the_number_of_threads(
         ]
         settings = UpdateSettings("importance_sampling", 1e-2, 1, 1.0, 0.0, seed=0)
         policy_gradient(
-            network, encoder_of(network), make_optimizer(network), trajectories, settings
+            network,
+            encoder_of(network),
+            make_optimizer(network.trainable()),
+            trajectories,
+            settings,
         )
         after.append([parameter.detach().clone() for parameter in network.trainable()])
     assert all(torch.equal(one, two) for one, two in zip(*after, strict=True))

@@ -1,8 +1,10 @@
 """An episode's reward by a function of the user's, and the turn that first solved the task."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from queue import SimpleQueue
 from time import monotonic
 from typing import cast
 from uuid import UUID
@@ -11,13 +13,22 @@ import pytest
 
 from producer.emit import Emitter
 from producer.environments.text_to_sql.completion_end import CompletionFacts
-from producer.policy.policy import SampleRequest
+from producer.environments.worker import JobDone
+from producer.policy.policy import Completion, SampleRequest
 from producer.process_rewards.row_sets import Comparison
 from producer.rewards import Outcome
 from producer.rollouts.episode import Episode, EpisodeSettings
 from producer.rollouts.events import end_facts
 from producer.rollouts.plan import RolloutResult
-from producer.rollouts.requests import EpisodeAnswer, Judged, Sample, Sampled, StepScores
+from producer.rollouts.requests import (
+    EpisodeAnswer,
+    Judged,
+    OwnReward,
+    Sample,
+    Sampled,
+    StepScores,
+)
+from producer.rollouts.running import RunningEpisode
 from producer.validators.verdict import Verdict
 from schemas.actions import Action, Click, Terminate
 from schemas.completion import CompletionExecuted, CompletionStepsScored, StepScore
@@ -113,6 +124,38 @@ def test_a_reward_is_given_the_whole_outcome_and_the_costs_come_off(emitter: Emi
             task_id="wifi",
         )
     ]
+
+
+def test_a_user_s_reward_is_not_cut_off_by_the_time_limit_of_the_device(emitter: Emitter) -> None:
+    """It has one of its own, and may wait for those of other rollouts."""
+    while_rewarding: list[float] = []
+
+    def reward(_task: object, completion: Completion, _scores: object) -> OwnReward:
+        while_rewarding.append(running.deadline_s)
+        return OwnReward(len(completion.text) + 0.5)
+
+    environment, policy = ScriptedEnvironment(Devices()), ScriptedPolicy(lambda _: Terminate())
+    episode = Episode(
+        plan(0),
+        environment,
+        policy_name="scripted",
+        policy_version=0,
+        settings=replace(SETTINGS, reward_completion=reward, turn_cost=0.0),
+        emitter=emitter,
+        clock=lambda: NOW,
+    )
+    done: SimpleQueue[JobDone[RunningEpisode]] = SimpleQueue()
+    running = RunningEpisode(episode, environment, done, max_answer_s=1000.0)
+    running.begin()
+    while not running.is_over:
+        if running.sample is not None:
+            (completion,) = policy.sample([running.sample.request])
+            running.answer(Sampled(completion, NOW, monotonic(), 0.25))
+        else:
+            running.on_job(done.get(timeout=100))
+    assert while_rewarding == [math.inf]
+    assert running.result is not None
+    assert running.result.reward == len("terminate") + 0.5
 
 
 def test_a_reward_that_raises_fails_the_attempt_and_blames_no_device(emitter: Emitter) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from producer.codecs.codec import parse_error
 from producer.emit import Emitter
+from producer.environments.dbbench import DbBenchEnvironment
 from producer.environments.environment import (
     ActionRefusedError,
     EnvironmentFailedError,
@@ -20,13 +21,14 @@ from producer.resume.recorded_rollouts import recorded_turns
 from producer.rollouts.engine import RolloutEngine
 from producer.rollouts.past_sessions import WithPastSessions
 from producer.rollouts.plan import RolloutPlan, RolloutResult
+from producer.sql_execution import Cell, DatabaseFailedError, Rows
 from producer.task import Task
 from producer.tasks.statements import definition, entry_fact, task_facts
 from producer.validators.verdict import Evidence, Verdict
 from schemas import ids
 from schemas.actions import Action, Answer, ExecuteSql, Terminate
 from schemas.base import Payload
-from schemas.entry import EntryContent
+from schemas.entry import Column, EntryContent, TableInfo
 from schemas.rollout import RolloutFailed, RolloutFinished
 from schemas.session import SessionEnded
 from schemas.turn import TakenAction, TurnTaken
@@ -262,6 +264,82 @@ def test_a_definition_names_its_entry_by_hash_and_other_tasks_keep_theirs() -> N
     assert task_facts(other)[0].id != row.id
     assert "entry" not in definition(plan(0).task)
     assert entry_fact(plan(0).task, row.id) is None
+
+
+class Dying:
+    """A database that executes one statement and is then gone."""
+
+    def __init__(self, table: TableInfo) -> None:
+        self.num_executed = 0
+        if table.name == "unbuildable":
+            message = "the server refuses to make it"
+            raise DatabaseFailedError(message)
+
+    def execute(self, sql: str) -> Rows:
+        self.num_executed += 1
+        if self.num_executed > 1:
+            message = f"the server is gone: {sql}"
+            raise DatabaseFailedError(message)
+        return Rows(("1",), ((1,),), 0)
+
+    def table_rows(self, table: str, columns: Sequence[str]) -> tuple[tuple[Cell, ...], ...]:
+        message = f"the server is gone: {table} {columns}"
+        raise DatabaseFailedError(message)
+
+    def close(self) -> None:
+        pass
+
+
+def failed_session(emitter: Emitter, table: str, *turns: tuple[Action, ...]) -> list[Payload]:
+    info = TableInfo(name=table, columns=(Column(name="id", type="INT"),), rows=())
+    entry = ENTRY.model_copy(update={"table_info": info, "answer_md5": "0" * 32})
+    task = replace(ASKED, entry=entry)
+    row = task_facts(task)[0].id
+    stated = entry_fact(task, row)
+    assert stated is not None
+    engine = RolloutEngine(
+        policy=Scripted(*turns),
+        make_environment=lambda _plan: WithPastSessions(DbBenchEnvironment(Dying), ("one",)),
+        settings=SETTINGS,
+        max_concurrent=1,
+        emitter=emitter,
+        clock=lambda: datetime.now(UTC),
+        on_begin=lambda _plan: None,
+        check_stop=lambda: None,
+    )
+    engine.submit(replace(asked_plan(), task=task, task_row_id=row, entry_row_id=stated.id))
+    (result,) = engine.run()
+    assert (result.status, result.is_scored) == ("failed", False)
+    return payloads_of(emitter, ROLLOUT)
+
+
+QUERY = (ExecuteSql(sql="select 1"),)
+
+
+@pytest.mark.parametrize(
+    ("table", "turns", "num_operations", "reason"),
+    [
+        ("t", (QUERY, QUERY, DONE), 1, "gone: select 1"),
+        ("t", (QUERY, DONE), 1, "gone: t"),
+        ("unbuildable", (DONE,), 0, "refuses"),
+    ],
+    ids=["a statement", "the judging", "the opening"],
+)
+def test_a_session_whose_database_fails_ends_by_its_environment_and_comes_to_nothing(
+    emitter: Emitter,
+    table: str,
+    turns: tuple[tuple[Action, ...], ...],
+    num_operations: int,
+    reason: str,
+) -> None:
+    payloads = failed_session(emitter, table, *turns)
+    (ended,) = of_type(payloads, SessionEnded)
+    assert (ended.session_status, ended.outcome) == ("task_environment_error", "unknown")
+    assert (ended.num_operations, ended.num_replayed) == (num_operations, 1)
+    assert reason in str(ended.error_message)
+    assert isinstance(payloads[-1], RolloutFailed)
+    assert payloads[-1].error_type == "environment"
+    assert not of_type(payloads, ValidationRecorded)
 
 
 def test_past_sessions_follow_the_question_and_are_counted(emitter: Emitter) -> None:

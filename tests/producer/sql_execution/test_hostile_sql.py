@@ -8,8 +8,9 @@ from time import monotonic
 
 import pytest
 
+from producer.config.preset import DBBENCH_DEMO
 from producer.sql_execution import Limits, Setup, SqlRefusedError, open_throw_away
-from producer.sql_execution.children import CHILDREN
+from producer.sql_execution.children import CHILDREN, MAX_IDLE, Children
 from producer.sql_execution.limits import MEGABYTE
 from producer.sql_execution.sqlite import BUSY, GRACE_S, SqliteDatabase
 from tests.producer.sql_execution.hostile import ALLOWED, HOSTILE
@@ -91,3 +92,21 @@ def test_a_child_ends_when_its_parent_is_killed() -> None:
     child.kill()
     with pytest.raises(ProcessLookupError):
         os.kill(child.pid, 0)
+
+
+def test_sessions_of_the_small_policy_that_end_together_keep_their_processes() -> None:
+    """Else every batch of them starts most of its processes again."""
+    at_once = DBBENCH_DEMO["max_concurrent_rollouts"]
+    assert isinstance(at_once, int)
+    assert at_once <= MAX_IDLE
+    children = Children()
+    try:
+        first = [children.borrow(64 * MEGABYTE) for _ in range(20)]
+        for child in first:
+            children.give_back(child)
+        again = [children.borrow(64 * MEGABYTE) for _ in range(20)]
+        assert {one.pid for one in again} == {one.pid for one in first}
+        for child in again:
+            children.give_back(child)
+    finally:
+        children.end()

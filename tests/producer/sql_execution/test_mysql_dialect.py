@@ -51,6 +51,8 @@ def database() -> Iterator[Database]:
         ("SELECT 'it\\'s', 'it''s', \"a\"\"b\"", ("it's", "it's", 'a"b')),
         ("SELECT 'abc' REGEXP '^A', 'abc' LIKE 'A%', '50%' LIKE '50\\%'", (1, 1, 1)),
         ("SELECT id FROM t ORDER BY id LIMIT 1, 1", (2,)),
+        ("SELECT id AS rowid FROM t ORDER BY rowid LIMIT 1", (1,)),
+        ("WITH c (oid) AS (SELECT id FROM t) SELECT MAX(oid) FROM c", (4,)),
     ],
 )
 def test_a_row_is_what_mysql_gives(database: Database, sql: str, row: tuple[Cell, ...]) -> None:
@@ -96,6 +98,18 @@ def test_a_table_is_what_mysql_makes_of_it(
         ("UPDATE t SET " + ", ".join(["id = id + id"] * 30), "too complex"),
         ("SELECT 'a' REGEXP '" + "a" * 300 + "'", "raised exception"),
         ("SELECT RAND()", "random cannot be used"),
+        ("SELECT DATE_ADD(, 1 DAY)", "error in your SQL syntax"),
+        ("SELECT DAY()", "cannot be executed here"),
+        ("DELETE t ORDER BY id LIMIT 1", "names no table"),
+        ("DELETE FROM t RETURNING id", "near RETURNING"),
+        ("INSERT INTO t (id) VALUES (7) RETURNING id", "near RETURNING"),
+        ("INSERT INTO t (id) VALUES (7) ON CONFLICT DO NOTHING", "near ON CONFLICT"),
+        ("INSERT OR REPLACE INTO t (id) VALUES (7)", "near INSERT OR"),
+        ("INSERT OR FAIL INTO t (id) SELECT 7 UNION ALL SELECT 'x'", "near INSERT OR"),
+        ("SELECT rowid FROM t", "Unknown column 'rowid'"),
+        ("UPDATE t SET ROWID = ROWID + 10", "Unknown column 'ROWID'"),
+        ("INSERT INTO t (oid, id) VALUES (9, 9)", "Unknown column 'oid'"),
+        ("SELECT id FROM t ORDER BY _rowid_", "Unknown column '_rowid_'"),
         ("SELECT printf('%d', 1)", "printf cannot be used"),
     ],
 )

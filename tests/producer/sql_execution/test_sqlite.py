@@ -1,13 +1,14 @@
 """Databases of SQLite: limits, sessions that outlive their process, threads, read-only files."""
 
-import os
-import signal
 import sqlite3
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from producer.sql_data.text_to_sql.database_schema import UnreadableDatabaseError, read_tables
 from producer.sql_execution import (
     DatabaseFailedError,
     Limits,
@@ -18,10 +19,10 @@ from producer.sql_execution import (
     open_throw_away,
 )
 from producer.sql_execution.limits import FILE_LIMITS
+from tests.producer.sql_execution.hostile import TAKES_MINUTES
 
 TABLE = Setup("CREATE TABLE t (id INT, name TEXT)")
 TWO = Setup("INSERT INTO t VALUES (?, ?)", ((1, "a"), (2, None)))
-HANGS = "SELECT printf('%.*c', 1000000000, 'x')"
 
 
 def test_rows_come_with_their_columns_and_changes_with_their_number() -> None:
@@ -53,19 +54,9 @@ def test_a_database_is_built_again_after_its_process_was_stopped() -> None:
     database = open_throw_away([TABLE, TWO], Limits(time_s=0.3))
     database.execute("INSERT INTO t VALUES (3, 'c')")
     with pytest.raises(SqlRefusedError, match=r"longer than 0\.3 s"):
-        database.execute(HANGS)
+        database.execute(TAKES_MINUTES)
     database.execute("DELETE FROM t WHERE id = 1")
     assert sorted(database.table_rows("t", ["id"])) == [(2,), (3,)]
-    database.close()
-
-
-def test_a_process_killed_from_outside_costs_one_statement() -> None:
-    database = open_throw_away([TABLE, TWO])
-    assert database._child is not None
-    os.kill(database._child.pid, signal.SIGKILL)
-    with pytest.raises(SqlRefusedError):
-        database.execute("SELECT 1")
-    assert database.execute("SELECT count(*) FROM t").rows == ((2,),)
     database.close()
 
 
@@ -158,6 +149,25 @@ def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
         open_read_only(tmp_path / "none.sqlite")
 
 
+def test_a_file_that_is_damaged_is_no_fault_of_the_statement_that_finds_it(tmp_path: Path) -> None:
+    """Its first page is whole; the table's pages are not."""
+    path = made(
+        tmp_path / "damaged.sqlite",
+        "CREATE TABLE t (x)",
+        "INSERT INTO t WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c LIMIT 5000)"
+        " SELECT printf('%0100d', x) FROM c",
+    )
+    content = path.read_bytes()
+    path.write_bytes(content[:8192] + b"\xaa" * (len(content) - 8192))
+    database = open_read_only(path)
+    assert database.execute("SELECT 1").rows == ((1,),)
+    with pytest.raises(DatabaseFailedError, match=r"damaged\.sqlite cannot be read: .*malformed"):
+        database.execute("SELECT count(DISTINCT x) FROM t")
+    with pytest.raises(SqlRefusedError, match="no such column"):
+        database.execute("SELECT y FROM t")
+    database.close()
+
+
 def test_a_file_with_changes_beside_it_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "wal.sqlite"
     connection = sqlite3.connect(path)
@@ -165,8 +175,43 @@ def test_a_file_with_changes_beside_it_is_refused(tmp_path: Path) -> None:
     connection.execute("CREATE TABLE t (x)")
     with pytest.raises(DatabaseFailedError, match="has changes in"):
         open_read_only(path)
+    with pytest.raises(UnreadableDatabaseError, match="has changes in"):
+        read_tables(path)
     connection.close()
     open_read_only(path).close()
+
+
+def test_a_file_with_an_unfinished_transaction_beside_it_is_refused(tmp_path: Path) -> None:
+    """A writer that was killed: the file has part of its changes, the journal undoes them."""
+    path = made(tmp_path / "half.sqlite", "CREATE TABLE t (x)", "INSERT INTO t VALUES (1)")
+    writer = (
+        "import os, sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None);"
+        "c.execute('PRAGMA cache_size = 1'); c.execute('BEGIN');"
+        "c.executemany('INSERT INTO t VALUES (?)', [('x' * 3000,)] * 100); os._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", writer, str(path)], check=True)
+    with pytest.raises(DatabaseFailedError, match=r"half\.sqlite: .*half\.sqlite-journal"):
+        open_read_only(path)
+    with pytest.raises(UnreadableDatabaseError, match=r"half\.sqlite-journal"):
+        read_tables(path)
+    connection = sqlite3.connect(path)
+    assert connection.execute("SELECT x FROM t").fetchall() == [(1,)]
+    connection.close()
+    open_read_only(path).close()
+
+
+@pytest.mark.parametrize("mode", ["DELETE", "TRUNCATE", "PERSIST"])
+def test_a_journal_that_is_not_in_force_is_no_hindrance(tmp_path: Path, mode: str) -> None:
+    path = tmp_path / "kept.sqlite"
+    connection = sqlite3.connect(path)
+    connection.execute(f"PRAGMA journal_mode = {mode}")
+    for statement in ("CREATE TABLE t (x)", "INSERT INTO t VALUES (1)", "DELETE FROM t"):
+        connection.execute(statement)
+        connection.commit()
+    database = open_read_only(path)
+    assert database.execute("SELECT count(*) FROM t").rows == ((0,),)
+    database.close()
+    connection.close()
 
 
 def test_a_file_may_be_sorted_without_any_file_beside_it(tmp_path: Path) -> None:

@@ -85,3 +85,19 @@ def test_fields_of_this_source_are_refused_by_others() -> None:
     for fields in several:
         with pytest.raises(UsageError, match=next(iter(fields))):
             load_tasks({"source_type": "demo_all", **fields})
+
+
+def test_generated_entries_are_made_once_in_a_process_and_each_caller_has_its_own_list() -> None:
+    """A run loads its tasks twice; a thousand take ten seconds."""
+    source: dict[str, JsonValue] = {
+        "source_type": "dbbench_generated",
+        "num_samples": 22,
+        "seed": 4,
+    }
+    first = load_tasks({**source, "skills": ["insert"]})
+    again = load_tasks({**source, "skills": ["insert"]})
+    assert all(one is other for one, other in zip(first, again, strict=True))
+    first.clear()
+    assert len(load_tasks({**source, "skills": ["insert"]})) == len(again) == 22
+    others = load_tasks({**source, "skills": ["insert"], "seed": 5})
+    assert [one.description for one in others] != [one.description for one in again]

@@ -11,13 +11,14 @@ import torch
 
 from producer.config import read_config
 from producer.errors import StopRequestedError, UsageError
+from producer.policy.gold_oracle import UNREADABLE
 from producer.policy.torch_policy.loading import load_base
 from producer.sql_data.dbbench.generate import generate
 from producer.sql_data.dbbench.scene import column_names
 from producer.sql_data.dbbench.splits import split_of, split_of_table
 from producer.sql_data.dbbench.tasks import task_of
 from producer.sql_data.dbbench.words import THEMES
-from producer.text_policy.gold_sessions import gold_session
+from producer.text_policy.demonstrations import demonstrate
 from producer.text_policy.recipe import TextRecipe, warm_up_plan
 from producer.text_policy.renaming import renamed
 from producer.text_policy.warm_up import ensure_text_policy, new_names, warm_up_sessions
@@ -84,6 +85,19 @@ def test_no_held_out_table_is_shown_and_every_word_may_name_a_table() -> None:
     assert len(names) > 100
 
 
+def test_as_many_rounds_have_a_mistake_as_the_recipe_says() -> None:
+    def share(noise: float) -> float:
+        sessions = warm_up_sessions(TextRecipe(num_entries=88, noise=noise))
+        said = [one.rounds[0].completion for one in sessions]
+        wrong = [one == UNREADABLE or "Answer" in one or "SELECT 0" in one for one in said]
+        return sum(wrong) / len(wrong)
+
+    assert share(0.0) == 0
+    assert share(1.0) == 1
+    # Of some 60 sessions; a standard error is 0.055.
+    assert 0.08 < share(0.25) < 0.42
+
+
 def test_a_renamed_entry_asks_for_the_same_rows_of_another_table() -> None:
     random = Random(0)
     for entry in generate(22, seed=1):
@@ -93,8 +107,8 @@ def test_a_renamed_entry_asks_for_the_same_rows_of_another_table() -> None:
         name = other.table_info.name
         assert name != entry.table_info.name
         assert name not in {column.name for column in other.table_info.columns}
-        session = gold_session(other)
-        assert name in session.operation
+        session = demonstrate(other)
+        assert name in session.rounds[0].completion
         assert entry.table_info.name not in task_of(other).description.split()
         assert (other.answer_direct, other.table_info.rows) == (
             entry.answer_direct,
@@ -109,7 +123,7 @@ def test_the_plan_has_every_step_with_its_rate() -> None:
     # A twentieth of the peak; then the cosine's fall.
     assert steps[0].learning_rate == pytest.approx(3e-3 / 20)
     recipe = warm_up_plan(TINY).recipe("sql-demo-x")
-    assert (recipe.batch_size, recipe.max_turns, recipe.box_type) == (4, 2, "database")
+    assert (recipe.batch_size, recipe.max_turns, recipe.box_type) == (4, 3, "database")
 
 
 def test_entries_of_a_split_are_about_its_tables_alone() -> None:

@@ -1,19 +1,28 @@
 """Reward functions, managers and core algorithms of the user's in a run, as RewardSQL has them."""
 
 import json
+import re
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from producer.config import read_config
 from producer.errors import UsageError
+from producer.policy.policy import Completion, SampledTokens
 from producer.resume import resume_state
-from producer.training.own_rewards import find_own_rewards
+from producer.rewards import RewardError
+from producer.rollouts.requests import OwnReward, RewardCompletion, StepScores
+from producer.task import Task
+from producer.tasks.sources import load_tasks
+from producer.training.load_tasks import load_run_tasks
+from producer.training.own_rewards import find_own_rewards, rewarding_with
 from producer.training.run import run
+from schemas.completion import StepScore
 from schemas.installation import Installation
 
 torch = pytest.importorskip("torch")
@@ -196,6 +205,24 @@ def test_what_a_module_lacks_is_said_before_anything_is_recorded(
         find_own_rewards(read_config(given(data, reward_module=path, **more)))
 
 
+def test_a_completion_about_a_database_that_changed_is_not_rewarded(
+    data: Path, tmp_path: Path
+) -> None:
+    """Nothing is asked: without the database every completion would be worth 0."""
+    path = module(tmp_path, "rewards.py", FUNCTION)
+    config = read_config(given(data, reward_module=path))
+    task = load_tasks({"source_type": "text_to_sql", "path": str(data)})[0]
+    reward = rewarding_with(config, None)
+    assert reward is not None
+    completion = Completion("SELECT a FROM t", (), None)
+    assert reward(task, completion, None) == OwnReward(0.015)
+    with closing(sqlite3.connect(data / "train_databases/shop/shop.sqlite")) as connection:
+        connection.executescript("INSERT INTO t VALUES (3)")
+    refused = reward(task, completion, None)
+    assert isinstance(refused, RewardError)
+    assert "'shop' is gone, or is not as it was recorded" in str(refused)
+
+
 def test_a_reward_that_raises_fails_its_attempt_and_names_the_error(
     installation: Installation, read_log: ReadLog, data: Path, tmp_path: Path
 ) -> None:
@@ -207,3 +234,122 @@ def test_a_reward_that_raises_fails_its_attempt_and_names_the_error(
     assert {one["error_type"] for one in failed} == {"reward"}
     assert "ZeroDivisionError" in failed[0]["error_message"]
     assert {one["reward"] for one in finished(read_log)} == {1.0}
+
+
+BODIES = [
+    ("return 'right'", "by_length returned 'right'; it must return a finite number"),
+    ("return float('nan')", "by_length returned nan; it must return a finite number"),
+    ("return [0.5, 0.5]", r"by_length returned \[0.5, 0.5\]; it must return a finite number"),
+    ("return torch.ones(2)", r"by_length returned tensor\(.*; it must return a finite number"),
+    ("raise SystemExit(0)", "by_length raised SystemExit: 0"),
+    ("threading.Event().wait(60)", "by_length did not return within 0.2 s"),
+]
+MANAGER = """
+import torch
+from src.trainer.training_manager import register_reward_manager
+
+@register_reward_manager("marks")
+class Marks:
+    def __init__(self, tokenizer, num_examine, config, compute_score=None):
+        MADE
+
+    def __call__(self, data):
+        return RETURNED
+"""
+
+
+def rewarding(config: dict[str, Any]) -> RewardCompletion:
+    found = rewarding_with(read_config(config), SimpleNamespace(tokenizer=None))
+    assert found is not None
+    return found
+
+
+def completed(data: Path) -> tuple[Task, Completion]:
+    """The first question and an answer of five tokens."""
+    task = load_run_tasks(read_config(given(data)), {}).tasks[0]
+    tokens = SampledTokens(None, (1, 2), 0, (3, 4, 5, 6, 7), (0.0,) * 5, "stop")
+    return task, Completion("SELECT a FROM t", (), tokens)
+
+
+@pytest.mark.parametrize(("body", "message"), BODIES)
+def test_a_function_that_gives_no_number_fails_the_attempt_and_is_named(
+    data: Path, tmp_path: Path, body: str, message: str
+) -> None:
+    text = FUNCTION.replace("return len(solution_str) / 1000", body)
+    path = module(tmp_path, "rewards.py", f"import threading\n{text}")
+    limit_s = 0.2 if "wait" in body else 60.0
+    reward = rewarding(given(data, reward_module=path, max_turn_time_seconds=limit_s))
+    found = reward(*completed(data), None)
+    assert isinstance(found, RewardError)
+    assert re.search(f"^the reward function {message}", str(found))
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        ("torch.ones(1, 4)", r"must return rewards of shape \(1, 5\), one .*; found \(1, 4\)"),
+        ("torch.ones(5)", r"must return rewards of shape \(1, 5\), one .*; found \(5,\)"),
+        ("[0.0] * 5", r"must return rewards of shape \(1, 5\), one for each token; found list"),
+        ("torch.full((1, 5), float('inf'))", "returned inf; it must return a finite number"),
+        ("torch.full((1, 5), 1j)", "returned 1j; it must return a finite number"),
+        ("1 / 0", "raised ZeroDivisionError: division by zero"),
+    ],
+)
+def test_a_manager_that_does_not_reward_every_token_fails_the_attempt_and_is_named(
+    data: Path, tmp_path: Path, returned: str, message: str
+) -> None:
+    text = MANAGER.replace("MADE", "pass").replace("RETURNED", returned)
+    path = module(tmp_path, "rewards.py", text)
+    reward = rewarding(given(data, model_name="some", reward_module=path))
+    found = reward(*completed(data), None)
+    assert isinstance(found, RewardError)
+    assert re.search(f"^the reward manager Marks {message}", str(found))
+
+
+def test_a_manager_that_cannot_be_made_is_a_usage_error(data: Path, tmp_path: Path) -> None:
+    path = module(tmp_path, "rewards.py", MANAGER.replace("MADE", "config.nothing"))
+    with pytest.raises(UsageError, match="reward_manager: making Marks raised AttributeError"):
+        rewarding(given(data, model_name="some", reward_module=path))
+
+
+def test_a_manager_is_told_every_step_that_has_tokens_even_of_score_0(
+    data: Path, tmp_path: Path
+) -> None:
+    """The published manager gives tokens the score of the next mark that is not 0."""
+    text = MANAGER.replace("MADE", "pass").replace("RETURNED", 'data.batch["rm_scores"]')
+    path = module(tmp_path, "rewards.py", text)
+    reward = rewarding(given(data, model_name="some", reward_module=path))
+    steps = tuple(
+        StepScore(index=at, text="a", first_token=first, last_token=last, score=score)
+        for at, (first, last, score) in enumerate(
+            [(0, 2, 0.0), (2, 4, 0.5), (4, 4, 1.0), (4, 5, 1.0)]
+        )
+    )
+    found = reward(*completed(data), StepScores("prm", steps))
+    assert isinstance(found, OwnReward)
+    assert found.tokens == pytest.approx((0.0, 0.0, 0.0, 0.5, 1.0))
+    assert [one != 0 for one in found.tokens] == [False, True, False, True, True]
+
+
+def test_a_core_function_that_raises_ends_the_training_with_its_name(
+    installation: Installation, data: Path, tmp_path: Path
+) -> None:
+    from producer.text_policy.build import TextPolicySize, build_text_policy
+
+    torch.set_num_threads(1)
+    size = TextPolicySize(dim=32, layers=2, heads=2, ffn=64)
+    build_text_policy(tmp_path / "policy", ["SELECT a FROM t Question"] * 5, 0, size)
+    algos = ALGOS.replace("return token_level_rewards", "index['uid']; return token_level_rewards")
+    config = read_config(
+        given(
+            data,
+            model_name=str(tmp_path / "policy"),
+            core_algos=module(tmp_path, "algos.py", algos),
+            core_function="compute_own_advantage",
+            remove_constant_reward_groups=False,
+            max_tokens=4,
+            device="cpu",
+        )
+    )
+    with pytest.raises(UsageError, match="core_function: compute_own_advantage: it raised Index"):
+        run(config, installation=installation)

@@ -10,9 +10,11 @@ import pytest
 from producer.config import read_config
 from producer.demo_policy.build import build_policy
 from producer.errors import StopRequestedError
+from producer.rewards import Outcome
 from producer.rollouts.plan import GroupOutcome, RolloutResult
 from producer.training.redo_command import redo
-from producer.training.run import run
+from producer.training.rescore import Scorer, rescore
+from producer.training.run import run, utc_now
 from producer.training.samples import select_samples
 from schemas.installation import Installation
 from tests.producer.policy.conftest import SIZE, TEXTS
@@ -115,6 +117,43 @@ def test_each_group_is_compared_with_its_greedy_rollout_which_counts_in_nothing_
     progress = [one["progress"]["percent"] for one in of_type(events, "training.progressed")]
     assert progress == sorted(progress)
     assert progress[-1] <= 100
+
+
+def test_scoring_again_leaves_the_greedy_rollouts_out(
+    installation: Installation, read_log: ReadLog, policy: str
+) -> None:
+    run(small(**{**SETTINGS, "num_steps": 1}, model_name=policy), installation=installation)
+    before = read_log()
+    greedy = {
+        one["rollout_id"]
+        for chosen in of_type(before, "step.samples_chosen")
+        for one in chosen["samples"]
+        if one["drop_reason"] == "baseline"
+    }
+    ended = {
+        event["subject"].partition("/")[2]: event["data"]["task_success"]
+        for event in before
+        if event["type"] == "cua.rollout.finished"
+    }
+    assert len(greedy) == 2
+    assert len(ended) == 2 * 4 + 2
+
+    def by_turns(outcome: Outcome) -> float:
+        return float(outcome.num_turns)
+
+    summary = rescore(
+        installation,
+        "small",
+        Scorer(reward_name="by_turns", reward=by_turns, config={}),
+        clock=utc_now,
+        stop=threading.Event(),
+    )
+
+    scored = {one["rollout_id"] for one in of_type(read_log(), "scoring.rollout_scored")}
+    assert scored == ended.keys() - greedy
+    assert (summary.rollouts, summary.failed) == (8, 0)
+    own = [ended[one] for one in scored]
+    assert summary.success_rate == pytest.approx(sum(own) / 8)
 
 
 def test_a_greedy_rollout_is_the_same_in_every_group_of_its_task_and_seed(

@@ -1,7 +1,10 @@
 """Questions of text-to-SQL: judged by executed rows, whatever the policy writes."""
 
+import json
+import os
 import sqlite3
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -188,6 +191,38 @@ def test_a_changed_gold_database_is_executed_again(database: Path) -> None:
         connection.execute("INSERT INTO book VALUES (5, 'D', 9, NULL)")
     assert judged(database, GOLD)[0].success
     assert not judged(database, "VALUES ('C', 8), ('B', 6)")[0].success
+
+
+def test_a_database_that_changes_while_it_is_read_judges_nobody(database: Path) -> None:
+    """Another process changes the file again and again; the query takes a while."""
+    counting = "WITH RECURSIVE n(x) AS (VALUES (1) UNION ALL SELECT x + 1 FROM n LIMIT 500000)"
+    environment = TextToSqlEnvironment(lambda _entry: database)
+    evidence = Evidence((), CODEC.parse(f"{counting} SELECT count(*) FROM n", 0, 0), 1)
+    assert not environment.judge(task_of(), evidence).success
+    with ThreadPoolExecutor(1) as threads:
+        judging = threads.submit(environment.judge, task_of(), evidence)
+        while not judging.done():
+            os.utime(database)
+            time.sleep(0.005)
+    with pytest.raises(EnvironmentFailedError, match=r"books\.sqlite: .*was changed while"):
+        judging.result()
+
+
+def test_a_database_of_other_bytes_is_another_though_its_size_and_time_are_the_same(
+    tmp_path: Path, database: Path
+) -> None:
+    own = tmp_path / "train_databases/books/books.sqlite"
+    own.parent.mkdir(parents=True)
+    own.write_bytes(database.read_bytes())
+    record = {"question_id": 7, "db_id": "books", "question": "Which?", "SQL": GOLD}
+    (tmp_path / "train.json").write_text(json.dumps([record]))
+    folders = data_folders({"source_type": "text_to_sql", "path": str(tmp_path)})
+    sha256, status = database_sha256(own), own.stat()
+    assert find_database(folders, "books", sha256) == own
+    own.write_bytes(own.read_bytes().replace(b"C", b"D"))
+    os.utime(own, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert own.stat().st_size == status.st_size
+    assert find_database(folders, "books", sha256) is None
 
 
 def test_a_database_that_is_gone_is_no_fault_of_the_agent(tmp_path: Path) -> None:

@@ -28,6 +28,8 @@ RIGHT: list[tuple[str, list[tuple[JsonValue, ...]]]] = [
     ("[(None, NULL, null)]", [(None, None, None)]),
     ("[('None',)]", [("None",)]),
     ("[]", []),
+    ("()", []),
+    (" [ ] ", []),
     ("[(5,)]", [("5",)]),
     ("[(1e3,)]", [(1000,)]),
     ("[(-.5,)]", [(-0.5,)]),
@@ -38,6 +40,11 @@ RIGHT: list[tuple[str, list[tuple[JsonValue, ...]]]] = [
 ]
 WRONG: list[tuple[str, list[tuple[JsonValue, ...]]]] = [
     ("", [(1,)]),
+    ("", []),
+    (" \t", []),
+    ("''", []),
+    ("None", []),
+    ("", [("",)]),
     ("[]", [(1,)]),
     ("[(1,)]", []),
     ("[(1, 2)]", [(1,), (2,)]),

@@ -114,7 +114,15 @@ def test_there_are_22_and_each_is_found_in_some_case() -> None:
 
 
 @pytest.mark.parametrize(
-    "sql", ["", "SELECT", "SELECT 1; SELECT 2", "SELECT (((", "not sql at all"]
+    "sql",
+    [
+        "",
+        "SELECT",
+        "SELECT 1; SELECT 2",
+        "SELECT (((",
+        "not sql at all",
+        "SELECT DATE_ADD(, 1 DAY)",
+    ],
 )
 def test_what_cannot_be_read_is_refused(sql: str) -> None:
     with pytest.raises(GoldUnreadableError):

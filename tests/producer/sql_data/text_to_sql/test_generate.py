@@ -175,3 +175,15 @@ def test_the_file_has_bird_s_fields(folder: Path) -> None:
     assert set(record) == bird | {"cocte"}
     path = folder / "dev_databases" / record["db_id"] / f"{record['db_id']}.sqlite"
     assert path.is_file()
+
+
+@pytest.mark.parametrize("most_tables", [2, 3, 4])
+def test_no_database_has_more_tables_than_asked_for(most_tables: int) -> None:
+    size = SyntheticSize(24, 0, 1, templates=("count",), most_tables=most_tables)
+    found = [len(one.schema.tables) for one in synthetic_databases(0, "train", size)]
+    assert max(found) == most_tables
+    assert min(found) == 2
+    assert all(
+        len(one.rows) == num
+        for one, num in zip(synthetic_databases(0, "train", size), found, strict=True)
+    )

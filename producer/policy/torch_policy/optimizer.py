@@ -1,0 +1,35 @@
+"""The optimiser of an update's weights: of the adapter, the value head and the reward model."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+
+from producer.errors import CuaTrainError
+
+
+def make_optimizer(parameters: Sequence[nn.Parameter]) -> torch.optim.AdamW:
+    """AdamW with tinker's betas and no weight decay; each step sets its rate."""
+    return torch.optim.AdamW(parameters, lr=0.0, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.0)
+
+
+def optimizer_step(
+    optimizer: torch.optim.AdamW, learning_rate: float, max_gradient_norm: float | None
+) -> float:
+    """One step; returns the gradient's global L2 norm before clipping. None: not clipped.
+
+    CuaTrainError, and no weight is changed, when the norm is not finite.
+    """
+    parameters = [one for group in optimizer.param_groups for one in group["params"]]
+    norm = float(nn.utils.clip_grad_norm_(parameters, max_gradient_norm or float("inf")))
+    if not math.isfinite(norm):
+        message = (
+            f"the update's gradient is {norm}, no finite number; lower learning_rate or the size of"
+            " the rewards (the state before the step is kept), or begin another training"
+        )
+        raise CuaTrainError(message)
+    for group in optimizer.param_groups:
+        group["lr"] = learning_rate
+    optimizer.step()
+    return norm
