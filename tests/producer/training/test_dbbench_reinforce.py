@@ -60,7 +60,7 @@ def tasks() -> list[Task]:
 
 def session_of(policy: InProcessPolicy, number: int, advantage: float) -> Trajectory:
     """Two sampled turns on entry `number`."""
-    task, said = tasks()[number], known_sessions()[number].observation
+    task, said = tasks()[number], known_sessions()[number].rounds[0].said
     history: tuple[PastTurn, ...] = ()
     for text in (None, said):
         request = SampleRequest(
