@@ -91,7 +91,8 @@ class Tables:
             )
             for name, stream in self.streams.items()
         }
-        held = {at: (one.held_as, one.kind, one.reason) for at, one in self.held.items()}
+        # Not the reason: it says where the stream was when the record was last tried.
+        held = {at: (one.held_as, one.kind) for at, one in self.held.items()}
         return rows.inserts, rows.upserts, streams, held
 
 

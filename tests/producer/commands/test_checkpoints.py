@@ -174,10 +174,14 @@ def test_a_folder_with_files_is_never_written_over(tmp_path: Path, name: str) ->
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine").write_text("kept")
     (tmp_path / "file").write_text("kept")
-    for taken in ("full", "file"):
+    for taken, problem in (
+        ("full", "exists and is not empty"),
+        ("file", "is a file, not a folder"),
+    ):
         message = refusal(UsageError, name, adapter, "--output", tmp_path / taken)
-        assert "exists and is not empty" in message
+        assert problem in message
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["mine"]
+    assert (tmp_path / "file").read_text() == "kept"
     (tmp_path / "empty").mkdir()
     call(name, adapter, "--output", tmp_path / "empty")
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
