@@ -130,17 +130,18 @@ def update_manifest(run: Path, manifest: Manifest) -> None:
 def drop_old_states(run: Path, generation: int, step: int) -> None:
     """Keep the `NUM_KEPT` newest states of this generation up to `step`.
 
-    Every older folder goes, also what a killed process left of a state.
+    Every other folder up to it goes, also what a killed process left of a state.
     """
     in_order = {
         (len(path.name), path.name): path
         for path in (run / "state" / f"generation-{generation}").glob("step-*")
     }
-    last = _folder(run, generation, step).name
+    name = _folder(run, generation, step).name
+    last = (len(name), name)
     whole = [at for at, path in in_order.items() if (path / MANIFEST).exists()]
-    kept = sorted(at for at in whole if at <= (len(last), last))[-NUM_KEPT:]
+    kept = sorted(at for at in whole if at <= last)[-NUM_KEPT:]
     for at, folder in in_order.items():
-        if kept and at < kept[0]:
+        if kept and at < last and at not in kept:
             (folder / MANIFEST).unlink(missing_ok=True)
             shutil.rmtree(folder, ignore_errors=True)
 

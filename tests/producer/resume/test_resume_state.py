@@ -46,8 +46,8 @@ def test_a_field_that_is_gone_is_ignored() -> None:
         ((0, 1, 2, 3), (), 3, [2, 3]),
         # A kill among the deletions: 2 is gone, 0 and 1 were to follow.
         ((0, 1, 3, 4), (), 4, [3, 4]),
-        # A state that a kill cut off is none of the two, and goes with the older ones.
-        ((1, 3, 5), (2, 4), 5, [3, 4, 5]),
+        # A state that a kill cut off is none of the two, and goes with the next one.
+        ((1, 3, 5), (2, 4), 5, [3, 5]),
         ((3,), (), 3, [3]),
         # Supervised trainings do not save every step.
         ((0, 40, 95), (), 95, [40, 95]),
