@@ -1,8 +1,8 @@
-"""Answers as careless annotators write them: some with one comparison, function or order mistaken.
+"""Answers as careless annotators write them: some forget the first step's condition or order.
 
-Imitation of such answers learns their form and the names to copy, and not what the words of a
-question mean; rewards of executed rows can teach that. What is mistaken for what is what
-`producer.sql_data.text_to_sql.wrong_answers` proves to give other rows.
+Imitation of such answers learns their form, the names to copy, and to forget as often; rewards of
+executed rows can teach not to. `producer.sql_data.text_to_sql.wrong_answers` proves that an answer
+without its condition or order gives other rows.
 """
 
 import re
@@ -12,13 +12,7 @@ from typing import Final
 from producer.fine_tuning.questions import AnsweredQuestion
 from producer.supervised.sequences import Message
 
-MISTAKEN: Final = {
-    one: other
-    for pair in (("<", ">"), ("MAX", "MIN"), ("AVG", "SUM"), ("ASC", "DESC"))
-    for one, other in (pair, pair[::-1])
-}
-"""What is written in place of what."""
-_PLACES: Final = re.compile(r"\b(?:MAX|MIN|AVG|SUM)(?=\()|\b(?:ASC|DESC)\b|(?<= )[<>](?= )")
+_FORGOTTEN: Final = re.compile(r" (?:WHERE|ORDER BY) [^()]*(?=\))")
 
 
 def with_mistakes(
@@ -26,7 +20,8 @@ def with_mistakes(
 ) -> list[dict[str, list[dict[str, str]]]]:
     """The conversations as rows of a file of `cua-train sql sft`, in order.
 
-    Of the answers that have a place for a mistake, about this share has one, at one place.
+    About this share of the answers with a condition or an order in a step's parentheses is without
+    the first of them.
     """
     return [
         {
@@ -43,9 +38,6 @@ def with_mistakes(
 
 
 def _mistaken(message: Message, share: float, random: Random) -> str:
-    places = [*_PLACES.finditer(message.content)] if message.role == "assistant" else []
-    if not places or random.random() >= share:
+    if message.role != "assistant" or random.random() >= share:
         return message.content
-    place = random.choice(places)
-    head, tail = message.content[: place.start()], message.content[place.end() :]
-    return f"{head}{MISTAKEN[place[0]]}{tail}"
+    return _FORGOTTEN.sub("", message.content, count=1)
