@@ -40,7 +40,7 @@ class SqlDemoRecipe:
     prm_epochs: int = 6
     prm_learning_rate: float = 2e-3
     """With 5e-4 it learns which questions are hard, and not which of their answers is right."""
-    rl_steps: int = 20
+    rl_steps: int = 25
     groups_per_batch: int = 16
     group_size: int = 8
     rl_learning_rate: float = 1e-3
