@@ -14,14 +14,7 @@ from uuid import UUID
 from producer.bounded_text import cut
 from producer.codecs.codec import CONTEXT_FULL
 from producer.emit import Emitter
-from producer.environments.environment import (
-    Environment,
-    Observation,
-    Screenshot,
-    StatesFailure,
-    said,
-    shown,
-)
+from producer.environments.environment import Environment, Observation, Screenshot, said, shown
 from producer.policy.learner import TrainedTurn
 from producer.policy.policy import Completion, PastTurn, SampleRequest
 from producer.rewards import Reward, RewardError
@@ -53,7 +46,6 @@ from producer.validators import Evidence
 from producer.validators.judges import AskModel
 from schemas import ids
 from schemas.actions import Terminate
-from schemas.base import Payload
 from schemas.catalogue import stream
 from schemas.environment import (
     EnvironmentCreationStarted,
@@ -354,16 +346,10 @@ class Episode:
         reason = cut(str(failure))
         if failure.error_type not in {"validator", "policy"}:
             self.device.failure = reason
-            for fact in self._facts_of_failure(reason, now):
+            evidence = Evidence((), tuple(self._actions), len(self._turns))
+            for fact in events.failure_facts(self._environment, self.plan, evidence, reason, now):
                 self._rollout.emit(fact)
         return self._failed(failure.error_type, reason, now)
-
-    def _facts_of_failure(self, reason: str, failed_at: datetime) -> tuple[Payload, ...]:
-        environment, entry = self._environment, self.plan.entry_row_id
-        if entry is None or not isinstance(environment, StatesFailure):
-            return ()
-        evidence = Evidence((), tuple(self._actions), len(self._turns))
-        return environment.failure_facts(evidence, reason)(entry, failed_at)
 
     def _failed(self, error_type: str, reason: str, now: datetime) -> RolloutResult:
         num_turns = len(self._turns)

@@ -8,12 +8,13 @@ from datetime import datetime
 from itertools import islice, pairwise
 
 from producer.bounded_text import cut, cut_json, cut_optional, is_longer
-from producer.environments.environment import Environment, shown
+from producer.environments.environment import Environment, StatesFailure, shown
 from producer.policy.policy import PastTurn, SampleRequest
 from producer.rewards import Outcome, Reward, score
 from producer.rollouts.plan import RolloutPlan
 from producer.rollouts.requests import Acted, Judged, OwnReward, Sampled, StepScores
 from producer.rollouts.token_records import token_record
+from producer.validators import Evidence
 from schemas.actions import Action, Terminate
 from schemas.base import Payload
 from schemas.completion import CompletionExecuted, CompletionStepsScored
@@ -159,6 +160,19 @@ def validation_recorded(
         execution_time_s=judged.seconds,
         details={name: cut_json(value) for name, value in verdict.details.items()},
     )
+
+
+def failure_facts(
+    environment: Environment,
+    plan: RolloutPlan,
+    evidence: Evidence,
+    reason: str,
+    failed_at: datetime,
+) -> tuple[Payload, ...]:
+    """How a failed environment ended the episode in its own terms; empty where it has none."""
+    if plan.entry_row_id is None or not isinstance(environment, StatesFailure):
+        return ()
+    return environment.failure_facts(evidence, reason)(plan.entry_row_id, failed_at)
 
 
 def end_facts(plan: RolloutPlan, judged: Judged, judged_at: datetime) -> tuple[Payload, ...]:
