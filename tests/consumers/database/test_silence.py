@@ -4,7 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -43,14 +43,19 @@ class Server:
         """Every process of the server is stopped."""
         pid = (self._postgres.cluster.data / "postmaster.pid").read_text().split()[0]
         postmaster = psutil.Process(int(pid))
-        processes = [postmaster, *postmaster.children(recursive=True)]
-        for process in processes:
-            process.suspend()
+        # Stopped first, so that it has no child more; one that ends meanwhile is none to stop.
+        postmaster.suspend()
+        processes = [postmaster]
         try:
+            for process in postmaster.children(recursive=True):
+                with suppress(psutil.NoSuchProcess):
+                    process.suspend()
+                    processes.append(process)
             yield
         finally:
             for process in processes:
-                process.resume()
+                with suppress(psutil.NoSuchProcess):
+                    process.resume()
 
     @contextmanager
     def locked(self) -> Iterator[None]:
