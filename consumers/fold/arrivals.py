@@ -7,7 +7,7 @@ replay follows it, and what is held is tried again in it.
 """
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 
 MAX_RUNS = 1_000
 """Of one stream. A topic that grows once gives two; a thousand are 30 KiB of JSON in every batch
@@ -73,7 +73,9 @@ class Arrivals:
 
     def document(self) -> list[tuple[object, ...]] | None:
         """The column `stream_position.partitions`."""
-        return [astuple(run) for run in self.runs] if self.is_complete else None
+        if not self.is_complete:
+            return None
+        return [(run.topic, run.partition, run.next_offset) for run in self.runs]
 
 
 def stored_arrivals(document: Sequence[Sequence[object]] | None) -> Arrivals:

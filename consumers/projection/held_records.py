@@ -105,16 +105,17 @@ _ORDER = 'stream COLLATE "C", run, appended_at, log_id, topic, partition, log_of
 """Stream by stream, in the order of reading."""
 
 
-def _parked(schema: str) -> str:
+def _parked(schema: str, streams: str = "true") -> str:
     """WITH parked: parked records with the `run` of a stream in several partitions; else NULL.
 
-    As `fold.arrivals.Arrivals.rank`.
+    As `fold.arrivals.Arrivals.rank`. `streams`: a condition, of those whose runs are looked up.
     """
     return (
         "WITH runs AS MATERIALIZED (SELECT stream, place ->> 0 AS topic, (place ->> 1)::integer AS"
         " partition, (place ->> 2)::bigint AS next_offset, number FROM"
         f' "{schema}".stream_position, jsonb_array_elements(partitions) WITH ORDINALITY AS places'
-        " (place, number) WHERE parked_since IS NOT NULL AND jsonb_array_length(partitions) > 1),"
+        f" (place, number) WHERE parked_since IS NOT NULL AND {streams} AND"
+        " jsonb_array_length(partitions) > 1),"
         " parked AS NOT MATERIALIZED (SELECT *, (SELECT min(number) FROM runs WHERE runs.stream ="
         " held.stream AND runs.topic = held.topic AND runs.partition = held.partition AND"
         f' runs.next_offset > held.log_offset) AS run FROM "{schema}".held_record AS held WHERE'
@@ -139,9 +140,9 @@ def next_parked(
 def since_of_next(cursor: Cursor, schema: str, stream: str, num_before: int) -> datetime | None:
     """Since when the stream's next parked record after the first `num_before` is; None: none."""
     cursor.execute(
-        f"{_parked(schema)} SELECT coalesce(event_time, appended_at) FROM parked WHERE stream = %s"
-        f" ORDER BY {_ORDER} OFFSET %s LIMIT 1",
-        (stream, num_before),
+        f"{_parked(schema, 'stream = %s')} SELECT coalesce(event_time, appended_at) FROM parked"
+        f" WHERE stream = %s ORDER BY {_ORDER} OFFSET %s LIMIT 1",
+        (stream, stream, num_before),
     )
     row = cursor.fetchone()
     return None if row is None else row[0]

@@ -1,6 +1,6 @@
 """Environments that answer in words: what is recorded, who judges, and how episodes end."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TypeVar
@@ -13,6 +13,7 @@ from producer.emit import Emitter
 from producer.environments.dbbench import DbBenchEnvironment
 from producer.environments.environment import (
     ActionRefusedError,
+    Environment,
     EnvironmentFailedError,
     TextObservation,
 )
@@ -129,11 +130,14 @@ def asked_plan(seed: int = 7) -> RolloutPlan:
 
 
 def play(
-    emitter: Emitter, policy: Scripted, asked: RolloutPlan | None = None
+    emitter: Emitter,
+    policy: Scripted,
+    asked: RolloutPlan | None = None,
+    make_environment: Callable[[], Environment] = Words,
 ) -> tuple[RolloutResult, list[Payload]]:
     engine = RolloutEngine(
         policy=policy,
-        make_environment=lambda _plan: Words(),
+        make_environment=lambda _plan: make_environment(),
         settings=SETTINGS,
         max_concurrent=3,
         emitter=emitter,
@@ -297,20 +301,14 @@ def failed_session(emitter: Emitter, table: str, *turns: tuple[Action, ...]) -> 
     row = task_facts(task)[0].id
     stated = entry_fact(task, row)
     assert stated is not None
-    engine = RolloutEngine(
-        policy=Scripted(*turns),
-        make_environment=lambda _plan: WithPastSessions(DbBenchEnvironment(Dying), ("one",)),
-        settings=SETTINGS,
-        max_concurrent=1,
-        emitter=emitter,
-        clock=lambda: datetime.now(UTC),
-        on_begin=lambda _plan: None,
-        check_stop=lambda: None,
+    result, payloads = play(
+        emitter,
+        Scripted(*turns),
+        replace(asked_plan(), task=task, task_row_id=row, entry_row_id=stated.id),
+        lambda: WithPastSessions(DbBenchEnvironment(Dying), ("one",)),
     )
-    engine.submit(replace(asked_plan(), task=task, task_row_id=row, entry_row_id=stated.id))
-    (result,) = engine.run()
     assert (result.status, result.is_scored) == ("failed", False)
-    return payloads_of(emitter, ROLLOUT)
+    return payloads
 
 
 QUERY = (ExecuteSql(sql="select 1"),)
