@@ -245,6 +245,30 @@ def test_streams_in_two_partitions_are_tried_again_in_the_order_in_which_they_we
         assert verify(read_by_partition(log, partition), migrated_url).equal
 
 
+def test_records_in_two_partitions_wait_in_the_order_of_reading_also_after_a_restart(
+    migrated_url: str,
+) -> None:
+    """Two records in one place wait for the one before them: the one read first counts."""
+    events = own_stream()
+    stream = events[0].subject
+    log = MemoryLog(num_partitions=2)
+    first, second = (edited(events[3], time=f"2026-01-02T00:00:0{n}Z") for n in (1, 2))
+    for event in events[:2]:
+        log.append(stream, event.value, partition=1)
+    log.append(stream, first, partition=1)
+    project(log, migrated_url)
+    log.append(stream, second, partition=0)
+    project(log, migrated_url)
+    assert num_held(migrated_url) == ["waiting"]
+    log.append(stream, events[2].value, partition=1)
+    project(log, migrated_url)
+
+    last = "SELECT last_event_at FROM cua.stream_position"
+    assert one(migrated_url, last) == datetime(2026, 1, 2, 0, 0, 1, tzinfo=UTC)
+    for partition in (0, 1):
+        assert verify(read_by_partition(log, partition), migrated_url).equal
+
+
 def stream_states(url: str) -> object:
     """What is known of streams and held, but for the order of reading."""
     return one(
