@@ -92,6 +92,10 @@ def test_migrate_mends_views_and_check_names_them(migrated_url: str, cursor: Cur
 
     assert schema_differences(migrated_url) == []
 
+    # With a table that differs as well, it is a rebuild that mends both.
+    cursor.execute("DROP VIEW cua.turn_tokens; ALTER TABLE cua.turn DROP COLUMN reward CASCADE")
+    assert mending_command(schema_differences(migrated_url)) == "rebuild"
+
 
 @pytest.mark.services
 def test_a_comment_of_another_release_is_no_difference_and_migrate_writes_it(
