@@ -15,6 +15,7 @@ from producer.sql_execution import (
     Rows,
     Setup,
     SqlRefusedError,
+    child,
     open_read_only,
     open_throw_away,
 )
@@ -147,6 +148,25 @@ def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
         open_read_only(path)
     with pytest.raises(DatabaseFailedError, match=r"none\.sqlite: there is no such database"):
         open_read_only(tmp_path / "none.sqlite")
+
+
+@pytest.mark.parametrize(
+    ("name", "is_of_the_file"),
+    [
+        ("SQLITE_CORRUPT_VTAB", True),
+        ("SQLITE_IOERR_READ", True),
+        ("SQLITE_NOTADB", True),
+        # Sorting met the limit of memory, which the statement did.
+        ("SQLITE_IOERR_NOMEM", False),
+        ("SQLITE_ERROR", False),
+    ],
+)
+def test_what_sqlite_names_tells_the_files_fault_from_the_statements(
+    name: str, is_of_the_file: bool
+) -> None:
+    error = sqlite3.OperationalError("")
+    error.sqlite_errorname = name
+    assert child._is_of_the_file(error) is is_of_the_file
 
 
 def test_a_file_that_is_damaged_is_no_fault_of_the_statement_that_finds_it(tmp_path: Path) -> None:
