@@ -39,6 +39,11 @@ def _answers(answers: list[str], share: float, seed: int = 0) -> list[str]:
             "WITH a AS (SELECT b FROM t)\n\nSELECT b FROM a",
         ),
         (
+            "WITH a AS (SELECT b FROM t WHERE c > 15), d AS (SELECT b FROM a ORDER BY b)\n\n"
+            "SELECT b FROM d",
+            "WITH a AS (SELECT b FROM t), d AS (SELECT b FROM a ORDER BY b)\n\nSELECT b FROM d",
+        ),
+        (
             "WITH a AS (SELECT d FROM u WHERE e = 'x')\n\n"
             "SELECT b FROM t WHERE d IN (SELECT d FROM a)",
             "WITH a AS (SELECT d FROM u)\n\nSELECT b FROM t WHERE d IN (SELECT d FROM a)",
