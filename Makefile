@@ -4,6 +4,8 @@
 SHELL := /bin/bash
 ROOT := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 BIN := $(ROOT)/.venv/bin
+# A test process on each core; each has servers of its own. WORKERS= runs all in one process, as `pytest tests/...` does.
+WORKERS := --numprocesses logical --maxprocesses 8 --dist worksteal
 MAKEFLAGS += --no-print-directory
 
 .PHONY: install run test test-fast test-long lint format bench bench-history mutants chaos docs lock clean
@@ -15,10 +17,10 @@ run: install ## train the default policy on the simulated phone, with tables and
 	@"$(BIN)/cua-train" run
 
 test: install ## every test, real PostgreSQL and Kafka included
-	@cd "$(ROOT)" && "$(BIN)/python" -m pytest
+	@cd "$(ROOT)" && "$(BIN)/python" -m pytest $(WORKERS)
 
 test-fast: install ## the tests that start no server
-	@cd "$(ROOT)" && "$(BIN)/python" -m pytest -m "not services and not slow"
+	@cd "$(ROOT)" && "$(BIN)/python" -m pytest $(WORKERS) -m "not services and not slow"
 
 test-long: install ## a thousand examples of every property of the fold and the projection; LONG="-k part-7" for one part
 	@cd "$(ROOT)" && HYPOTHESIS_PROFILE=long "$(BIN)/python" -m pytest -v tests/reference_fold $(LONG)

@@ -21,6 +21,9 @@ class Unreadable:
     def item(self) -> float:
         raise RuntimeError
 
+    def __repr__(self) -> str:
+        return "Unreadable()"  # a test's name is the same in every process
+
 
 @pytest.fixture
 def waiting() -> Iterator[threading.Event]:
