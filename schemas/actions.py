@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from schemas.base import Value
+from schemas.base import Items, Value
 
 Pixel = Annotated[int, Field(ge=0)]
 
@@ -51,7 +51,7 @@ class Drag(Value):
     """Press at the first point, move along the path, release at the last."""
 
     type: Literal["drag"] = "drag"
-    path: Annotated[tuple[tuple[Pixel, Pixel], ...], Field(min_length=2)]
+    path: Annotated[Items[tuple[Pixel, Pixel]], Field(min_length=2)]
     """(x, y) points."""
 
 
@@ -97,7 +97,7 @@ class KeyPress(Value):
     """Press keys together."""
 
     type: Literal["keypress"] = "keypress"
-    keys: Annotated[tuple[str, ...], Field(min_length=1)]
+    keys: Annotated[Items[str], Field(min_length=1)]
     """Names of keys (`enter`, `ctrl`) or single characters."""
 
 

@@ -6,7 +6,7 @@ is the trainer: a training may be renamed while it trains.
 
 from typing import ClassVar
 
-from schemas.base import Id, Payload
+from schemas.base import Id, Items, Payload
 
 
 class TrainingAnnotated(Payload):
@@ -18,7 +18,7 @@ class TrainingAnnotated(Payload):
     """The training."""
     display_name: str | None = None
     """Shown instead of its name, which stays its identity; None: its name is shown."""
-    tags: tuple[str, ...] = ()
+    tags: Items[str] = ()
     """All its tags from now on, sorted."""
     note: str | None = None
     """Its note from now on; None: it has none."""

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from schemas.base import Count, Id, Payload, Seconds, UtcTime, Value
+from schemas.base import Count, Id, Items, Payload, Seconds, UtcTime, Value
 
 
 class CompletionExecuted(Payload):
@@ -59,7 +59,7 @@ class CompletionStepsScored(Payload):
 
     scorer: str
     """The process reward model's name, or `monte_carlo`."""
-    steps: tuple[StepScore, ...]
+    steps: Items[StepScore]
     """In order; at least one."""
     product: float
     """Product of the scores."""

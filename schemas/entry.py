@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 
 from pydantic import JsonValue
 
-from schemas.base import Id, Payload, Value
+from schemas.base import Id, Items, Payload, Value
 from schemas.ids import content_hash
 
 EntryKind = Literal["dbbench", "text_to_sql"]
@@ -25,9 +25,9 @@ class TableInfo(Value):
 
     name: str
     """Its name in the database."""
-    columns: tuple[Column, ...]
+    columns: Items[Column]
     """In the table's order."""
-    rows: tuple[tuple[JsonValue, ...], ...]
+    rows: Items[Items[JsonValue]]
     """Of as many values as there are columns; None: NULL."""
 
 
@@ -48,13 +48,13 @@ class EntryContent(Value):
     """text_to_sql: of the database's file, hex."""
     evidence: str | None = None
     """text_to_sql: the hint given beside the question; None: none."""
-    answer_direct: tuple[tuple[JsonValue, ...], ...] | None = None
+    answer_direct: Items[Items[JsonValue]] | None = None
     """dbbench: the rows that answer a SELECT; None: the table's state is the answer."""
     answer_md5: str | None = None
     """dbbench: hash of the table's state after INSERT, UPDATE or DELETE; None: rows are."""
     sql: str | None = None
     """The gold; None: unknown."""
-    skills: tuple[str, ...] = ()
+    skills: Items[str] = ()
     """What the gold needs, sorted."""
     difficulty: str | None = None
     """As in the data set; None: unrated."""

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 from pydantic import JsonValue
 
-from schemas.base import Count, Id, Payload, Progress, Seconds, UtcTime
+from schemas.base import Count, Id, Items, Payload, Progress, Seconds, UtcTime
 
 Kind = Literal["baseline", "scheduled", "manual"]
 BY_KIND = "evaluation"
@@ -134,5 +134,5 @@ class EvaluationSuperseded(Payload):
 
     kind: Kind
     """Decides the table."""
-    group_ids: tuple[Id, ...] = ()
+    group_ids: Items[Id] = ()
     """The evaluation's groups, marked with it."""

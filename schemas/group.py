@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from pydantic import JsonValue
 
-from schemas.base import Count, Id, Payload, Progress, UtcTime
+from schemas.base import Count, Id, Items, Payload, Progress, UtcTime
 
 SourceType = Literal["step", "eval", "baseline"]
 
@@ -78,7 +78,7 @@ class GroupFinished(Payload):
     """Population standard deviation of their rewards."""
     success_count: Count
     """Those that solved the task."""
-    rollout_ids: tuple[Id, ...]
+    rollout_ids: Items[Id]
     """Those rollouts; the last attempt for each index in the group."""
     ended_at: UtcTime
     """When the last rollout ended."""

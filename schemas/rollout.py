@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from pydantic import JsonValue
 
-from schemas.base import Count, Id, Payload, Percent, Seconds, UtcTime
+from schemas.base import Count, Id, Items, Payload, Percent, Seconds, UtcTime
 from schemas.group import SourceType
 
 
@@ -132,7 +132,7 @@ class RolloutFinished(Payload):
     """Last turn of a solved episode that the agent ended itself; else None."""
     num_tokens: Count
     """Completion tokens of all turns."""
-    errors: tuple[str, ...] = ()
+    errors: Items[str] = ()
     """Messages of errors that did not end the episode."""
     summary: dict[str, JsonValue] = {}
     """Further measurements."""

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from schemas.base import Count, Id, Payload, UtcTime, Value
+from schemas.base import Count, Id, Items, Payload, UtcTime, Value
 
 
 class SkillSuccess(Value):
@@ -35,7 +35,7 @@ class SkillsMeasured(Payload):
     """Continual learning: number of skills trained so far; None: skills are not trained in turn."""
     trained_skill: str | None = None
     """Continual learning: the skill trained last; None: none yet, or not in turn."""
-    skills: tuple[SkillSuccess, ...]
+    skills: Items[SkillSuccess]
     """By name; of skills with at least one session."""
     measured_at: UtcTime
     """When the evaluation had ended."""

@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import JsonValue
 
-from schemas.base import Count, Id, Payload, Percent, Progress, UtcTime, Value
+from schemas.base import Count, Id, Items, Payload, Percent, Progress, UtcTime, Value
 
 
 class StepCreated(Payload):
@@ -171,5 +171,5 @@ class SamplesChosen(Payload):
 
     step_id: Id
     """The step."""
-    samples: tuple[Sample, ...]
+    samples: Items[Sample]
     """One per rollout that ended with a reward."""

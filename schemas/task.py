@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, JsonValue
 
-from schemas.base import Id, Payload
+from schemas.base import Id, Items, Payload
 
 Difficulty = Literal["easy", "medium", "hard"]
 SHELL = "shell"
@@ -39,9 +39,9 @@ class TaskStated(Payload):
     """Device query; None: no device query judges the task."""
     expected_result: str | None
     """The answer that solves the task; None: no device query judges it."""
-    tags: tuple[str, ...] = ()
+    tags: Items[str] = ()
     """Free labels."""
-    prerequisites: tuple[str, ...] = ()
+    prerequisites: Items[str] = ()
     """Conditions the device must meet."""
     app_name: str | None = None
     """The app the task is about; None: no particular app."""

@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import JsonValue
 
-from schemas.base import Count, Id, Payload, Progress, UtcTime, Value
+from schemas.base import Count, Id, Items, Payload, Progress, UtcTime, Value
 
 Phase = Literal["initialization", "rollout", "training", "evaluation", "checkpointing"]
 
@@ -198,5 +198,5 @@ class StepSuperseded(Payload):
 
     step_id: Id
     """The step."""
-    group_ids: tuple[Id, ...] = ()
+    group_ids: Items[Id] = ()
     """The step's groups."""

@@ -6,7 +6,7 @@ from pydantic import Field, JsonValue
 
 from schemas.actions import Action
 from schemas.arrays import Float32Array, Int32Array
-from schemas.base import Count, Payload, Percent, UtcTime, Value
+from schemas.base import Count, Items, Payload, Percent, UtcTime, Value
 from schemas.blobs import BlobRef
 
 
@@ -31,7 +31,7 @@ class TokenRecord(Value):
     turn n's prompt and completion."""
     prompt_tokens: Int32Array
     """Of the prompt, or of what it adds to the prompt it extends."""
-    prompt_images: tuple[BlobRef, ...]
+    prompt_images: Items[BlobRef]
     """In the order of their placeholders in `prompt_tokens`."""
     completion_tokens: Int32Array
     """What the policy sampled."""
@@ -90,7 +90,7 @@ class TurnTaken(Payload):
     """The completion as text."""
     tokens: TokenRecord | None
     """None for a scripted policy, which has none."""
-    actions: tuple[TakenAction, ...]
+    actions: Items[TakenAction]
     """In the order of their execution."""
     reward: float
     """Of this turn."""

@@ -8,6 +8,7 @@ import heapq
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from datetime import datetime
 from operator import itemgetter
 from pathlib import Path
@@ -19,10 +20,17 @@ from schemas.local_index import Places, spans
 from schemas.local_log import FORMAT, from_microseconds, to_microseconds
 
 BUSY_TIMEOUT_S = 30.0
+MOST_BYTES = 64 << 20
+"""Values of one `poll`: 5,000 records of 16 MB would not fit into any memory."""
 SHORTEST_NAP_S, LONGEST_NAP_S = 0.002, 0.050
 """Between queries for new records: short after a record, longer while none come."""
 FEWEST_BACKWARDS, MOST_BACKWARDS = 8, 128
 """Records of a partition per query when reading backwards; 24 partitions of 40 kB are 120 MB."""
+MOST_BYTES_BACKWARDS = 4 << 20
+"""Of their values."""
+
+StoredRow = tuple[int, int, int, str | None, bytes, datetime]
+"""Position, partition's id, offset, key, value, when it was appended."""
 
 
 class LocalLogReader:
@@ -178,7 +186,7 @@ class LocalLogReader:
         wanted, partitions = self._wanted, self._places_by_id
         records: list[LogRecord] = []
         while not records:
-            rows = self._all(self._scan, (self._next_position, max_records))
+            rows = self._records(self._scan, (self._next_position, max_records), MOST_BYTES)
             if not rows:
                 break
             self._next_position = rows[-1][0] + 1
@@ -188,16 +196,7 @@ class LocalLogReader:
                 # another partition made the scan begin earlier.
                 if tp is not None and offset >= wanted[tp]:
                     wanted[tp] = offset + 1
-                    records.append(
-                        LogRecord(
-                            tp.topic,
-                            tp.partition,
-                            offset,
-                            key,
-                            value if type(value) is bytes else str(value).encode(),
-                            from_microseconds(appended_at),
-                        )
-                    )
+                    records.append(LogRecord(*tp, offset, key, value, appended_at))
         return records
 
     def newest_first(
@@ -231,8 +230,7 @@ class LocalLogReader:
         try:
             return list(spans(connection, partitions, places))
         except sqlite3.Error as error:
-            message = f"the local log {self._path} cannot be read: {error}"
-            raise UnreachableError(message) from error
+            raise self._unreadable(error) from error
 
     def _backwards(
         self, partition_id: int, tp: TopicPartition, parts: Sequence[range]
@@ -242,18 +240,18 @@ class LocalLogReader:
         for offsets in reversed(parts):
             stop = offsets.stop
             while stop > offsets.start:
-                rows = self._all(
-                    'SELECT position, "offset", key, value, appended_at FROM records WHERE'
-                    ' partition_id = ? AND "offset" >= ? AND "offset" < ? ORDER BY "offset" DESC'
-                    " LIMIT ?",
+                rows = self._records(
+                    'SELECT position, partition_id, "offset", key, value, appended_at FROM records'
+                    ' WHERE partition_id = ? AND "offset" >= ? AND "offset" < ? ORDER BY "offset"'
+                    " DESC LIMIT ?",
                     (partition_id, offsets.start, stop, limit),
+                    MOST_BYTES_BACKWARDS,
                 )
                 if not rows:
                     break
-                for position, offset, key, value, appended_at in rows:
-                    at = from_microseconds(appended_at)
-                    yield position, LogRecord(tp.topic, tp.partition, offset, key, value, at)
-                stop, limit = rows[-1][1], min(limit * 2, MOST_BACKWARDS)
+                for position, _, offset, key, value, appended_at in rows:
+                    yield position, LogRecord(*tp, offset, key, value, appended_at)
+                stop, limit = rows[-1][2], min(limit * 2, MOST_BACKWARDS)
 
     def close(self) -> None:
         """Close the file. Idempotent."""
@@ -272,6 +270,31 @@ class LocalLogReader:
         rows = self._all(statement, values)
         return rows[0][0] if rows else None
 
+    def _records(self, statement: str, values: Sequence[object], max_bytes: int) -> list[StoredRow]:
+        """A query's first rows: one, and more until their values have `max_bytes`."""
+        connection = self._open()
+        if connection is None:
+            return []
+        rows: list[StoredRow] = []
+        size = 0
+        try:
+            # Closed, so that no snapshot stays open.
+            with closing(connection.execute(statement, values)) as cursor:
+                for position, partition_id, offset, key, value, appended_at in cursor:
+                    # Whoever writes into the file may have stored any type.
+                    value = value if type(value) is bytes else str(value).encode()  # noqa: PLW2901
+                    at = from_microseconds(appended_at)
+                    rows.append((position, partition_id, offset, key, value, at))
+                    size += len(value)
+                    if size >= max_bytes:
+                        break
+        except sqlite3.Error as error:
+            raise self._unreadable(error) from error
+        return rows
+
+    def _unreadable(self, error: sqlite3.Error) -> UnreachableError:
+        return UnreachableError(f"the local log {self._path} cannot be read: {error}")
+
     def _all(self, statement: str, values: Sequence[object] = ()) -> list[tuple]:  # type: ignore[type-arg]  # columns differ
         connection = self._open()
         if connection is None:
@@ -279,8 +302,7 @@ class LocalLogReader:
         try:
             return connection.execute(statement, values).fetchall()
         except sqlite3.Error as error:
-            message = f"the local log {self._path} cannot be read: {error}"
-            raise UnreachableError(message) from error
+            raise self._unreadable(error) from error
 
     def _open(self) -> sqlite3.Connection | None:
         """The connection; None until there is a log."""

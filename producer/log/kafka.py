@@ -285,7 +285,8 @@ class KafkaLog:
                         key = (record.key or b"").decode(errors="replace")
                         if partition_of(key, self._num_partitions[at.topic]) != at.partition:
                             self.misplaced[key] = at.topic
-                        yield key, record.value
+                        # A tombstone has no value, as for the consumers.
+                        yield key, record.value or b""
         except TimeoutError as error:
             message = (
                 f"Kafka at {self._clients.servers} sent nothing for {READ_TIMEOUT_S:g} s although"

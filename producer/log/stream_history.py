@@ -179,6 +179,7 @@ def _read_all(
         except (UnreadableError, UnknownSchemaError, InvalidPayloadError) as error:
             message = (
                 f"{key} cannot be continued: one of its records cannot be read ({error}). Continue"
-                " with the cua-train version that wrote it"
+                " with the cua-train version that wrote it, or give it up: `cua-project parked"
+                " list` and `parked drop`"
             )
             raise MismatchError(message) from error

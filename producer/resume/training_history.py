@@ -57,7 +57,9 @@ class TrainingHistory:
 
     def read_unreadable(self, key: str, value: bytes) -> None:
         """A record that is no event. UnreadableError unless an operator gave it up."""
-        self._stream(key).read_value(value)
+        known = self.streams.get(key) or StreamHistory(key, drops=self.drops)
+        known.read_value(value)
+        self.streams[key] = known
 
     def _stream(self, subject: str) -> StreamHistory:
         if subject not in self.streams:
@@ -327,12 +329,17 @@ def read_own_stream(
 def _read_into(
     history: TrainingHistory, training_id: UUID, records: Iterable[tuple[str, bytes]]
 ) -> None:
-    """Take the records of the training's streams."""
+    """Take the records of the training's streams.
+
+    MismatchError for one that cannot be read, as the tables park its stream. What others left under
+    keys that are no stream of this training stops nobody.
+    """
     own = stream("training", training_id)
     needle = str(training_id).encode()
+    unreadable: dict[str, UnreadableError] = {}
     for key, value in records:
         # Most records of a shared log belong to other trainings: filter before parsing.
-        if needle not in value:
+        if needle not in value and key != own and key not in history.streams:
             continue
         try:
             envelope = _envelope(value)
@@ -340,12 +347,22 @@ def _read_into(
                 history.read_unreadable(key, value)
             elif envelope.subject == key and (key == own or envelope.training_id == training_id):
                 history.read(envelope, value)
-        except (UnreadableError, UnknownSchemaError, InvalidPayloadError) as error:
-            message = (
-                f"the training cannot be continued: a record of {key} cannot be read ({error})."
-                " Continue with the cua-train version that wrote it"
-            )
-            raise MismatchError(message) from error
+        except UnreadableError as error:
+            unreadable.setdefault(key, error)
+        except (UnknownSchemaError, InvalidPayloadError) as error:
+            raise _cannot_continue(key, error) from error
+    for key, error in unreadable.items():
+        if key == own or key in history.streams:
+            raise _cannot_continue(key, error) from error
+
+
+def _cannot_continue(key: str, error: Exception) -> MismatchError:
+    message = (
+        f"the training cannot be continued: a record of {key} cannot be read ({error}). Continue"
+        " with the cua-train version that wrote it, or give it up: `cua-project parked list` and"
+        " `parked drop`"
+    )
+    return MismatchError(message)
 
 
 def _envelope(value: bytes) -> Envelope | None:

@@ -3,7 +3,9 @@
 import contextlib
 import json
 import math
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -25,6 +27,7 @@ from schemas.wire import (
     read_envelope,
     read_payload,
 )
+from tests.support.paths import GOLDEN_EVENTS
 
 NOW = datetime(2026, 11, 21, 3, 14, 15, 926535, tzinfo=UTC)
 EVENT_ID = UUID("01a1fc33-4830-7d5d-ae4e-285be08117e3")
@@ -193,3 +196,32 @@ def test_no_value_of_an_attribute_raises_anything_but_unreadable(name: str, valu
 def test_a_time_without_utc_is_refused_where_it_is_made() -> None:
     with pytest.raises(ValidationError, match="UTC"):
         TrainingFailed(error_message="x", ended_at=NOW.replace(tzinfo=None))
+
+
+def list_places(node: object) -> Iterator[tuple[Any, Any]]:
+    """(container, key) of every list inside."""
+    for key in list(node) if isinstance(node, dict) else range(len(node)):  # type: ignore[arg-type]  # a list else
+        part = node[key]  # type: ignore[index]  # a dict or a list
+        if isinstance(part, list):
+            yield node, key
+        if isinstance(part, dict | list):
+            yield from list_places(part)
+
+
+def test_the_first_wrong_item_ends_the_reading_of_a_list() -> None:
+    """An error object per item of a record of 16 MB would take gigabytes."""
+    refused = set()
+    for path in GOLDEN_EVENTS.glob("*.json"):
+        event = json.loads(path.read_bytes())
+        for container, key in list_places(event["data"]):
+            kept, container[key] = container[key], [{"@": 1}] * 1_000
+            try:
+                decode(json.dumps(event).encode())
+            except InvalidPayloadError as error:
+                refused.add((event["type"], key))
+                problems = str(error).rpartition("(")[2]
+                assert int(problems.split()[0]) < 10, (path.name, key, problems)
+            container[key] = kept
+
+    assert ("cua.step.samples_chosen", "samples") in refused
+    assert len(refused) > 12

@@ -1,6 +1,8 @@
 """Records that others left in our topics: keys and values of any bytes, times of any kind."""
 
 import sqlite3
+import tracemalloc
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -85,10 +87,35 @@ def test_keys_of_any_bytes_and_values_of_any_type_are_read_from_a_local_log(tmp_
     reader.seek(dict.fromkeys(reader.partitions(), 0))
 
     records = reader.poll(100, 0.0)
+    ends = reader.end_offsets(reader.partitions())
+    backwards = list(reader.newest_first(dict.fromkeys(ends, 0), ends))
+    reader.close()
 
     assert len(records) == len(KEYS)
     check(records)
+    assert backwards == records[::-1]
+
+
+def test_large_records_of_a_local_log_are_read_a_few_at_a_time(tmp_path: Path) -> None:
+    """Thousands of 16 MB, which is what emit takes, would not fit into any memory."""
+    path = tmp_path / "log.sqlite3"
+    with closing(LocalLog(path)) as log:
+        for number in range(18):
+            log.append([Record("cua.rollouts", STREAM, bytes([number]) * (8 << 20))])
+    reader = LocalLogReader(path, topic_prefix="cua.")
+    ends = reader.end_offsets(reader.partitions())
+    reader.seek(dict.fromkeys(ends, 0))
+    polled = [reader.poll(5_000, 0.0) for _ in range(4)]
+    tracemalloc.start()
+    newest = next(reader.newest_first(dict.fromkeys(ends, 0), ends))
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
     reader.close()
+
+    assert [len(records) for records in polled] == [8, 8, 2, 0]
+    assert [one.value[0] for records in polled for one in records] == list(range(18))
+    assert newest.value[0] == 17
+    assert peak_bytes < 3 * (8 << 20)
 
 
 def test_an_event_under_a_key_that_is_no_text_is_held_alone() -> None:

@@ -56,6 +56,14 @@ def test_streams_that_are_split_already_are_refused() -> None:
         assigned_partitions("t", 16, mixed)
 
 
+@pytest.mark.parametrize("num_own", [3, 40])
+@pytest.mark.parametrize("stray", ["a/b", "rollout/x", KEYS[199], f"dream/{UUID(int=7)}"])
+def test_one_record_that_somebody_put_elsewhere_stops_no_trainer(num_own: int, stray: str) -> None:
+    keys = placed(KEYS[:num_own], 12)
+    keys.setdefault((partition_of(stray, 12) + 1) % 12, []).append(stray)
+    assert assigned_partitions("t", 12, keys) == 12
+
+
 def grow(kafka: KafkaService, topic: str, number: int) -> None:
     admin = KafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers)
     admin.create_partitions({topic: number})
