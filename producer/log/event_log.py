@@ -18,7 +18,7 @@ from producer.errors import MismatchError, StopRequestedError, UnreachableError
 from producer.log.blob_uploads import BlobUploads, NoLog
 from producer.log.interruptible import interruptible
 from producer.log.kafka_history import KafkaHistory
-from producer.log.kafka_partitions import split_message
+from producer.log.kafka_partitions import AssignedPartitions, split_message
 from producer.log.last_records import ship_remaining
 from producer.log.local import LocalLog
 from producer.log.shipper import KEEP, Shipper
@@ -71,7 +71,7 @@ class EventLog:
         """To read from; `_sending` is the shipper's own."""
         self._sending: KafkaLog | None = None
         self._ends_at_contact: dict[TopicPartition, int] = {}
-        self._assigned: dict[tuple[str, int], int] = {}
+        self._assigned = AssignedPartitions()
         self._limits: Mapping[str, int] = {}
         self._is_closed = False
         self._stop = stop

@@ -6,7 +6,7 @@ the shipper in front of it.
 
 import contextlib
 import threading
-from collections.abc import Collection, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -21,7 +21,7 @@ from producer.log.kafka_client import (
     KafkaPartition,
     TopicAlreadyExistsError,
 )
-from producer.log.kafka_partitions import assigned_partitions, spans_to_read
+from producer.log.kafka_partitions import AssignedPartitions, assigned_partitions, spans_to_read
 from producer.log.kafka_reading import bounds, first_keys, read_spans
 from producer.log.large_records import refusal, send_in_order
 from producer.log.writer import Coordinates, Record, TopicPartition
@@ -69,10 +69,10 @@ class KafkaLog:
         topics: Collection[str],
         *,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
-        assigned: MutableMapping[tuple[str, int], int] | None = None,
+        assigned: AssignedPartitions | None = None,
         stop: threading.Event | None = None,
     ) -> None:
-        """`assigned`: what earlier ones learnt of (topic id, size), extended here.
+        """`assigned`: what others of the same installation found out, and this one will.
 
         `stop`: once it is set, reading ends in StopRequestedError; appending does not.
 
@@ -85,7 +85,7 @@ class KafkaLog:
         self._num_partitions: dict[str, int] = {}
         """Topic -> how many of its partitions our keys are assigned to; one that grew has more."""
         self._sizes: dict[str, int] = {}
-        self._known = {} if assigned is None else assigned
+        self._assigned = assigned or AssignedPartitions()
         self.max_message_bytes: dict[str, int] = {}
         """Topic -> bytes of the largest record batch that it takes, when this was connected."""
         self.misplaced: dict[str, str] = {}
@@ -119,14 +119,10 @@ class KafkaLog:
             )
             raise UnreachableError(message)
         # Streams stay in their partitions although the topic grew.
-        for topic, size in self._sizes.items():
-            key = str(described[topic]["topic_id"]), size
-            if key not in self._known:
-                self._known[key] = self._assigned(topic, size)
-            self._num_partitions[topic] = self._known[key]
-        return kafka_log_id(
-            str(cluster_id), {name: str(topic["topic_id"]) for name, topic in described.items()}
-        )
+        ids = {name: str(topic["topic_id"]) for name, topic in described.items()}
+        sized = {name: (ids[name], size) for name, size in self._sizes.items()}
+        self._num_partitions = self._assigned.of(sized, self._find_assigned)
+        return kafka_log_id(str(cluster_id), ids)
 
     def _describe_limits(self, admin: Any) -> dict[str, int]:
         """max.message.bytes of each topic, the broker's default included."""
@@ -304,16 +300,24 @@ class KafkaLog:
         ask = partial(bounds, consumer, partitions, CONNECT_TIMEOUT_S)
         return spans_to_read(*self._clients.ask(ask), since)
 
-    def _assigned(self, topic: str, size: int) -> int:
-        """How many of the topic's partitions our keys are assigned to, by its first records.
+    def _find_assigned(self, topics: Collection[str]) -> dict[str, int]:
+        """How many of each topic's partitions our keys are assigned to, by its first records.
 
         UnreachableError, MismatchError.
         """
-        places = [TopicPartition(topic, number) for number in range(size)]
+        places = [at for topic in topics for at in self._places(topic)]
         with self._clients.consumer(max_partition_fetch_bytes=SAMPLE_BYTES) as consumer:
             found = self._spans(consumer, places, {})
             spans = {KafkaPartition(*at): span for at, span in found.items()}
-            return assigned_partitions(topic, size, first_keys(consumer, spans, CONNECT_TIMEOUT_S))
+            keys = first_keys(consumer, spans, CONNECT_TIMEOUT_S)
+        return {
+            topic: assigned_partitions(
+                topic,
+                self._sizes[topic],
+                {at.partition: own for at, own in keys.items() if at.topic == topic},
+            )
+            for topic in topics
+        }
 
     def _open_producer(self) -> Any:
         if self._closed:

@@ -79,9 +79,9 @@ def _is_in(offset: int, ranges: Sequence[range]) -> bool:
     return False
 
 
-def first_keys(consumer: Any, spans: Mapping[Any, range], timeout_s: float) -> dict[int, set[str]]:
+def first_keys(consumer: Any, spans: Mapping[Any, range], timeout_s: float) -> dict[Any, set[str]]:
     """Partition -> keys of its first records, of those that answer within the time. KafkaError."""
-    keys: dict[int, set[str]] = {}
+    keys: dict[Any, set[str]] = {}
     left = set(spans)
     deadline = time.monotonic() + timeout_s
     consumer.assign(list(spans))
@@ -90,7 +90,7 @@ def first_keys(consumer: Any, spans: Mapping[Any, range], timeout_s: float) -> d
     while left and time.monotonic() < deadline:
         # Few at a time: the rest of what was fetched is not even decoded.
         for at, records in consumer.poll(timeout_ms=500, max_records=200).items():
-            found = keys.setdefault(at.partition, set())
+            found = keys.setdefault(at, set())
             found.update((record.key or b"").decode(errors="replace") for record in records)
             consumer.pause(at)
             left.discard(at)
