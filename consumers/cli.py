@@ -134,7 +134,14 @@ def _logging_options() -> list[click.Option]:
 
 
 def _add_logging_options(command: click.Command) -> None:
-    """Accept the logging options after the command's name as well. Idempotent."""
+    """Accept the logging options after the command's name as well. Idempotent.
+
+    Not where every word is another program's: psql has a -v and a -q of its own.
+    """
+    from consumers.commands.psql import PassingOn
+
+    if isinstance(command, PassingOn):
+        return
     if not any(parameter.name == "log_format" for parameter in command.params):
         command.params += _logging_options()
     if isinstance(command, click.Group):

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from consumers.database.location import is_embedded, libpq_url, resolve_database
 from consumers.database.readiness import make_ready, naming_what_is_missing, remove_debris
+from consumers.database.silence import WATCH
 from consumers.errors import SchemaBusyError
 from consumers.log.open import open_reader
 from consumers.log.reader import LogReader
@@ -50,7 +51,7 @@ class OneMachine:
         self._environ = environ
         self._installation = installation
         self._error: BaseException | None = None
-        self._activity = Activity()
+        self._activity = Activity(silence=WATCH.named)
         self._probe = Probe(installation, lambda: resolve_database(environ, installation))
 
     @property

@@ -5,7 +5,18 @@ import os
 import rich_click as click
 
 
-@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+class PassingOn(click.RichCommand):
+    """A command whose words are another program's; ours is only its help, asked for alone."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Every word as it is: psql has a -v and a -q, too."""
+        if args in (["-h"], ["--help"]):
+            return super().parse_args(ctx, args)
+        ctx.params["arguments"] = tuple(args)
+        return []
+
+
+@click.command(cls=PassingOn)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARGS]...")
 def command(arguments: tuple[str, ...]) -> None:
     """Open psql on the database, with the tables in the search_path; ARGS are psql's own.

@@ -99,7 +99,7 @@ def command(
         return
     url, reader = opened
     reduce_gc_frequency()
-    activity = Activity()
+    activity = Activity(silence=WATCH.named)
     pages = MetricsPages(Probe(installation, lambda: url), activity)
     try:
         projection = ProjectionLoop(

@@ -80,6 +80,14 @@ class SilenceWatch:
         with self._lock:
             self._sessions[connection] = url
 
+    def named(self) -> str | None:
+        """The server that answers nothing now, for messages; None: there is none."""
+        with self._lock:
+            silent = [one.name for one in self._servers.values() if one.said_at is not None]
+        if not silent:
+            return None
+        return f"PostgreSQL at {silent[0]} takes connections but does not answer"
+
     @contextlib.contextmanager
     def opening(self, url: str, name: Callable[[str], str]) -> Iterator[None]:
         """While the caller connects, which has a limit of its own; before any `add` of the URL.
@@ -103,11 +111,14 @@ class SilenceWatch:
 
     def _run(self, signals: int | None) -> None:
         while True:
-            is_asked_to_stop = _wait(signals)
-            with self._lock:
-                servers = list(self._servers.items())
-            for url, server in servers:
-                self._look(url, server, is_asked_to_stop=is_asked_to_stop)
+            self.look_at_all(is_asked_to_stop=_wait(signals))
+
+    def look_at_all(self, *, is_asked_to_stop: bool) -> None:
+        """One look at every server. `is_asked_to_stop`: end the wait for a silent one."""
+        with self._lock:
+            servers = list(self._servers.items())
+        for url, server in servers:
+            self._look(url, server, is_asked_to_stop=is_asked_to_stop)
 
     def _look(self, url: str, server: _Server, *, is_asked_to_stop: bool) -> None:
         now = self.clock()

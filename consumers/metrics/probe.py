@@ -1,10 +1,16 @@
-"""Looks at the log and the database for one scrape, without ever holding the scrape up."""
+"""Looks at the log and the database for one scrape, without ever holding the scrape up.
+
+Each is looked at on a thread of its own, so that the silence of one is not taken for the other's.
+"""
 
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NoAnswerError
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Generic, TypeVar
 
 import psycopg2
 
@@ -23,13 +29,19 @@ from schemas.installation import Installation
 STATEMENT_TIMEOUT_MS = 5000
 WAIT_S = 4.0
 """Prometheus gives up on a scrape after ten seconds."""
+FOR_POSITIONS, FOR_LAG = 0.25, 0.75
+"""Parts of it: the log waits for the positions in the tables, without which it says its end alone;
+the tables wait for the lag, because looking for the oldest record may take two seconds."""
+
+Positions = Mapping[TopicPartition, int]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class TablesSeen:
     """What the database said."""
 
-    positions: Mapping[TopicPartition, int]
+    positions: Positions
     num_events: int
     held: HeldCounts
     by_kind: Mapping[tuple[str, str], int]
@@ -42,76 +54,107 @@ class Seen:
 
     tables: TablesSeen | None = None
     partitions: list[PartitionStatus] | None = None
-    at: float = field(default_factory=time.monotonic)
+
+
+@dataclass(frozen=True, slots=True)
+class _Exchange:
+    """What the two looks of one scrape tell each other."""
+
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
+    positions: "Future[Positions | None]" = field(default_factory=Future)
+    partitions: "Future[list[PartitionStatus] | None]" = field(default_factory=Future)
+
+
+class _Look(Generic[T]):
+    """One kind of look, on a thread of its own; at most one at a time. Thread-safe."""
+
+    def __init__(self, look: Callable[[_Exchange], T], name: str) -> None:
+        self._look = look
+        self._name = name
+        self._lock = threading.Lock()
+        self._answer: Future[T] | None = None
+
+    def ask(self, exchange: _Exchange) -> "Future[T]":
+        """The answer of a new look, or of the one that is still under way."""
+        with self._lock:
+            if self._answer is None or self._answer.done():
+                self._answer = Future()
+                threading.Thread(
+                    target=self._run, args=(self._answer, exchange), name=self._name, daemon=True
+                ).start()
+            return self._answer
+
+    def finish(self) -> None:
+        """Wait for the look that is under way."""
+        if self._answer is not None:
+            self._answer.exception()
+
+    def _run(self, answer: "Future[T]", exchange: _Exchange) -> None:
+        try:
+            answer.set_result(self._look(exchange))
+        except BaseException as error:  # noqa: BLE001  # the thread's boundary: `look` raises it
+            answer.set_exception(error)
 
 
 class Probe:
-    """Thread-safe. At most one look at a time, on a thread of its own."""
+    """Thread-safe."""
 
-    def __init__(self, installation: Installation, url: Callable[[], str]) -> None:
-        """`url`: of the database; asked for each look, because an embedded one may have moved."""
+    def __init__(
+        self, installation: Installation, url: Callable[[], str], wait_s: float = WAIT_S
+    ) -> None:
+        """`url`: of the database; asked for each look, because an embedded one may have moved.
+
+        `wait_s`: how long a look takes at most.
+        """
         self._installation = installation
         self._url = url
+        self._wait_s = wait_s
         self._reader: LogReader | None = None
-        self._lock = threading.Lock()
-        self._done: threading.Event | None = None
-        self._seen = Seen()
+        self._log = _Look(self._look_at_log, "probe, log")
+        self._database = _Look(self._look_at_database, "probe, database")
 
     def look(self) -> Seen:
-        """A new look, or after `WAIT_S` the last one, because a server does not answer."""
-        with self._lock:
-            if self._done is None:
-                self._done = threading.Event()
-                threading.Thread(target=self._look, name="probe", daemon=True).start()
-            done = self._done
-        if done.wait(WAIT_S):
-            return self._seen
-        # Nothing is known to be reachable as long as the look hangs.
-        return Seen(at=self._seen.at)
+        """A new look; whatever has not answered in time is away."""
+        exchange = _Exchange()
+        deadline = time.monotonic() + self._wait_s
+        tables, partitions = self._database.ask(exchange), self._log.ask(exchange)
+        return Seen(_answered(tables, deadline), _answered(partitions, deadline))
 
-    def _look(self) -> None:
-        try:
-            now = datetime.now(UTC)
-            positions = self._positions()
-            partitions = self._partitions(positions or {}, now)
-            lag = partitions if positions is not None else None
-            self._seen = Seen(
-                None if positions is None else self._tables(positions, lag, now), partitions
-            )
-        finally:
-            with self._lock:
-                done, self._done = self._done, None
-            assert done is not None  # noqa: S101  # set before the thread started
-            done.set()
+    def close(self) -> None:
+        """Wait for what is under way, and release the log; nothing may look meanwhile."""
+        self._log.finish()
+        self._database.finish()
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
 
-    def _positions(self) -> Mapping[TopicPartition, int] | None:
-        try:
-            with connected(self._url(), "metrics") as connection, connection.cursor() as cursor:
-                cursor.execute(f"SET statement_timeout = {STATEMENT_TIMEOUT_MS}")
-                return load_positions(cursor, SCHEMA)
-        except (CuaProjectError, psycopg2.Error):
-            return None
-
-    def _partitions(
-        self, positions: Mapping[TopicPartition, int], now: datetime
-    ) -> list[PartitionStatus] | None:
+    def _look_at_log(self, exchange: _Exchange) -> list[PartitionStatus] | None:
+        partitions = None
         try:
             if self._reader is None:
                 self._reader = open_reader(self._installation)
-            return measure_lag(self._reader, positions, now)
+            positions = _within(exchange.positions, FOR_POSITIONS * self._wait_s)
+            partitions = measure_lag(self._reader, positions or {}, exchange.now)
         except CuaProjectError:
             if self._reader is not None:
                 self._reader.close()
             self._reader = None
-            return None
+        finally:
+            exchange.partitions.set_result(partitions)
+        return partitions
 
-    def _tables(
-        self,
-        positions: Mapping[TopicPartition, int],
-        partitions: list[PartitionStatus] | None,
-        now: datetime,
-    ) -> TablesSeen | None:
-        lag_seconds = max((one.lag_seconds for one in partitions or []), default=0.0)
+    def _look_at_database(self, exchange: _Exchange) -> TablesSeen | None:
+        positions: Positions | None = None
+        try:
+            with connected(self._url(), "metrics") as connection, connection.cursor() as cursor:
+                cursor.execute(f"SET statement_timeout = {STATEMENT_TIMEOUT_MS}")
+                positions = load_positions(cursor, SCHEMA)
+        except (CuaProjectError, psycopg2.Error):
+            return None
+        finally:
+            exchange.positions.set_result(positions)
+        partitions = _within(exchange.partitions, FOR_LAG * self._wait_s) or []
+        lag_seconds = max((one.lag_seconds for one in partitions), default=0.0)
         try:
             with connected(self._url(), "metrics") as connection, connection.cursor() as cursor:
                 cursor.execute(f"SET statement_timeout = {STATEMENT_TIMEOUT_MS}")
@@ -124,7 +167,19 @@ class Probe:
                     cursor.fetchone()[0],
                     count_held(cursor),
                     count_held_by_kind(cursor),
-                    load_trainings(cursor, now, lag_seconds=lag_seconds, parked=parked),
+                    load_trainings(cursor, exchange.now, lag_seconds=lag_seconds, parked=parked),
                 )
         except (CuaProjectError, psycopg2.Error):
             return None
+
+
+def _answered(answer: "Future[T | None]", deadline: float) -> T | None:
+    return _within(answer, max(0.0, deadline - time.monotonic()))
+
+
+def _within(answer: "Future[T | None]", limit_s: float) -> T | None:
+    """None: there is no answer yet."""
+    try:
+        return answer.result(limit_s)
+    except NoAnswerError:
+        return None

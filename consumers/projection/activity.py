@@ -13,9 +13,17 @@ SILENT_AFTER_S = 30.0
 class Activity:
     """Written by the projector's thread, read by any. Every attribute is one assignment."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """`clock`: seconds."""
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        silence: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        """`clock`: seconds. `silence`: which server the process waits for, which answers nothing.
+
+        Whoever waits for an answer can say nothing itself.
+        """
         self._clock = clock
+        self._silence = silence
         self._began_at = self._well_at = self._committed_at = clock()
         self._state: State = "starting"
         self._reason = ""
@@ -45,8 +53,8 @@ class Activity:
 
     @property
     def state(self) -> State:
-        """The latest that was noted."""
-        return self._state
+        """The latest that was noted; failing when it was noted too long ago."""
+        return "failing" if self.problem() is not None else self._state
 
     @property
     def num_events(self) -> int:
@@ -63,9 +71,9 @@ class Activity:
         silent_s = self._clock() - self._well_at
         if silent_s <= SILENT_AFTER_S:
             return None
-        reason = self._reason or "neither the log nor the database has answered"
+        reason = self._silence() or self._reason or "neither the log nor the database has answered"
         return f"no progress for {silent_s:.0f} s: {reason}"
 
     def describe(self) -> str:
         """The state with its reason, for people."""
-        return f"{self._state}: {self._reason}" if self._reason else self._state
+        return f"{self.state}: {self._reason}" if self._reason else self.state

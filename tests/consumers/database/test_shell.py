@@ -16,7 +16,10 @@ from tests.support.command import Call, call
 __all__ = ["call"]
 
 
-def run(*arguments: str, **environ: str) -> "subprocess.CompletedProcess[str]":
+def run(
+    *arguments: str, given: str | None = None, **environ: str
+) -> "subprocess.CompletedProcess[str]":
+    """`given`: on stdin."""
     return subprocess.run(
         [sys.executable, "-m", "consumers", *arguments],
         env={**os.environ, **environ},
@@ -24,7 +27,7 @@ def run(*arguments: str, **environ: str) -> "subprocess.CompletedProcess[str]":
         text=True,
         timeout=60,
         check=False,
-        stdin=subprocess.DEVNULL,
+        input=given or "",
     )
 
 
@@ -56,6 +59,22 @@ def test_psql_finds_the_tables_and_ends_with_psqls_own_exit_code(
     wrong = run("psql", "-Atc", "SELECT nonsense", **environ)
     assert (wrong.returncode, "nonsense" in wrong.stderr) == (1, True)
     assert run("psql", "--version", **environ).stdout.startswith("psql (PostgreSQL)")
+
+
+@pytest.mark.services
+def test_psqls_own_short_options_reach_it(migrated_url: str) -> None:
+    wanted = {"DATABASE_URL": migrated_url}
+    for words in (["-v", "n=5"], ["-vn=5"], ["-qv", "n=5"], ["-q", "-v", "n=5"]):
+        done = run("psql", *words, "-At", given="SELECT :n", **wanted)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "5\n", ""), words
+    stopped = run(
+        "psql", "-v", "ON_ERROR_STOP=1", "-At", given="SELECT nonsense; SELECT 1", **wanted
+    )
+    assert (stopped.returncode, stopped.stdout) == (3, "")
+    for ours in ("--help", "-h"):
+        assert "ARGS are psql's" in run("psql", ours).stdout
+    variables = run("psql", "--help=variables", **wanted)
+    assert "ON_ERROR_STOP" in variables.stdout
 
 
 def test_the_password_is_in_the_environment_and_not_among_the_words() -> None:

@@ -1,0 +1,87 @@
+"""A scrape and /healthz beside a server that takes connections and answers nothing."""
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from consumers.database.silence import SilenceWatch
+from consumers.metrics.pages import MetricsPages
+from consumers.metrics.probe import WAIT_S, Probe
+from consumers.projection.activity import Activity
+from schemas.installation import read_installation
+from tests.consumers.metrics.test_metrics import samples
+from tests.reference_fold.histories import Shape
+from tests.support.kafka import KafkaService
+from tests.support.logs import logged_events, write_local_log
+
+SMALL = Shape(steps=1, groups=1, group_size=2, turns=2, has_trouble=False)
+
+
+@pytest.fixture
+def silent_port() -> Iterator[int]:
+    """A listener whose backlog takes connections; nobody accepts them."""
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as listener:
+        yield listener.getsockname()[1]
+
+
+def scrape(probe: Probe) -> dict[str, float]:
+    began = time.monotonic()
+    found = samples(MetricsPages(probe, Activity()).answer("/metrics").content.decode())
+    assert time.monotonic() - began < WAIT_S + 2
+    return found
+
+
+def test_a_silent_database_does_not_make_the_log_look_away(silent_port: int) -> None:
+    installation = read_installation(os.environ)
+    events = logged_events("a", shape=SMALL)
+    write_local_log(installation.local_log_path, events)
+    probe = Probe(installation, lambda: f"postgresql://me@127.0.0.1:{silent_port}/runs", 2.0)
+    for _ in range(2):  # the second while the first look at the database is still under way
+        found = scrape(probe)
+        assert (found["cua_database_up"], found["cua_log_up"]) == (0, 1)
+        assert found["cua_log_end_offset"] == len(events)
+        assert "cua_lag_events" not in found
+
+
+@pytest.mark.services
+def test_a_silent_kafka_does_not_make_the_database_look_away(
+    migrated_url: str, kafka: KafkaService
+) -> None:
+    settings = {"KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrap_servers}
+    probe = Probe(read_installation({**os.environ, **settings}), lambda: migrated_url)
+    found = scrape(probe)
+    assert (found["cua_database_up"], found["cua_log_up"]) == (1, 1)
+    kafka.send_signal(signal.SIGSTOP)
+    try:
+        found = scrape(probe)
+    finally:
+        kafka.send_signal(signal.SIGCONT)
+    assert (found["cua_database_up"], found["cua_log_up"]) == (1, 0)
+    assert found["cua_parked"] == 0
+    assert "cua_log_end_offset" not in found
+    probe.close()
+
+
+def test_a_projector_that_waits_for_an_answer_is_failing_and_the_server_is_named(
+    silent_port: int,
+) -> None:
+    now = [100.0]
+    watch = SilenceWatch(clock=lambda: now[0])
+    activity = Activity(lambda: now[0], watch.named)
+    activity.worked(3, has_committed=True)
+    assert watch.named() is None
+    url = f"postgresql://me:secret@127.0.0.1:{silent_port}/runs"
+    with watch.opening(url, lambda _: "postgresql://me:***@db/runs"):
+        for _ in range(2):
+            watch.look_at_all(is_asked_to_stop=False)
+            now[0] += 31
+    said = "PostgreSQL at postgresql://me:***@db/runs takes connections but does not answer"
+    assert watch.named() == said
+    assert activity.state == "failing"
+    pages = MetricsPages(Probe(read_installation(os.environ), str), activity)
+    answer = pages.answer("/healthz")
+    assert (answer.code, answer.content.decode()) == (503, f"no progress for 62 s: {said}\n")
