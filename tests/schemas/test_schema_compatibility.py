@@ -13,6 +13,7 @@ from pydantic import Field, JsonValue, create_model
 from schemas.base import Payload, Value
 from schemas.group import GroupDropped
 from schemas.json_schemas import FOLDER, read_schema
+from schemas.rollout import RolloutFinished
 from schemas.step import Sample, SamplesChosen, StepProgressed
 from schemas.turn import TurnTaken
 from tests.support.schema_compatibility import incompatibilities
@@ -48,6 +49,30 @@ ALLOWED: dict[str, tuple[Schema, Schema]] = {
         WHOLE | {"minimum": 1, "maximum": 5},
         WHOLE | {"minimum": 0, "maximum": 6},
     ),
+    "an exclusive bound that lets its value through": (
+        REAL | {"exclusiveMinimum": 0, "exclusiveMaximum": 1},
+        REAL | {"minimum": 0, "maximum": 1},
+    ),
+    "a wider bound that is exclusive": (
+        REAL | {"minimum": 0, "maximum": 1},
+        REAL | {"exclusiveMinimum": -0.5, "exclusiveMaximum": 1.5},
+    ),
+    "the same integers above an exclusive bound": (
+        WHOLE | {"minimum": 1, "maximum": 4},
+        WHOLE | {"exclusiveMinimum": 0, "exclusiveMaximum": 5},
+    ),
+    "the same integers from an inclusive bound on": (
+        WHOLE | {"exclusiveMinimum": 0, "exclusiveMaximum": 5},
+        WHOLE | {"minimum": 1, "maximum": 4},
+    ),
+    "any number, any items": (
+        {"type": "array", "uniqueItems": True, "items": WHOLE | {"multipleOf": 4}},
+        {"type": "array", "items": WHOLE},
+    ),
+    "a pair becomes a list": (
+        {"type": "array", "prefixItems": [WHOLE, REAL], "minItems": 2, "maxItems": 2},
+        {"type": "array", "items": REAL},
+    ),
     "no bounds": (WHOLE | {"minimum": 0, "exclusiveMaximum": 2}, WHOLE),
     "no format, no pattern": (TEXT | {"format": "uuid", "pattern": "x"}, TEXT),
     "shorter lists": ({"type": "array", "minItems": 2}, {"type": "array", "minItems": 1}),
@@ -71,6 +96,27 @@ REFUSED: dict[str, tuple[Schema, Schema, str]] = {
         WHOLE | {"exclusiveMinimum": 0},
         "exclusiveMinimum was None",
     ),
+    "an exclusive maximum instead": (
+        REAL | {"maximum": 1},
+        REAL | {"exclusiveMaximum": 1},
+        "exclusiveMaximum was None, now 1",
+    ),
+    "one integer less": (
+        WHOLE | {"exclusiveMinimum": 0},
+        WHOLE | {"minimum": 2},
+        "minimum was None, now 2",
+    ),
+    "no infinity any more": (
+        either(REAL, {"enum": ["NaN", "Infinity"]}),
+        REAL,
+        r"\['NaN', 'Infinity'\] is not allowed any more",
+    ),
+    "text where only a number is read": (
+        {"enum": ["NaN"]},
+        REAL,
+        r"\['NaN'\] was allowed, now only number",
+    ),
+    "true instead of one": ({"enum": [1, 2]}, {"enum": [True, 2]}, r"\[1\] is not allowed"),
     "a lower maximum": (WHOLE | {"maximum": 9}, WHOLE | {"maximum": 8}, "maximum was 9, now 8"),
     "a new maximum": (WHOLE, WHOLE | {"maximum": 8}, "maximum was None, now 8"),
     "shorter text": (TEXT, TEXT | {"maxLength": 8}, "maxLength was None"),
@@ -87,6 +133,16 @@ REFUSED: dict[str, tuple[Schema, Schema, str]] = {
         {"type": "array", "items": TEXT},
         {"type": "array", "items": WHOLE},
         r"\[\]: string was allowed",
+    ),
+    "a list becomes a pair": (
+        {"type": "array", "items": WHOLE},
+        {"type": "array", "prefixItems": [WHOLE, WHOLE]},
+        "had 0 places, now 2",
+    ),
+    "a pair becomes a list of something else": (
+        {"type": "array", "prefixItems": [WHOLE, TEXT], "minItems": 2, "maxItems": 2},
+        {"type": "array", "items": WHOLE},
+        r"\[1\]: string was allowed",
     ),
     "a place more": (
         {"type": "array", "prefixItems": [TEXT]},
@@ -158,6 +214,17 @@ def test_a_definition_that_contains_itself_ends() -> None:
     assert incompatibilities(tree, narrower) == ["next: required now; old events may lack it"]
 
 
+def test_a_definition_that_contains_itself_is_compared_with_each_level_of_an_inline_one() -> None:
+    node: Schema = {
+        "type": "object",
+        "properties": {"next": {"$ref": "#/$defs/Node"}, "value": WHOLE},
+    }
+    old: Schema = {"$ref": "#/$defs/Node", "$defs": {"Node": node}}
+    inner: Schema = {"type": "object", "properties": {"next": {}, "value": TEXT}}
+    new: Schema = {"type": "object", "properties": {"next": inner, "value": WHOLE}}
+    assert incompatibilities(old, new) == ["next.value: integer was allowed, now only string"]
+
+
 def changed(payload: type[Payload], **fields: Any) -> type[Payload]:
     """The same class with fields added or replaced."""
     made: type[Payload] = create_model(payload.__name__, __base__=payload, **fields)
@@ -182,6 +249,9 @@ class RoundedSample(Sample):
     """Its advantage is a whole number."""
 
     advantage: int | None
+
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class NarrowPart(Value):
@@ -234,6 +304,10 @@ CLASSES_REFUSED: dict[str, tuple[Callable[[], type[Payload]], str]] = {
         lambda: changed(TurnTaken, model_response=(datetime, ...)),
         "model_response: format was None, now 'date-time'",
     ),
+    "no infinity any more": (
+        lambda: changed(RolloutFinished, reward=(Finite, ...)),
+        "reward: ['NaN', 'Infinity', '-Infinity'] is not allowed any more",
+    ),
     "another effect on the status": (lambda: FinishedStep, "x-status was None"),
 }
 
@@ -260,6 +334,21 @@ def test_an_optional_field_is_written_to_the_version_s_file(tmp_path: Path) -> N
     assert read_schema(payload.TYPE, 1, folder) != read_schema(payload.TYPE, 1)
     # From now on that field is there for ever.
     assert any("note: the field is gone" in line for line in write_all((GroupDropped,), folder))
+
+
+def test_another_default_that_a_factory_makes_is_refused(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(FOLDER, tmp_path / "json"))
+    first, other = (
+        changed(GroupDropped, notes=(tuple[str, ...], Field(default_factory=make)))
+        for make in (lambda: ("a",), lambda: ("b",))
+    )
+    assert write_all((first,), folder) == []
+    written = read_schema(first.TYPE, 1, folder)
+
+    assert write_all((other,), folder) == [
+        "cua.group.dropped version 1: notes: an event without it means ['b'] now, not ['a']"
+    ]
+    assert read_schema(first.TYPE, 1, folder) == written
 
 
 def test_a_raised_version_leaves_the_older_file_alone(tmp_path: Path) -> None:

@@ -6,8 +6,11 @@ another one (an old event without the field would mean something else); a value,
 pattern or item that is refused now; a keyword that this module does not know and that changed.
 """
 
+import json
 from collections.abc import Iterator
 from typing import Any
+
+from pydantic import JsonValue
 
 Schema = dict[str, Any]
 
@@ -15,6 +18,8 @@ DOCS = {"title", "description", "$id", "$schema", "$defs", "$comment", "examples
 """Keywords without a meaning for readers."""
 LOWER = ("minimum", "exclusiveMinimum", "minItems", "minLength", "minProperties")
 UPPER = ("maximum", "exclusiveMaximum", "maxItems", "maxLength", "maxProperties")
+DROPPABLE = {"pattern", "format", "multipleOf", "uniqueItems"}
+"""Keywords that only refuse: without one, more is allowed."""
 STRUCTURE = {"$ref", "anyOf", "oneOf", "type", "enum", "const", "default"}
 STRUCTURE |= {"properties", "required", "additionalProperties", "items", "prefixItems"}
 ANYTHING: Schema = {}
@@ -30,26 +35,28 @@ class _Comparison:
 
     def __init__(self, old: Schema, new: Schema) -> None:
         self._old, self._new = old, new
-        self._under_way: set[tuple[str, str]] = set()
+        self._under_way: set[tuple[str | int, str | int]] = set()
 
     def compare(self, old: Schema, new: Schema, at: str) -> Iterator[str]:
         """What of `old` is not accepted by `new`."""
-        names = str(old.get("$ref")), str(new.get("$ref"))
-        if "$ref" in old and names in self._under_way:
+        # A part that contains itself; an inline schema is told apart by its place in memory.
+        pair = old.get("$ref", id(old)), new.get("$ref", id(new))
+        if pair in self._under_way:
             return
-        self._under_way.add(names)
-        old, new = _resolved(old, self._old), _resolved(new, self._new)
+        self._under_way.add(pair)
+        yield from self._resolved_pair(_resolved(old, self._old), _resolved(new, self._new), at)
+        self._under_way.discard(pair)
+
+    def _resolved_pair(self, old: Schema, new: Schema, at: str) -> Iterator[str]:
         where = at or "the payload"
-        old_rules, new_rules = _rules(old), _rules(new)
-        if not new_rules:
+        if not _rules(new):
             return
-        if not old_rules:
+        if not _rules(old):
             yield f"{where}: any value was allowed, now only {_short(new)}"
         elif "anyOf" in old or "oneOf" in old or "anyOf" in new or "oneOf" in new:
             yield from self._alternatives(old, new, at)
         else:
             yield from self._single(old, new, at)
-        self._under_way.discard(names)
 
     def _alternatives(self, old: Schema, new: Schema, at: str) -> Iterator[str]:
         """Each old alternative needs a new one that accepts it."""
@@ -78,7 +85,11 @@ class _Comparison:
         where = at or "the payload"
         was, now = old.get("type"), new.get("type")
         is_wider = now is None or was == now or (was, now) == ("integer", "number")
-        if not is_wider and (was is not None or _values(old) is None):
+        if not is_wider and was is None and (values := _values(old)) is not None:
+            # An enum without a type, as of numbers that JSON has no number for.
+            is_wider = all(_is_of(value, now) for value in values)
+            was = was if is_wider else str(values)
+        if not is_wider:
             yield f"{where}: {was or 'any type'} was allowed, now only {now}"
             return
         yield from _values_lost(old, new, where)
@@ -89,7 +100,7 @@ class _Comparison:
             yield from self._items(old, new, at)
         for keyword in sorted((old.keys() | new.keys()) - DOCS - STRUCTURE - {*LOWER, *UPPER}):
             before, after = old.get(keyword), new.get(keyword)
-            is_dropped = after is None and keyword in {"pattern", "format"}
+            is_dropped = after is None and keyword in DROPPABLE
             if before != after and not is_dropped:
                 yield f"{where}: {keyword} was {before!r}, now {after!r}"
 
@@ -125,12 +136,17 @@ class _Comparison:
 
     def _items(self, old: Schema, new: Schema, at: str) -> Iterator[str]:
         before, after = old.get("prefixItems", []), new.get("prefixItems", [])
+        if before and not after:
+            # A list of any length, unless its bounds say otherwise.
+            after = [new.get("items", ANYTHING)] * len(before)
         if len(before) != len(after):
             yield f"{at}: had {len(before)} places, now {len(after)}"
             return
         for index, (one, other) in enumerate(zip(before, after, strict=True)):
             yield from self.compare(one, other, f"{at}[{index}]")
-        yield from self.compare(old.get("items", ANYTHING), new.get("items", ANYTHING), f"{at}[]")
+        if old.get("maxItems", len(before) + 1) > len(before):
+            others = old.get("items", ANYTHING)
+            yield from self.compare(others, new.get("items", ANYTHING), f"{at}[]")
 
 
 def _resolved(schema: Schema, document: Schema) -> Schema:
@@ -159,23 +175,60 @@ def _values(schema: Schema) -> list[Any] | None:
     return schema.get("enum")
 
 
+def _is_of(value: JsonValue, type_: object) -> bool:
+    """Whether a value is of a JSON type; to Python true is a number."""
+    kinds: dict[object, tuple[type, ...]] = {
+        "string": (str,),
+        "integer": (int,),
+        "number": (int, float),
+        "boolean": (bool,),
+        "null": (type(None),),
+    }
+    return isinstance(value, kinds.get(type_, ())) and isinstance(value, bool) == (
+        type_ == "boolean"
+    )
+
+
 def _values_lost(old: Schema, new: Schema, where: str) -> Iterator[str]:
     before, after = _values(old), _values(new)
     if after is None:
         return
     if before is None:
         yield f"{where}: {_short(old)} was allowed, now only {after}"
-    elif lost := [value for value in before if value not in after]:
+        return
+    kept = {json.dumps(value) for value in after}
+    if lost := [value for value in before if json.dumps(value) not in kept]:
         yield f"{where}: {lost} is not allowed any more"
 
 
 def _bounds(old: Schema, new: Schema, where: str) -> Iterator[str]:
     for keyword in (*LOWER, *UPPER):
-        before, after = old.get(keyword), new.get(keyword)
-        if after is None or before == after:
-            continue
-        if before is None or (after > before if keyword in LOWER else after < before):
-            yield f"{where}: {keyword} was {before}, now {after}"
+        if keyword in new and not any(
+            _is_within(old, kind, new, keyword) for kind in _same_side(keyword)
+        ):
+            yield f"{where}: {keyword} was {old.get(keyword)}, now {new[keyword]}"
+
+
+def _same_side(keyword: str) -> tuple[str, ...]:
+    """The bounds that may imply this one: itself, and of a number the other kind too."""
+    for pair in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
+        if keyword in pair:
+            return pair
+    return (keyword,)
+
+
+def _is_within(old: Schema, before: str, new: Schema, after: str) -> bool:
+    """Whether everything that the old bound lets through is let through by the new one."""
+    if before not in old:
+        return False
+    sign = 1 if after in LOWER else -1
+    was, now = sign * old[before], sign * new[after]
+    if old.get("type") == "integer":
+        was += before.startswith("exclusive")
+        now += after.startswith("exclusive")
+        return bool(now <= was)
+    is_closed = before.startswith("exclusive") or not after.startswith("exclusive")
+    return bool(now < was or (now == was and is_closed))
 
 
 def _short(schema: Schema) -> str:

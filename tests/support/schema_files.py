@@ -48,8 +48,17 @@ class _AsWritten(GenerateJsonSchema):
             *([] if has_upper else ["Infinity"]),
             *([] if has_lower else ["-Infinity"]),
         ]
+        if schema.get("allow_inf_nan") is False:
+            texts = []
         number = super().float_schema(schema)
         return {"anyOf": [number, {"enum": texts}]} if texts else number
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        """With what a factory makes: it is what an event without the field means."""
+        make: Any = schema.get("default_factory")
+        if make is None:
+            return super().default_schema(schema)
+        return super().default_schema({**schema, "default": make()})
 
     def datetime_schema(self, schema: core_schema.DatetimeSchema) -> JsonSchemaValue:
         """RFC 3339 in UTC."""
