@@ -56,7 +56,10 @@ class TrainingHistory:
         self._stream(envelope.subject).read(envelope, value)
 
     def read_unreadable(self, key: str, value: bytes) -> None:
-        """A record that is no event. UnreadableError unless an operator gave it up."""
+        """A record that is no event of its key's stream.
+
+        UnreadableError unless an operator gave it up.
+        """
         self._stream(key).read_value(value)
 
     def _stream(self, subject: str) -> StreamHistory:
@@ -318,9 +321,22 @@ def _read_history(
 def read_own_stream(
     log: EventLog, training_id: UUID, start: Mapping[TopicPartition, int]
 ) -> TrainingHistory:
-    """The training's own stream alone. MismatchError for a record that cannot be read."""
+    """The training's own stream alone.
+
+    MismatchError for a record that cannot be read, and for a training whose creation an operator
+    gave up.
+    """
     history = TrainingHistory(ends=log.lower_bounds(), drops=log.operator_drops())
-    _read_into(history, training_id, log.read_stream(stream("training", training_id), start))
+    subject = stream("training", training_id)
+    _read_into(history, training_id, log.read_stream(subject, start))
+    own = history.of(subject)
+    if own.exists and not any(isinstance(one.payload, TrainingCreated) for one in own.events):
+        message = (
+            f"{subject} cannot be continued: an operator gave up the record that creates it"
+            " (cua-project parked drop), so the tables take nothing more of it. Choose another"
+            " --training-name"
+        )
+        raise MismatchError(message)
     return history
 
 
@@ -331,19 +347,24 @@ def _read_into(
     own = stream("training", training_id)
     needle = str(training_id).encode()
     for key, value in records:
+        # Whatever has the key of its stream counts for the tables, if only as what parks it.
+        is_of_training = key == own or key in history.streams
         # Most records of a shared log belong to other trainings: filter before parsing.
-        if needle not in value:
+        if not is_of_training and needle not in value:
             continue
         try:
             envelope = _envelope(value)
-            if envelope is None:
+            if envelope is None or (is_of_training and envelope.subject != key):
                 history.read_unreadable(key, value)
-            elif envelope.subject == key and (key == own or envelope.training_id == training_id):
+            elif is_of_training or (
+                envelope.subject == key and envelope.training_id == training_id
+            ):
                 history.read(envelope, value)
         except (UnreadableError, UnknownSchemaError, InvalidPayloadError) as error:
             message = (
                 f"the training cannot be continued: a record of {key} cannot be read ({error})."
-                " Continue with the cua-train version that wrote it"
+                " Continue with the cua-train version that wrote it, or give the record up"
+                " (`cua-project parked list` names it, `cua-project parked drop` gives it up)"
             )
             raise MismatchError(message) from error
 
