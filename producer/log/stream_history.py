@@ -62,9 +62,15 @@ class StreamHistory:
         return self.position.epoch > 0
 
     def read_value(self, value: bytes) -> None:
-        """As `read`; UnreadableError for a record that is no event, unless it was given up."""
+        """As `read`, of any record with the stream's key.
+
+        UnreadableError for one that is no event of the stream, unless it was given up.
+        """
         try:
             envelope = read_envelope(value)
+            if envelope.subject != self.subject:
+                message = f"its event is one of {envelope.subject}"
+                raise UnreadableError(message)  # noqa: TRY301  # as the tables park both
         except UnreadableError:
             if not self.is_abandoned and not self._is_dropped(value):
                 raise
@@ -179,7 +185,7 @@ def _read_all(
         except (UnreadableError, UnknownSchemaError, InvalidPayloadError) as error:
             message = (
                 f"{key} cannot be continued: one of its records cannot be read ({error}). Continue"
-                " with the cua-train version that wrote it, or give it up: `cua-project parked"
-                " list` and `parked drop`"
+                " with the cua-train version that wrote it, or give the record up (`cua-project"
+                " parked list` names it, `cua-project parked drop` gives it up)"
             )
             raise MismatchError(message) from error

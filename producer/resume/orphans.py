@@ -14,7 +14,7 @@ from uuid import UUID
 
 from producer.emit import Emitter
 from producer.emit.ownership import ClaimLostError, claim
-from producer.errors import UnreachableError
+from producer.errors import MismatchError, UnreachableError
 from producer.log.stream_history import StreamHistory
 from producer.resume.open_stream_markers import OpenStreamMarker, markers_of_dead_processes
 from producer.resume.training_history import TrainingHistory
@@ -32,7 +32,7 @@ from schemas.group import GroupFailed
 from schemas.installation import Installation
 from schemas.rollout import RolloutCancelled, RolloutCreated
 from schemas.status import MACHINES
-from schemas.training import TrainingCancelled
+from schemas.training import TrainingCancelled, TrainingCreated
 from schemas.wire import (
     InvalidPayloadError,
     UnknownSchemaError,
@@ -101,7 +101,8 @@ def end_abandoned(
 ) -> int:
     """End the marked streams of dead processes; how many were ended.
 
-    What cannot be ended now (the log is away, another process was first) is left to the next one.
+    What cannot be ended now (the log is away, another process was first, one of the stream's
+    records cannot be read) is left to the next one.
     StopRequestedError once `stop` is set while it waits for the log.
     """
     num_ended = 0
@@ -109,21 +110,30 @@ def end_abandoned(
         log_id = emitter.log.log_id(TIMEOUT_S, stop)
         for marker in markers_of_dead_processes(installation.open_dir, log_id):
             emitter.log.wait_shipped(TIMEOUT_S, stop)
-            with contextlib.suppress(ClaimLostError):
+            try:
                 num_ended += _end(marker, emitter, clock)
+            except MismatchError as error:
+                # This stream's trouble alone: whoever starts here has another one to write.
+                logger.warning("a stream that a killed process left open stays so: %s", error)
+            except ClaimLostError:
+                pass
+            else:
                 marker.remove()
     return num_ended
 
 
 def _end(marker: OpenStreamMarker, emitter: Emitter, clock: Callable[[], datetime]) -> bool:
     history = emitter.log.read_back(marker.subject, marker.since, timeout_s=TIMEOUT_S)
-    if not history.events:
-        return False  # killed before its first event
-    training_id = history.events[0].envelope.training_id
+    kinds = (TrainingCreated, EvaluationCreated)
+    created = next((one for one in history.events if isinstance(one.payload, kinds)), None)
+    if created is None:
+        return False  # killed before its first event, or an operator gave that up
+    training_id = created.envelope.training_id
     rollouts = TrainingHistory()
     if stream_kind(marker.subject) == "evaluation":
         rollouts = _rollouts_of(stream_owner(marker.subject), emitter, marker)
-    closing = closing_events(history, rollouts, clock())
+    # Of a stream whose rest an operator gave up only what lies in other streams is ended.
+    closing = () if history.is_abandoned else closing_events(history, rollouts, clock())
     if closing:
         stream, _ = claim(
             emitter,

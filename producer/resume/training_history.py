@@ -50,20 +50,28 @@ class TrainingHistory:
 
     drops: Drops = field(default_factory=Drops)
     """What operators gave up."""
+    _garbled: dict[str, StreamHistory] = field(default_factory=dict)
+    """Streams of which only records were met that are no events of theirs."""
 
     def read(self, envelope: Envelope, value: bytes) -> None:
         """One record of the log, in log order; `value`: its bytes."""
         self._stream(envelope.subject).read(envelope, value)
 
     def read_unreadable(self, key: str, value: bytes) -> None:
-        """A record that is no event. UnreadableError unless an operator gave it up."""
-        known = self.streams.get(key) or StreamHistory(key, drops=self.drops)
+        """A record that is no event of its key's stream.
+
+        UnreadableError unless an operator gave it up. The stream is the training's only once an
+        event of it says so.
+        """
+        known = self.streams.get(key) or self._garbled.setdefault(
+            key, StreamHistory(key, drops=self.drops)
+        )
         known.read_value(value)
-        self.streams[key] = known
 
     def _stream(self, subject: str) -> StreamHistory:
         if subject not in self.streams:
-            self.streams[subject] = StreamHistory(subject, drops=self.drops)
+            garbled = self._garbled.pop(subject, None)
+            self.streams[subject] = garbled or StreamHistory(subject, drops=self.drops)
         return self.streams[subject]
 
     def of(self, subject: str) -> StreamHistory:
@@ -320,9 +328,22 @@ def _read_history(
 def read_own_stream(
     log: EventLog, training_id: UUID, start: Mapping[TopicPartition, int]
 ) -> TrainingHistory:
-    """The training's own stream alone. MismatchError for a record that cannot be read."""
+    """The training's own stream alone.
+
+    MismatchError for a record that cannot be read, and for a training whose creation an operator
+    gave up.
+    """
     history = TrainingHistory(ends=log.lower_bounds(), drops=log.operator_drops())
-    _read_into(history, training_id, log.read_stream(stream("training", training_id), start))
+    subject = stream("training", training_id)
+    _read_into(history, training_id, log.read_stream(subject, start))
+    own = history.of(subject)
+    if own.exists and not any(isinstance(one.payload, TrainingCreated) for one in own.events):
+        message = (
+            f"{subject} cannot be continued: an operator gave up the record that creates it"
+            " (cua-project parked drop), so the tables take nothing more of it. Choose another"
+            " --training-name"
+        )
+        raise MismatchError(message)
     return history
 
 
@@ -338,14 +359,16 @@ def _read_into(
     needle = str(training_id).encode()
     unreadable: dict[str, UnreadableError] = {}
     for key, value in records:
+        # Whatever has the key of its stream counts for the tables, if only as what parks it.
+        is_of_training = key == own or key in history.streams
         # Most records of a shared log belong to other trainings: filter before parsing.
-        if needle not in value and key != own and key not in history.streams:
+        if not is_of_training and needle not in value:
             continue
         try:
             envelope = _envelope(value)
-            if envelope is None:
+            if envelope is None or envelope.subject != key:
                 history.read_unreadable(key, value)
-            elif envelope.subject == key and (key == own or envelope.training_id == training_id):
+            elif is_of_training or envelope.training_id == training_id:
                 history.read(envelope, value)
         except UnreadableError as error:
             unreadable.setdefault(key, error)
@@ -359,8 +382,8 @@ def _read_into(
 def _cannot_continue(key: str, error: Exception) -> MismatchError:
     message = (
         f"the training cannot be continued: a record of {key} cannot be read ({error}). Continue"
-        " with the cua-train version that wrote it, or give it up: `cua-project parked list` and"
-        " `parked drop`"
+        " with the cua-train version that wrote it, or give the record up (`cua-project parked"
+        " list` names it, `cua-project parked drop` gives it up)"
     )
     return MismatchError(message)
 

@@ -1,6 +1,7 @@
 """What an operator gave up is left out by a trainer that continues, as by the tables."""
 
 from datetime import datetime
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from uuid import UUID
@@ -24,6 +25,7 @@ from schemas.operator_drops import Decision, Drop, Drops, Scope, encode_decision
 from schemas.wire import encode
 from tests.support.small_run import small
 
+TOPIC_OF = {"training": "cua.training", "rollout": "cua.rollouts"}
 OWNER = UUID("01890a5d-ac96-774b-bcce-b302099a8057")
 SUBJECT = f"environment/{OWNER}"
 NOW = datetime.fromisoformat("2026-01-01T00:00:00+00:00")
@@ -144,3 +146,67 @@ def test_a_rollout_that_was_given_up_is_run_again(installation: Installation) ->
         assert len(stream.events) == len(records) - 1
         read_streams_into({rollout: stream}, log, {}, topic_prefix="cua.")
         assert len(stream.events) == len(records) - 1
+
+
+def test_a_training_whose_creation_was_given_up_is_not_continued(
+    installation: Installation,
+) -> None:
+    run(small(num_steps=1), installation=installation)
+    subject = f"training/{training_id('small')}"
+    with Emitter.open(installation) as emitter:
+        log = emitter.log.local
+        values = [content for _, content in log.read_streams("cua.training", [subject], {})]
+    for given_up in (values[:1], values, [*values[:3], values[4]]):
+        drops = [Drop("record", subject, sha256(one).hexdigest(), None) for one in given_up]
+        give_up(installation, *drops)
+        with pytest.raises(MismatchError, match="record that creates it"):
+            run(small(num_steps=2), installation=installation)
+    rest = Drop("rest", subject, sha256(values[1]).hexdigest(), None)
+    give_up(installation, drops[0], rest)
+    with pytest.raises(MismatchError, match="record that creates it"):
+        run(small(num_steps=2), installation=installation)
+
+
+OTHERS_EVENT = encode(
+    EnvironmentCreationStarted(),
+    id=uuid7(EPOCH_START),
+    source="//a/1/x",
+    time=EPOCH_START,
+    subject=f"environment/{OWNER}",
+    epoch=1,
+    sequence=1,
+)
+
+
+@pytest.mark.parametrize("content", [b"garbage", OTHERS_EVENT], ids=["no event", "another's"])
+@pytest.mark.parametrize("kind", ["training", "rollout"])
+def test_whatever_has_the_key_of_a_stream_parks_it_for_the_trainer_too(
+    installation: Installation, kind: str, content: bytes
+) -> None:
+    run(small(num_steps=1), installation=installation)
+    own = training_id("small")
+    with Emitter.open(installation) as emitter:
+        history = read_training_history(emitter.log, own, start={}, since={})
+        subject = next(one for one in history.streams if one.startswith(kind))
+        emitter.log.local.append([Record(TOPIC_OF[kind], subject, content)])
+        read = partial(read_training_history, emitter.log, own, start={}, since={})
+        with pytest.raises(MismatchError, match="parked drop"):
+            read()
+        with pytest.raises(MismatchError, match="parked drop"):
+            emitter.log.read_back(subject, {})
+
+        give_up(installation, Drop("rest", subject, sha256(content).hexdigest(), None))
+        assert read().of(subject).is_abandoned
+        assert emitter.log.read_back(subject, {}).is_abandoned
+
+
+def test_an_unreadable_record_of_another_stream_is_nobody_elses_business(
+    installation: Installation,
+) -> None:
+    run(small(num_steps=1), installation=installation)
+    with Emitter.open(installation) as emitter:
+        log = emitter.log
+        log.local.append([Record("cua.training", f"training/{OWNER}", b"garbage")])
+        log.local.append([Record("cua.rollouts", f"rollout/{OWNER}", OTHERS_EVENT)])
+        history = read_training_history(log, training_id("small"), start={}, since={})
+        assert not {f"training/{OWNER}", f"rollout/{OWNER}"} & history.streams.keys()

@@ -20,13 +20,18 @@ import pytest
 from producer.config import read_config, recipe
 from producer.emit import Emitter
 from producer.errors import StopRequestedError
+from producer.log.writer import Record
 from producer.resume.open_stream_markers import mark_open
 from producer.resume.orphans import end_abandoned
 from producer.training.run import utc_now
 from schemas import ids
 from schemas.catalogue import stream
+from schemas.evaluation import EvaluationCreated, EvaluationStarted
 from schemas.installation import Installation
+from schemas.operator_drops import Drop, value_hash
+from schemas.rollout import RolloutCreated
 from schemas.training import TrainingCreated
+from tests.producer.resume.test_given_up import give_up
 from tests.support.invariants import accepted
 from tests.support.kafka import free_port
 from tests.support.reading import installation_at
@@ -35,6 +40,29 @@ ReadLog = Callable[[], list[dict[str, Any]]]
 SUBJECT = stream("training", ids.training_id("marked"))
 CREATED = TrainingCreated(
     run_name="marked", kind="sft", recipe=recipe(read_config({}), Path()), total_steps=1, config={}
+)
+EVALUATION_ID = ids.manual_eval_id(ids.training_id("nonce"))
+EVALUATION = stream("evaluation", EVALUATION_ID)
+EVALUATION_CREATED = EvaluationCreated(
+    kind="manual", training_id=None, generation=None, step=None, model_path=None, total_tasks=1
+)
+ROLLOUT = stream("rollout", ids.rollout_id("left"))
+ROLLOUT_CREATED = RolloutCreated(
+    rollout_id="left",
+    source_type="eval",
+    source_id=EVALUATION_ID,
+    group_id=ids.group_id(EVALUATION_ID, 0),
+    batch=0,
+    group_num=0,
+    env_index=0,
+    attempt=0,
+    task_id=ids.task_row_id("a", "b"),
+    model_path=None,
+    policy_version=0,
+    is_eval=True,
+    max_turns=1,
+    temperature=0.0,
+    seed=0,
 )
 OWNER = """
 import sys, time
@@ -180,6 +208,67 @@ def open_streams(events: list[dict[str, Any]]) -> list[str]:
         for subject, name in last.items()
         if name not in {"finished", "failed", "cancelled", "terminated"}
     ]
+
+
+def killed_evaluation(installation: Installation) -> None:
+    """A started evaluation and its only rollout as a killed process leaves them."""
+    with Emitter.open(installation) as emitter:
+        with mark_open(installation.open_dir, EVALUATION, emitter):
+            evaluation = emitter.stream(EVALUATION)
+            evaluation.emit(EVALUATION_CREATED)
+            evaluation.emit(EvaluationStarted(kind="manual", started_at=utc_now()))
+            emitter.stream(ROLLOUT).emit(ROLLOUT_CREATED)
+            (marker,) = installation.open_dir.glob("*.open")
+            content = marker.read_bytes()
+        marker.write_bytes(content)
+
+
+def values_of(emitter: Emitter, subject: str) -> list[bytes]:
+    log = emitter.log.local
+    return [value for _, value in log.read_streams("cua.training", [subject], {})]
+
+
+def test_one_unreadable_stream_that_was_left_open_stops_nobody_else(
+    installation: Installation, caplog: pytest.LogCaptureFixture
+) -> None:
+    killed_evaluation(installation)
+    with Emitter.open(installation) as emitter:
+        emitter.log.local.append([Record("cua.training", EVALUATION, b"garbage")])
+        assert end_abandoned(installation, emitter, utc_now) == 0
+        assert "stays so" in caplog.text
+        assert list(installation.open_dir.glob("*.open"))
+
+        give_up(installation, Drop("record", EVALUATION, value_hash(b"garbage"), None))
+        assert end_abandoned(installation, emitter, utc_now) == 1
+        assert list(installation.open_dir.iterdir()) == []
+
+
+def test_of_an_evaluation_whose_rest_was_given_up_only_its_rollouts_are_ended(
+    installation: Installation, read_log: ReadLog
+) -> None:
+    killed_evaluation(installation)
+    with Emitter.open(installation) as emitter:
+        last = values_of(emitter, EVALUATION)[-1]
+        give_up(installation, Drop("rest", EVALUATION, value_hash(last), None))
+        assert end_abandoned(installation, emitter, utc_now) == 0
+    assert [event["type"] for event in read_log()] == [
+        "cua.evaluation.created",
+        "cua.evaluation.started",
+        "cua.rollout.created",
+        "cua.rollout.cancelled",
+    ]
+    assert list(installation.open_dir.iterdir()) == []
+
+
+def test_an_evaluation_whose_creation_was_given_up_has_nothing_to_end(
+    installation: Installation,
+) -> None:
+    killed_evaluation(installation)
+    with Emitter.open(installation) as emitter:
+        first = values_of(emitter, EVALUATION)[0]
+        give_up(installation, Drop("record", EVALUATION, value_hash(first), None))
+        assert end_abandoned(installation, emitter, utc_now) == 0
+    assert list(installation.open_dir.iterdir()) == []
 
 
 def test_a_stop_is_heard_while_the_log_is_waited_for(tmp_path: Path) -> None:
