@@ -84,6 +84,7 @@ def _rules(cursor: Cursor, plan: Plan, dependants: Sequence[Dependant]) -> None:
             )
         elif is_view:
             plan.names.append(what)
+            plan.relations.add(relation)
             plan.views.append((what, relation))
             # LOCK TABLE would lock the view's tables too, with its owner's rights. This changes
             # nothing, and locks the view alone.
@@ -94,6 +95,7 @@ def _rules(cursor: Cursor, plan: Plan, dependants: Sequence[Dependant]) -> None:
             )
         else:
             plan.names.append(what)
+            plan.relations.add(relation)
             plan.after.append(rule.rstrip(";").replace("CREATE RULE", "CREATE OR REPLACE RULE", 1))
 
 
@@ -128,7 +130,7 @@ def _functions(cursor: Cursor, plan: Plan, dependants: Sequence[Dependant]) -> N
 def _foreign_keys(cursor: Cursor, plan: Plan, dependants: Sequence[Dependant]) -> None:
     by_oid = {one.oid: one for one in dependants}
     cursor.execute(
-        "SELECT pg_constraint.oid, conname, format('%%I.%%I', nspname, relname),"
+        "SELECT pg_constraint.oid, conrelid, conname, format('%%I.%%I', nspname, relname),"
         " pg_get_constraintdef(pg_constraint.oid), convalidated, pg_has_role(relowner, 'USAGE') AND"
         " contype = 'f' AND conparentid = 0 AND relkind = 'r',"
         " quote_literal(obj_description(pg_constraint.oid, 'pg_constraint')), (SELECT"
@@ -143,10 +145,21 @@ def _foreign_keys(cursor: Cursor, plan: Plan, dependants: Sequence[Dependant]) -
         " relnamespace WHERE pg_constraint.oid = ANY(%s) ORDER BY pg_constraint.oid",
         (plan.target, list(by_oid)),
     )
-    for oid, name, table, definition, is_valid, is_allowed, comment, dangling in cursor.fetchall():
+    for (
+        oid,
+        relation,
+        name,
+        table,
+        definition,
+        is_valid,
+        is_allowed,
+        comment,
+        dangling,
+    ) in cursor.fetchall():
         if not is_allowed:
             _refuse(plan, [by_oid[oid]])
             continue
+        plan.relations.add(relation)
         plan.names.append(by_oid[oid].what)
         if is_valid:
             plan.dangling.append((by_oid[oid].what, dangling))
@@ -166,16 +179,17 @@ def _policies(cursor: Cursor, plan: Plan, dependants: Sequence[Dependant]) -> No
     """Policies of other people's tables that read ours."""
     by_oid = {one.oid: one for one in dependants}
     cursor.execute(
-        "SELECT pg_policy.oid, format('ALTER POLICY %%I ON %%I.%%I%%s%%s', polname, nspname,"
-        " relname, ' USING (' || pg_get_expr(polqual, polrelid) || ')', ' WITH CHECK (' ||"
+        "SELECT pg_policy.oid, polrelid, format('ALTER POLICY %%I ON %%I.%%I%%s%%s', polname,"
+        " nspname, relname, ' USING (' || pg_get_expr(polqual, polrelid) || ')', ' WITH CHECK (' ||"
         " pg_get_expr(polwithcheck, polrelid) || ')'), pg_has_role(relowner, 'USAGE') FROM"
         " pg_policy JOIN pg_class ON pg_class.oid = polrelid JOIN pg_namespace ON pg_namespace.oid"
         " = relnamespace WHERE pg_policy.oid = ANY(%s) AND (nspname <> %s OR relname <> ALL(%s))"
         " ORDER BY pg_policy.oid",
         (list(by_oid), SCHEMA, list(TABLE_NAMES)),
     )
-    for oid, statement, is_allowed in cursor.fetchall():
+    for oid, relation, statement, is_allowed in cursor.fetchall():
         if is_allowed:
+            plan.relations.add(relation)
             plan.names.append(by_oid[oid].what)
             plan.after.append(statement)
         else:

@@ -22,6 +22,8 @@ class Plan:
     locks: list[str] = field(default_factory=list)
     """Lock what `after` changes beside our tables, in one breath with them: readers that hold the
     one and wait for the other would otherwise keep every attempt from succeeding."""
+    relations: set[int] = field(default_factory=set)
+    """PostgreSQL's oids of users' views and tables that `locks` and `after` lock."""
     after: list[str] = field(default_factory=list)
     """In the swap, when the target's tables are called `cua.…` and the others
     `cua_previous.…`; readers wait for them."""

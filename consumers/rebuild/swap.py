@@ -6,6 +6,7 @@ before or after the swap and never sees the new tables empty. A failed attempt c
 """
 
 import logging
+import time
 from collections.abc import Callable
 from uuid import uuid4
 
@@ -27,8 +28,9 @@ from consumers.rebuild.carry import (
     require_nothing_refused,
     run_before,
 )
+from consumers.rebuild.older_snapshots import OlderSnapshots
 from consumers.rebuild.plan import Plan
-from consumers.rebuild.waiting import Patience
+from consumers.rebuild.waiting import Awaited, Patience
 from consumers.tables import PREVIOUS_SCHEMA as PREVIOUS
 from consumers.tables import SCHEMA
 
@@ -38,6 +40,11 @@ LOCK_TIMEOUT_MS = 50
 """The longest wait for all locks together, and so the longest that a reader waits behind us."""
 PROJECTOR_TIMEOUT_MS = 2_000
 """The longest wait for a projector's transaction; readers do not notice it."""
+SNAPSHOTS_S = 0.2
+"""The longest wait, with projectors blocked, for snapshots older than the last rows; statements of
+everyday length have gone by then."""
+SNAPSHOTS_PAUSE_S = 0.01
+"""Between two looks at them."""
 ABANDONED_S = 60
 """A swap whose process was stopped is rolled back by the server after so long between two
 statements."""
@@ -52,22 +59,25 @@ def swap(
     """Make the tables of `filled` live; the old ones become `cua_previous`.
 
     `catch_up(positions)` must bring them to at least the live positions; it is called while
-    projectors are blocked but readers are not. LimitExceededError, naming who holds the tables,
-    when `patience` ends; CuaProjectError, naming it, for what cannot be carried. Then nothing has
-    changed.
+    projectors are blocked but readers are not. LimitExceededError, naming who holds the tables or
+    has a snapshot that is older than their rows, when `patience` ends; CuaProjectError, naming it,
+    for what cannot be carried. Then nothing has changed.
     """
     run_before(connection, filled)
+    awaited = Awaited(OlderSnapshots())
 
     def attempt(cursor: Cursor) -> Plan:
         # Kept until this transaction succeeds.
         drop_schema(cursor, PREVIOUS)
         if _lock_out_projectors(cursor):
             catch_up(load_positions(cursor, SCHEMA))
+        awaited.older.note(cursor, load_positions(cursor, filled))
+        _require_gone(cursor, awaited.older)
         # Empty afterwards, and no finished replay any more.
         mark(cursor, SideSchema(filled, "rebuild", is_finished=False, details={}))
-        return _exchange(cursor, filled)
+        return _exchange(cursor, filled, awaited)
 
-    _finish(connection, _until_done(connection, attempt, patience))
+    _finish(connection, _until_done(connection, attempt, patience, awaited))
 
 
 def swap_back(connection: Connection, patience: Patience) -> None:
@@ -76,16 +86,18 @@ def swap_back(connection: Connection, patience: Patience) -> None:
     NotFoundError when there is none; otherwise raises what `swap` raises.
     """
     run_before(connection, PREVIOUS)
+    # Of snapshots none: what was live once was filled before any of them.
+    awaited = Awaited(OlderSnapshots())
 
     def attempt(cursor: Cursor) -> Plan:
         aside = f"{PREVIOUS}_{uuid4().hex[:8]}"
         _lock_out_projectors(cursor)
         cursor.execute(f"ALTER SCHEMA {quoted(PREVIOUS)} RENAME TO {quoted(aside)}")
-        plan = _exchange(cursor, aside)
+        plan = _exchange(cursor, aside, awaited)
         drop_schema(cursor, aside)
         return plan
 
-    _finish(connection, _until_done(connection, attempt, patience))
+    _finish(connection, _until_done(connection, attempt, patience, awaited))
 
 
 def require_previous(cursor: Cursor, revision: str | None) -> None:
@@ -109,9 +121,12 @@ def _description(revision: str | None) -> str:
 
 
 def _until_done(
-    connection: Connection, attempt: Callable[[Cursor], Plan], patience: Patience
+    connection: Connection,
+    attempt: Callable[[Cursor], Plan],
+    patience: Patience,
+    awaited: Awaited,
 ) -> Plan:
-    """One transaction, tried again while another session holds a lock on the tables."""
+    """One transaction, tried again while others hold a lock on the tables or an older snapshot."""
     while True:
         connection.rollback()
         try:
@@ -126,12 +141,13 @@ def _until_done(
             psycopg2.errors.LockNotAvailable,
             psycopg2.errors.DeadlockDetected,
             _ChangedError,
+            _OlderError,
         ):
             connection.rollback()
         except (psycopg2.OperationalError, psycopg2.InterfaceError) as error:
             message = f"the database ended the swap's session: {str(error).strip()}"
             raise UnreachableError(message) from None
-        patience.wait(connection)
+        patience.wait(connection, awaited)
 
 
 def _lock_out_projectors(cursor: Cursor) -> bool:
@@ -144,14 +160,28 @@ def _lock_out_projectors(cursor: Cursor) -> bool:
     return True
 
 
+class _OlderError(Exception):
+    """Somebody's snapshot is older than the new rows."""
+
+
+def _require_gone(cursor: Cursor, older: OlderSnapshots) -> None:
+    """_OlderError unless the older snapshots end in a moment."""
+    deadline = time.monotonic() + SNAPSHOTS_S
+    while older.remaining(cursor):
+        if time.monotonic() >= deadline:
+            raise _OlderError
+        time.sleep(SNAPSHOTS_PAUSE_S)
+
+
 class _ChangedError(Exception):
     """Somebody made an object that depends on our tables after we had looked."""
 
 
-def _exchange(cursor: Cursor, filled: str) -> Plan:
+def _exchange(cursor: Cursor, filled: str, awaited: Awaited) -> Plan:
     """Our live tables become `cua_previous`, those of `filled` live; what hangs on them stays."""
     cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
     plan = make_plan(cursor, filled)
+    awaited.relations = frozenset(plan.relations)
     require_nothing_refused(plan)
     execute_all(cursor, plan.before)
     dependants = find_dependants(cursor, SCHEMA)

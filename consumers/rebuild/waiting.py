@@ -8,10 +8,13 @@ import logging
 import random
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from consumers.database.blockers import Session, lock_holders
+from consumers.database.blockers import Session, lock_holders, prepared_lock_holders
 from consumers.database.connection import Connection
 from consumers.errors import LimitExceededError
+from consumers.rebuild.older_snapshots import OlderSnapshots
 from consumers.tables import PREVIOUS_SCHEMA, SCHEMA
 
 logger = logging.getLogger("consumers.rebuild.swap")
@@ -24,6 +27,53 @@ HIDDEN_S = 1.0
 """Between attempts while the age of somebody's transaction is hidden from our role."""
 SAY_EVERY_S = 30.0
 CATCH_UP_EVERY_S = 2.0
+LISTED = 3
+"""Named in a message; the others are counted."""
+TERMINATE = "SELECT pg_terminate_backend(pid)"
+
+
+@dataclass
+class Awaited:
+    """What a swap waits for, beside locks on our tables."""
+
+    older: OlderSnapshots
+    relations: frozenset[int] = frozenset()
+    """PostgreSQL's oids of users' views and tables that the last attempt locks too."""
+
+
+class _Blocker(NamedTuple):
+    """Who is in the way of a swap."""
+
+    who: str
+    """Its process id, or the name of a prepared transaction: the same at every look."""
+    text: str
+    """Who it is and what it does."""
+    since_s: float
+    """Age of its transaction; 0 when that is hidden."""
+    is_hidden: bool
+    ends_with: str
+    """The SQL that ends it."""
+
+
+class _Blockers(NamedTuple):
+    """Everybody who is in the way, longest first, hidden ones last."""
+
+    locking: list[_Blocker]
+    """They hold a lock on what a swap must lock."""
+    older: list[_Blocker]
+    """The others whose snapshot is older than the new rows."""
+
+    def __str__(self) -> str:
+        """`process 4711 (alice, psql, idle in transaction for 35 s) holds a lock ...`."""
+        parts = [
+            _listed(self.locking, ("holds", "hold"), "a lock on the tables"),
+            _listed(
+                self.older,
+                ("has", "have"),
+                "a snapshot from before the new tables were filled",
+            ),
+        ]
+        return "; ".join(filter(None, parts))
 
 
 class Patience:
@@ -40,67 +90,92 @@ class Patience:
         self._meanwhile = meanwhile
         self._clock = clock
         self._began_at: float | None = None
-        self._named: frozenset[int] = frozenset()
+        self._named: frozenset[str] = frozenset()
         self._said_at = 0.0
 
-    def wait(self, connection: Connection) -> None:
+    def wait(self, connection: Connection, awaited: Awaited) -> None:
         """Return when another attempt is worthwhile. LimitExceededError names who is in the way."""
         now = self._clock()
         self._began_at = now if self._began_at is None else self._began_at
         did_at = attempted_at = now
         while True:
-            blockers = find_blockers(connection)
-            self._say(blockers)
+            found = _find_blockers(connection, awaited)
+            self._say(found)
             now = self._clock()
             if self._timeout_s is not None and now - self._began_at >= self._timeout_s:
-                raise self._give_up(blockers)
+                raise self._give_up(found)
             if now - did_at >= CATCH_UP_EVERY_S:
                 self._meanwhile()
                 did_at = self._clock()
             time.sleep(random.uniform(*PAUSE_S))  # noqa: S311  # no secret
-            if any(blocker.transaction_s > LONG_S for blocker in blockers):
+            blockers = [*found.locking, *found.older]
+            if any(blocker.since_s > LONG_S for blocker in blockers):
                 continue
             hidden = any(blocker.is_hidden for blocker in blockers)
             if not hidden or self._clock() - attempted_at >= HIDDEN_S:
                 return
 
-    def _say(self, blockers: list[Session]) -> None:
-        pids = frozenset(blocker.pid for blocker in blockers)
-        if not pids:
+    def _say(self, found: _Blockers) -> None:
+        names = frozenset(blocker.who for blocker in (*found.locking, *found.older))
+        if not names:
             return
-        if pids <= self._named and self._clock() - self._said_at < SAY_EVERY_S:
+        if names <= self._named and self._clock() - self._said_at < SAY_EVERY_S:
             return
-        self._named, self._said_at = self._named | pids, self._clock()
+        self._named, self._said_at = self._named | names, self._clock()
         logger.warning(
             "waiting to swap: %s; the new tables are kept up to date meanwhile%s",
-            _listed(blockers),
+            found,
             ""
             if self._timeout_s is None
             else f", for at most {self._timeout_s:,.0f} s (--swap-timeout)",
         )
 
-    def _give_up(self, blockers: list[Session]) -> LimitExceededError:
+    def _give_up(self, found: _Blockers) -> LimitExceededError:
+        ends = dict.fromkeys(blocker.ends_with for blocker in (*found.locking, *found.older))
         message = (
-            f"the tables stayed locked for {self._timeout_s:,.0f} s by"
-            f" {_listed(blockers) or 'other sessions'}; nothing was changed. End that transaction"
-            " (SELECT pg_terminate_backend(pid)), or give a longer --swap-timeout"
+            f"the tables could not be swapped within {self._timeout_s:g} s:"
+            f" {str(found) or 'other sessions held a lock on the tables'}; nothing was changed. End"
+            f" that transaction ({', '.join(ends) or TERMINATE}), or give a longer --swap-timeout"
         )
         return LimitExceededError(message)
 
 
-def _listed(blockers: list[Session]) -> str:
-    texts = [str(blocker) for blocker in blockers[:3]]
-    more = len(blockers) - len(texts)
-    return (
-        ", ".join(texts)
-        + (f" and {more} more" if more else "")
-        + (" hold a lock on the tables" if len(blockers) > 1 else " holds a lock on the tables")
+def _listed(blockers: list[_Blocker], verb: tuple[str, str], what: str) -> str:
+    if not blockers:
+        return ""
+    named = ", ".join(blocker.text for blocker in blockers[:LISTED])
+    more = f" and {len(blockers) - LISTED} more" if len(blockers) > LISTED else ""
+    return f"{named}{more} {verb[len(blockers) > 1]} {what}"
+
+
+def _find_blockers(connection: Connection, awaited: Awaited) -> _Blockers:
+    connection.rollback()
+    with connection, connection.cursor() as cursor:
+        schemas = SCHEMA, PREVIOUS_SCHEMA
+        locking = [
+            _of_session(one) for one in lock_holders(cursor, *schemas, relations=awaited.relations)
+        ]
+        locking += [
+            _Blocker(
+                *(one.name, str(one), one.since_s),
+                is_hidden=False,
+                ends_with=f"ROLLBACK PREPARED {one.name}",
+            )
+            for one in prepared_lock_holders(cursor, *schemas, relations=awaited.relations)
+        ]
+        names = {blocker.who for blocker in locking}
+        others = [_of_session(one) for one in awaited.older.remaining(cursor)]
+    return _Blockers(
+        sorted(locking, key=_rank),
+        sorted((one for one in others if one.who not in names), key=_rank),
     )
 
 
-def find_blockers(connection: Connection) -> list[Session]:
-    """Sessions with a lock on a table that a swap must lock, longest first, hidden ones last."""
-    connection.rollback()
-    with connection, connection.cursor() as cursor:
-        holders = lock_holders(cursor, SCHEMA, PREVIOUS_SCHEMA)
-    return sorted(holders, key=lambda one: (one.is_hidden, -one.transaction_s))
+def _of_session(session: Session) -> _Blocker:
+    return _Blocker(
+        str(session.pid), str(session), session.transaction_s, session.is_hidden, TERMINATE
+    )
+
+
+def _rank(blocker: _Blocker) -> tuple[bool, float]:
+    return blocker.is_hidden, -blocker.since_s
