@@ -374,9 +374,9 @@ def _read_into(
             unreadable.setdefault(key, error)
         except (UnknownSchemaError, InvalidPayloadError) as error:
             raise _cannot_continue(key, error) from error
-    for key, error in unreadable.items():
+    for key, reason in unreadable.items():
         if key == own or key in history.streams:
-            raise _cannot_continue(key, error) from error
+            raise _cannot_continue(key, reason) from reason
 
 
 def _cannot_continue(key: str, error: Exception) -> MismatchError:
