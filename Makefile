@@ -4,8 +4,8 @@
 SHELL := /bin/bash
 ROOT := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 BIN := $(ROOT)/.venv/bin
-# A test process on each core; each has servers of its own. WORKERS= runs all in one process, as `pytest tests/...` does.
-WORKERS := --numprocesses logical --maxprocesses 8 --dist worksteal
+# Processes that run tests, each with servers of its own (tests/conftest.py says how many); none: WORKERS= runs all in this one.
+WORKERS := --numprocesses auto --dist worksteal
 MAKEFLAGS += --no-print-directory
 
 .PHONY: install run test test-fast test-long lint format bench bench-history mutants chaos docs lock clean

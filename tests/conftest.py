@@ -6,9 +6,11 @@ Servers, and an environment in which nothing of the developer's own is met.
 import logging
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -50,6 +52,19 @@ MARKER_OF_FIXTURE = {
     "mariadb": "services",
     "policy_folder": "slow",
 }
+
+
+MEMORY_OF_WORKER = 3 << 30
+"""Bytes: torch twice, a PostgreSQL, a Kafka, and what a test starts beside them."""
+MOST_WORKERS = 8
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Of `make test`: two for a core, as tests wait more than they compute."""
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    room = psutil.virtual_memory().available // MEMORY_OF_WORKER
+    return max(1, min(2 * cores, room, MOST_WORKERS))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -19,6 +19,8 @@ from uuid import uuid4
 
 KAFKA_VERSION = "4.1.1"
 START_TIMEOUT_S = 60.0
+JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+"""A broker of the tests lives for seconds, in which the optimising compiler earns nothing."""
 
 POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
 <groupId>cua.train</groupId><artifactId>kafka-for-tests</artifactId><version>1</version><dependencies>
@@ -117,7 +119,7 @@ class KafkaService:
                 [
                     "java",
                     "-Xmx512m",
-                    "-XX:+UseSerialGC",
+                    *JVM,
                     "-cp",
                     self._classpath,
                     "kafka.Kafka",
@@ -172,7 +174,7 @@ class KafkaService:
 
     def _java(self, *arguments: str) -> None:
         done = subprocess.run(
-            ["java", "-cp", self._classpath, *arguments],
+            ["java", *JVM, "-cp", self._classpath, *arguments],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             cwd=self._folder,
