@@ -34,7 +34,7 @@ def assigned_partitions(topic: str, num_partitions: int, keys: Mapping[int, Iter
         if number <= num_partitions
     }
     # The first of those with the fewest: an order of preference.
-    best = min(strays, key=lambda number: strays[number])
+    best: int = min(strays, key=strays.__getitem__)
     if strays[best] > max(1, int(len(dict(placed)) * MOST_STRAYS)):
         raise MismatchError(split_message(topic))
     return best
