@@ -38,6 +38,9 @@ WRITER_SETTINGS = {"lock_timeout": "10s", "idle_in_transaction_session_timeout":
 """For sessions that change live tables: none waits for a lock or holds one for ever. Their
 transactions last seconds, and whoever waits longer than `lock_timeout` tries again."""
 
+ABANDONED_S = 20
+"""Idle in a transaction of DDL, whose statements follow each other at once."""
+
 GROUP_CLASS = 0x637561
 """First key of the advisory locks that mark the sessions of one process; the bytes spell "cua"."""
 
@@ -86,11 +89,16 @@ def join_group(connection: Connection, group: int) -> None:
 
 
 def schema_engine(url: str) -> "Engine":
-    """An engine without a pool, for migrations and DDL."""
+    """An engine without a pool, for migrations and DDL.
+
+    Its transactions lock tables against everybody, so the server ends those of a stopped process.
+    """
     from sqlalchemy import create_engine, pool
 
-    return create_engine(
-        sqlalchemy_url(url),
-        poolclass=pool.NullPool,
-        creator=lambda: open_watched(url),
-    )
+    def creator() -> Connection:
+        connection = open_watched(url)
+        with connection, connection.cursor() as cursor:
+            cursor.execute(f"SET idle_in_transaction_session_timeout = '{ABANDONED_S}s'")
+        return connection
+
+    return create_engine(sqlalchemy_url(url), poolclass=pool.NullPool, creator=creator)

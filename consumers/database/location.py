@@ -13,7 +13,7 @@ import psycopg2
 import psycopg2.extensions
 
 from consumers.database.silence import CONNECT_TIMEOUT_S, WATCH
-from consumers.errors import UnreachableError, UsageError
+from consumers.errors import MismatchError, UnreachableError, UsageError
 from schemas.installation import Installation, names_database, read_installation
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sqlalchemy import URL, Engine
 
 DRIVER = "postgresql+psycopg2"
+ENCODING = "UTF8"
 _PLAIN = re.compile(
     r"postgres(?:ql)?(?:\+psycopg2)?://"
     r"(?P<rest>(?P<user>[\w.~-]+)(?::[\w.~-]+)?(?P<place>@[\w.-]+(?::[0-9]+)?/[\w.-]+))",
@@ -140,12 +141,26 @@ def without_password(url: str) -> str:
 
 
 def open_watched(url: str, **settings: object) -> psycopg2.extensions.connection:
-    """A psycopg2 connection whose server's silence is named. psycopg2's errors."""
+    """A psycopg2 connection whose server's silence is named. psycopg2's errors.
+
+    Its texts are UTF-8 whatever PGCLIENTENCODING or the role says. MismatchError for a database of
+    another encoding, which would hold other characters than the log.
+    """
     address = libpq_url(url)
     with WATCH.opening(address, without_password):
         connection: psycopg2.extensions.connection = psycopg2.connect(
-            address, connect_timeout=CONNECT_TIMEOUT_S, **settings
+            address, connect_timeout=CONNECT_TIMEOUT_S, client_encoding=ENCODING, **settings
         )
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding not in {ENCODING, None}:
+        name = connection.info.dbname
+        connection.close()
+        message = (
+            f"the database {name} has the encoding {encoding}, which cannot hold"
+            f" every text of the log; create one with ENCODING '{ENCODING}' TEMPLATE template0, and"
+            " run `cua-project rebuild` with it"
+        )
+        raise MismatchError(message)
     WATCH.add(connection, address)
     return connection
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from math import isfinite
 from uuid import UUID
 
 from consumers.monitor.html import Html, Node, render, tag
@@ -111,14 +113,22 @@ def number(value: float | None, digits: int = 3) -> str:
     return f"{value:.{digits}g}"
 
 
+def rounded(value: float) -> str:
+    """Three significant digits of a number of JSON, whose integers may be larger than any float."""
+    try:
+        return f"{value:.3g}"
+    except OverflowError:
+        return f"{Decimal(value):.3g}"
+
+
 def share(value: float | None) -> str:
     """0.873 -> 87.3 %."""
     return ABSENT if value is None else f"{value * 100:.1f} %"
 
 
 def duration(seconds: float | None) -> str:
-    """A length of time in two units at most."""
-    if seconds is None:
+    """A length of time in two units at most; a dash for NULL and what is no length (NaN)."""
+    if seconds is None or not isfinite(seconds):
         return ABSENT
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"

@@ -118,10 +118,10 @@ def _charts(steps: Sequence[Step], evaluations: Sequence[Baseline | Eval]) -> li
 
 
 def standard_error(evaluation: Baseline | Eval) -> float:
-    """The success rate's standard error as recorded; 0 if it was not."""
+    """The success rate's standard error as recorded; 0 if it was not, or is no share."""
     metrics = evaluation.metrics_json
     value = metrics.get("standard_error") if isinstance(metrics, Mapping) else None
-    return float(value) if isinstance(value, int | float) else 0.0
+    return float(value) if isinstance(value, int | float) and 0 <= value <= 1 else 0.0
 
 
 def _evaluations(baselines: Sequence[Baseline], evals: Sequence[Eval]) -> Node:

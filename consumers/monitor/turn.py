@@ -104,7 +104,7 @@ def _small_print(turn: Turn) -> str:
         parts.append(f"stopped by {turn.stop_reason}")
     if isinstance(turn.metrics_json, Mapping):
         parts += [
-            f"{name} {value:.3g}"
+            f"{name} {layout.rounded(value)}"
             for name, value in turn.metrics_json.items()
             if isinstance(value, int | float)
         ]

@@ -9,9 +9,9 @@ from consumers.fold.apply import DatabaseRefusedError, Write
 from consumers.fold.rows import Operation
 from consumers.projection.write import UnwritableError, execute, operation_commands
 
-REFUSED_CLASSES = ("22", "23", "54")
+REFUSED_CLASSES = ("22", "23", "54", "09", "27", "38", "39", "44", "P0")
 """SQLSTATE classes caused by the data, not by the server: data exception, integrity constraint
-violation, program limit exceeded."""
+violation, program limit exceeded; and what a trigger of yours on our tables raises."""
 
 
 def is_refused(error: psycopg2.Error | UnwritableError) -> bool:

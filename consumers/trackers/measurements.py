@@ -1,5 +1,6 @@
 """What a training's events say to an experiment tracker. Pure."""
 
+import contextlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -173,6 +174,8 @@ def numbers(metrics: Mapping[str, JsonValue], prefix: str = "") -> dict[str, flo
     for name, value in metrics.items():
         if isinstance(value, dict):
             found |= numbers(value, f"{prefix}{name}/")
-        elif isinstance(value, bool | int | float) and math.isfinite(value):
-            found[prefix + name] = float(value)
-    return found
+        elif isinstance(value, bool | int | float):
+            # An integer of JSON may be larger than any float.
+            with contextlib.suppress(OverflowError):
+                found[prefix + name] = float(value)
+    return {name: value for name, value in found.items() if math.isfinite(value)}

@@ -6,6 +6,9 @@ from tensorboard.summary import Writer  # type: ignore[import-untyped]  # it has
 
 from consumers.trackers.tracker import Measurement, Outcome, TrackedRun
 
+LONGEST_NAME = 200
+"""Bytes; file systems take 255."""
+
 
 class TensorboardTracker:
     """Writes scalars with TensorBoard's own writer."""
@@ -41,4 +44,8 @@ class TensorboardTracker:
 
 
 def _folder_name(run: TrackedRun) -> str:
-    return run.training_name if run.generation == 0 else f"{run.training_name}@{run.generation}"
+    """The training's name, where that names a folder here; in the log it may be any text."""
+    name = run.training_name
+    if "/" in name or "\0" in name or name in {"", ".", ".."} or len(name.encode()) > LONGEST_NAME:
+        name = run.training_id.hex
+    return name if run.generation == 0 else f"{name}@{run.generation}"

@@ -46,10 +46,11 @@ class PostgresServer:
         """A database's URL for SQLAlchemy; `libpq_url` turns it into psql's."""
         return sqlalchemy_url(self.cluster.url(self.port, database))
 
-    def create(self, template: str = "template0") -> str:
-        """A new database; its name."""
+    def create(self, template: str = "template0", encoding: str | None = None) -> str:
+        """A new database, of another encoding than the server's if one is named; its name."""
         name = f"test_{next(self._numbers)}"
-        self._execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        other = f" ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C'" if encoding else ""
+        self._execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"{other}')
         return name
 
     def drop(self, name: str) -> None:

@@ -2,6 +2,7 @@
 
 import psycopg2
 import pytest
+import sqlalchemy as sa
 
 from consumers.database.connection import connected
 from consumers.database.lease import acquire
@@ -11,9 +12,10 @@ from consumers.database.migrate import (
     look,
     migrate,
     newest_revision,
+    schema_connection,
     schema_differences,
 )
-from consumers.errors import CuaProjectError, NotFoundError
+from consumers.errors import CuaProjectError, NotFoundError, UnreachableError
 from tests.support.postgres import execute
 
 pytestmark = pytest.mark.services
@@ -106,3 +108,18 @@ def test_no_migration_beside_an_older_projector(migrated_url: str) -> None:
             CuaProjectError, match=r"an older projector is running \(old, projection version 0\)"
         ):
             migrate(migrated_url, "base")
+
+
+def test_the_server_ends_a_migration_whose_process_is_stopped(migrated_url: str) -> None:
+    """It has locked tables against everybody."""
+
+    def migration() -> None:
+        with schema_connection(migrated_url) as connection:
+            assert connection.scalar(sa.text("SHOW idle_in_transaction_session_timeout")) == "20s"
+            connection.execute(sa.text("SET idle_in_transaction_session_timeout = '200ms'"))
+            connection.execute(sa.text("LOCK TABLE cua.training"))
+            execute(migrated_url, "LOCK TABLE cua.training")
+            connection.execute(sa.text("SELECT 1"))
+
+    with pytest.raises(UnreachableError):
+        migration()

@@ -16,6 +16,8 @@ from consumers.cli import cli
 from consumers.errors import UsageError
 from consumers.trackers.logged import Logged
 from consumers.trackers.open import TrackerPlace
+from consumers.trackers.tensorboard import TensorboardTracker
+from consumers.trackers.tracker import TrackedRun
 from producer.training.run import run
 from schemas.ids import training_id
 from schemas.installation import Installation
@@ -279,3 +281,16 @@ def test_two_processes_do_not_mirror_to_the_same_place(
         result = CliRunner().invoke(cli, ["track", "tensorboard", "--to", str(tmp_path)])
     assert getattr(result.exception, "exit_code", None) == 1
     assert "another process" in str(result.exception)
+
+
+@pytest.mark.parametrize("name", ["../elsewhere", "/elsewhere", "..", "", "a\0b", "x" * 300, "a/b"])
+def test_a_name_that_is_no_folder_of_its_own_is_replaced_by_the_trainings_id(
+    tmp_path: Path, name: str
+) -> None:
+    """A log may have trainings of any name."""
+    owner = training_id(name)
+    tracker = TensorboardTracker(tmp_path / "board")
+    tracker.begin(TrackedRun(owner, name, 1, {}))
+    tracker.close()
+    assert [one.name for one in (tmp_path / "board").iterdir()] == [f"{owner.hex}@1"]
+    assert [one.name for one in tmp_path.iterdir()] == ["board"]
