@@ -49,7 +49,8 @@ class OwnershipMonitor:
     ) -> None:
         """`history`: read back after the claim; `ends`: the log's ends before that."""
         self._emitter = emitter
-        self._history = history
+        # Whatever anybody appends under the stream's key, a later claim behind it is seen.
+        self._history = history.copy_position()
         self._since = dict(ends)
         self._lock = threading.Lock()
 
@@ -60,7 +61,6 @@ class OwnershipMonitor:
             ends = self._emitter.log.ends()
             self._emitter.log.read_on(self._history, self._since)
             self._since = ends
-            self._history.events.clear()
             check_owner(self._emitter, self._history)
 
 

@@ -135,6 +135,11 @@ class EventLog:
                 )
         self._limits = small
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether other homes write to it; a local log is copied with its home."""
+        return self._has_kafka
+
     def max_event_bytes(self, topic: str) -> int:
         """Of a serialised event: a larger one could never be shipped. The same on every log.
 

@@ -39,6 +39,9 @@ class StreamHistory:
     """What operators gave up: the tables leave it out, and so does this."""
     is_abandoned: bool = False
     """An operator gave up the rest of the stream: nothing appended to it counts."""
+    is_position_only: bool = False
+    """Read for its position alone: payloads are not parsed, and a record that is no event of the
+    stream moves no position."""
     _waiting_values: dict[tuple[int, int, str], bytes] = field(default_factory=dict, compare=False)
 
     def copy(self) -> "StreamHistory":
@@ -53,8 +56,16 @@ class StreamHistory:
             self._copied_waiting(),
             self.drops,
             self.is_abandoned,
+            self.is_position_only,
             dict(self._waiting_values),
         )
+
+    def copy_position(self) -> "StreamHistory":
+        """A copy that reads on for its position alone."""
+        copied = self.copy()
+        copied.is_position_only = True
+        copied.events.clear()
+        return copied
 
     @property
     def exists(self) -> bool:
@@ -72,7 +83,8 @@ class StreamHistory:
                 message = f"its event is one of {envelope.subject}"
                 raise UnreadableError(message)  # noqa: TRY301  # as the tables park both
         except UnreadableError:
-            if not self.is_abandoned and not self._is_dropped(value):
+            is_left_out = self.is_position_only or self.is_abandoned
+            if not is_left_out and not self._is_dropped(value):
                 raise
             return
         self.read(envelope, value)
@@ -142,6 +154,9 @@ class StreamHistory:
         return copied
 
     def _apply(self, envelope: Envelope) -> None:
+        if self.is_position_only:
+            self.position.advance(envelope)
+            return
         payload = read_payload(envelope)
         self.position.advance(envelope)
         self.events.append(Event(envelope, payload))

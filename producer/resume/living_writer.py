@@ -2,9 +2,11 @@
 
 Every process that holds the lock of a training's folder writes its source there before it claims
 the training. So a source that is in the file of a folder whose lock is ours is dead. Nothing else
-proves that: containers share host names and process ids, and another CUA_HOME has another lock.
+proves that: containers share host names and process ids, another CUA_HOME has another lock, and so
+has the copy of a home, whose file names the sources of the original. So each line names the file
+that it was written to.
 
-    <run>/writers   one source a line
+    <run>/writers   source and file (device:inode) a line, with a tab between them
 """
 
 from datetime import datetime, timedelta
@@ -21,14 +23,21 @@ ENDED = frozenset({"completed", "failed", "cancelled"})
 
 
 def refuse_living_writer(
-    run_name: str, stream: StreamHistory, status: str | None, run_folder: Path, now: datetime
+    run_name: str,
+    stream: StreamHistory,
+    status: str | None,
+    run_folder: Path,
+    now: datetime,
+    *,
+    is_log_shared: bool,
 ) -> None:
     """CuaTrainError when the training's last event is young and its writer is not proven dead.
 
-    The caller holds the lock of `run_folder`.
+    The caller holds the lock of `run_folder`. A log that is not shared was copied with its home:
+    nobody writes to the copy, whoever lives in the original.
     """
     owner = stream.position.source
-    if status in ENDED or owner in _writers(run_folder):
+    if status in ENDED or owner in _writers(run_folder, of_copied=not is_log_shared):
         return
     # The other host's clock may be ahead of ours.
     age = max(now - stream.events[-1].envelope.time, timedelta(0))
@@ -47,15 +56,26 @@ def add_writer(run_folder: Path, source: str) -> None:
     run_folder.mkdir(parents=True, exist_ok=True)
     path = _path(run_folder)
     with path.open("a", encoding="utf-8") as file:
-        file.write(f"{source}\n")
+        file.write(f"{source}\t{file_identity(path)}\n")
     sync_file(path)
 
 
-def _writers(run_folder: Path) -> frozenset[str]:
+def _writers(run_folder: Path, *, of_copied: bool) -> frozenset[str]:
+    """Those that were written to this file; `of_copied`: or to one that it is a copy of."""
+    path = _path(run_folder)
     try:
-        return frozenset(_path(run_folder).read_text(encoding="utf-8").splitlines())
+        lines = path.read_text(encoding="utf-8").splitlines()
+        identity = file_identity(path)
     except (FileNotFoundError, UnicodeDecodeError):
         return frozenset()
+    named = (line.partition("\t") for line in lines)
+    return frozenset(source for source, _, file in named if of_copied or file == identity)
+
+
+def file_identity(path: Path) -> str:
+    """Which file or folder it is; a copy is another one. FileNotFoundError."""
+    status = path.stat()
+    return f"{status.st_dev}:{status.st_ino}"
 
 
 def _path(run_folder: Path) -> Path:

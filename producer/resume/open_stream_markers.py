@@ -3,8 +3,10 @@
 After a SIGKILL the next process of the same home finds the marker, sees that its lock is free, and
 ends the stream. A training needs no marker: the same command continues it.
 
-    <home>/open/<id>.open   subject and lower bounds, as JSON
+    <home>/open/<id>.open   subject, lower bounds and which folder this is, as JSON
     <home>/open/<id>.lock   held by the owner while it lives
+
+The copy of a home has another lock, which says nothing of the owner.
 """
 
 import json
@@ -20,6 +22,7 @@ from producer.durable import write_durably
 from producer.emit import Emitter
 from producer.errors import LogBrokenError
 from producer.log.writer import TopicPartition
+from producer.resume.living_writer import file_identity
 from producer.resume.resume_state import bounds_from_json, bounds_to_json
 from schemas.catalogue import stream_owner
 
@@ -36,6 +39,8 @@ class OpenStreamMarker:
     since: Mapping[TopicPartition, int]
     """Offsets at or before every record of the stream and of its rollouts."""
     path: Path
+    is_copied: bool = False
+    """Its lock is another one than the owner held, who may live."""
 
     def remove(self) -> None:
         """The stream is ended."""
@@ -53,7 +58,12 @@ def mark_open(folder: Path, subject: str, emitter: Emitter) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{stream_owner(subject)}{SUFFIX}"
     since = bounds_to_json(emitter.log.lower_bounds())
-    content = {"subject": subject, "log_id": emitter.log.log_id(), "since": since}
+    content = {
+        "subject": subject,
+        "log_id": emitter.log.log_id(),
+        "since": since,
+        "folder": file_identity(folder),
+    }
     marker = OpenStreamMarker(subject, {}, path)
     with FileLock(path.with_suffix(".lock")):
         write_durably(path, json.dumps(content))
@@ -69,9 +79,9 @@ def mark_open(folder: Path, subject: str, emitter: Emitter) -> Iterator[None]:
 
 
 def markers_of_dead_processes(folder: Path, log_id: str) -> Iterator[OpenStreamMarker]:
-    """Each marker whose owner is dead, locked by us while the caller ends its stream.
+    """Each marker whose lock is free, locked by us while the caller ends its stream.
 
-    The caller removes it afterwards.
+    Its owner is dead unless the marker is copied. The caller removes it afterwards.
     """
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         lock = FileLock(path.with_suffix(".lock"))
@@ -99,7 +109,10 @@ def _read(path: Path, log_id: str) -> OpenStreamMarker | None:
         stream_owner(subject)
         # Offsets of another log mean nothing in this one.
         since = bounds_from_json(content["since"]) if content["log_id"] == log_id else {}
+        here = file_identity(path.parent)
+        # Older versions did not name their folder.
+        is_copied = content.get("folder", here) != here
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         logger.warning("ignoring %s, which is no marker of an open stream (%s)", path, error)
         return None
-    return OpenStreamMarker(subject, since, path)
+    return OpenStreamMarker(subject, since, path, is_copied)

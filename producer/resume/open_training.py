@@ -124,7 +124,14 @@ def open_training(
     """
     recorded = read_recorded_training(emitter, run_name, run_folder, stop, fetch_drops)
     if recorded.stream.exists and not takeover:
-        refuse_living_writer(run_name, recorded.stream, recorded.status, run_folder, clock())
+        refuse_living_writer(
+            run_name,
+            recorded.stream,
+            recorded.status,
+            run_folder,
+            clock(),
+            is_log_shared=emitter.log.is_shared,
+        )
     plan = plan_training(recorded, asked, run_folder, overwrite=overwrite)
     if isinstance(plan, AlreadyComplete):
         return plan

@@ -9,7 +9,7 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from producer.emit import Emitter
@@ -44,6 +44,9 @@ from schemas.wire import (
 logger = logging.getLogger(__name__)
 
 TIMEOUT_S = 10.0
+SILENT = timedelta(hours=1)
+"""An evaluation's own stream is silent for as long as its slowest rollouts take, half an hour by
+default."""
 DEAD_PROCESS = "its process ended before it did"
 
 
@@ -102,7 +105,7 @@ def end_abandoned(
     """End the marked streams of dead processes; how many were ended.
 
     What cannot be ended now (the log is away, another process was first, one of the stream's
-    records cannot be read) is left to the next one.
+    records cannot be read, the owner may live elsewhere) is left to the next one.
     StopRequestedError once `stop` is set while it waits for the log.
     """
     num_ended = 0
@@ -111,6 +114,8 @@ def end_abandoned(
         for marker in markers_of_dead_processes(installation.open_dir, log_id):
             emitter.log.wait_shipped(TIMEOUT_S, stop)
             try:
+                if marker.is_copied and _may_live(marker, emitter, clock()):
+                    continue
                 num_ended += _end(marker, emitter, clock)
             except MismatchError as error:
                 # This stream's trouble alone: whoever starts here has another one to write.
@@ -120,6 +125,15 @@ def end_abandoned(
             else:
                 marker.remove()
     return num_ended
+
+
+def _may_live(marker: OpenStreamMarker, emitter: Emitter, now: datetime) -> bool:
+    """Whether the owner may write on from the home that this one is a copy of."""
+    if not emitter.log.is_shared:
+        return False  # it writes to the log of that home
+    history = emitter.log.read_back(marker.subject, marker.since, timeout_s=TIMEOUT_S)
+    last = max((one.envelope.time for one in history.events), default=now)
+    return now - last < SILENT
 
 
 def _end(marker: OpenStreamMarker, emitter: Emitter, clock: Callable[[], datetime]) -> bool:

@@ -3,14 +3,17 @@
 Keeps a long update from looking like a dead process, and stops a process that was replaced.
 """
 
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from producer.emit import StreamWriter
 from producer.emit.ownership import ClaimLostError, OwnershipMonitor
-from producer.errors import LogBrokenError, StopRequestedError, UnreachableError
+from producer.errors import CuaTrainError, LogBrokenError, MismatchError, StopRequestedError
 from schemas.training import HeartbeatSent
+
+logger = logging.getLogger(__name__)
 
 HEARTBEAT_S = 10.0
 """A sixth of the 60 s after which another host may take over."""
@@ -26,9 +29,11 @@ def heartbeat(
     """Beat while the block runs.
 
     `on_lost` is called once, on the heartbeat's thread, when another writer owns the training. A
-    broken log ends the heartbeat and is the main thread's to report; an unreachable one does not.
+    broken log ends the heartbeat and is the main thread's to report; one that cannot be reached or
+    read does not.
     """
     over = threading.Event()
+    said: set[str] = set()
 
     def beat() -> None:
         while not over.wait(every_s):
@@ -38,11 +43,14 @@ def heartbeat(
             except ClaimLostError as error:
                 on_lost(error)
                 return
-            except (UnreachableError, StopRequestedError):
-                # Asked to stop, it may still work for a while: an update is not interrupted.
-                stream.emit(HeartbeatSent())
             except LogBrokenError:
                 return
+            except (CuaTrainError, StopRequestedError) as error:
+                # Asked to stop, it may still work for a while: an update is not interrupted.
+                if isinstance(error, MismatchError) and str(error) not in said:
+                    said.add(str(error))
+                    logger.warning("cannot tell whether this training is still ours: %s", error)
+                stream.emit(HeartbeatSent())
 
     stream.emit(HeartbeatSent())
     thread = threading.Thread(target=beat, name="heartbeat", daemon=True)

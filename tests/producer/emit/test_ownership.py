@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 from uuid import uuid4
 
@@ -6,6 +7,7 @@ import pytest
 from producer.emit import Emitter
 from producer.emit.ownership import ClaimLostError, check_owner, claim
 from producer.log.stream_history import StreamHistory
+from producer.log.writer import Record
 from schemas.environment import (
     EnvironmentCreationStarted,
     EnvironmentRequested,
@@ -114,4 +116,28 @@ def test_a_monitor_sees_a_takeover_and_nothing_else(tmp_path: Path) -> None:
         monitor.check()
         claim(new, CREATING, new.log.read_back(subject, {}), {})
         with pytest.raises(ClaimLostError, match=new.source):
+            monitor.check()
+
+
+def test_a_monitor_sees_a_takeover_behind_records_that_cannot_be_read(tmp_path: Path) -> None:
+    """A stranger's, or a later version's: what follows is read all the same."""
+    subject = f"environment/{uuid4()}"
+    with Emitter.open(installation_at(tmp_path)) as emitter:
+        log = emitter.log.local
+        _, monitor = claim(emitter, REQUESTED, StreamHistory(subject), {})
+        ((_, value),) = log.read_streams("cua.rollouts", [subject], {})
+        own = json.loads(value)
+        claimed = own | {"source": "//new", "epoch": 2, "sequence": 1}
+
+        def append(content: bytes) -> None:
+            log.append([Record("cua.rollouts", subject, content)])
+
+        append(b"garbage")
+        append(json.dumps(claimed | {"subject": f"environment/{uuid4()}"}).encode())
+        dreamt = {"type": "cua.environment.dreamt", "dataschema": "urn:cua:dreamt:1"}
+        append(json.dumps(own | dreamt | {"sequence": 2}).encode())
+        monitor.check()
+
+        append(json.dumps(claimed | dreamt | {"continues": "1/2"}).encode())
+        with pytest.raises(ClaimLostError, match="//new"):
             monitor.check()

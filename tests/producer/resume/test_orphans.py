@@ -4,6 +4,7 @@ What a living one has open is left alone.
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,8 +13,10 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -31,9 +34,10 @@ from schemas.installation import Installation
 from schemas.operator_drops import Drop, value_hash
 from schemas.rollout import RolloutCreated
 from schemas.training import TrainingCreated
+from tests.producer.log.test_large_records import on_kafka
 from tests.producer.resume.test_given_up import give_up
 from tests.support.invariants import accepted
-from tests.support.kafka import free_port
+from tests.support.kafka import KafkaService, free_port
 from tests.support.reading import installation_at
 
 ReadLog = Callable[[], list[dict[str, Any]]]
@@ -269,6 +273,36 @@ def test_an_evaluation_whose_creation_was_given_up_has_nothing_to_end(
         give_up(installation, Drop("record", EVALUATION, value_hash(first), None))
         assert end_abandoned(installation, emitter, utc_now) == 0
     assert list(installation.open_dir.iterdir()) == []
+
+
+def copy_of(installation: Installation, home: Path) -> Installation:
+    shutil.copytree(installation.home, home)
+    return replace(installation, home=home)
+
+
+@pytest.mark.services
+def test_a_copied_home_ends_nothing_that_the_original_may_still_write(
+    tmp_path: Path, kafka: KafkaService
+) -> None:
+    original = on_kafka(kafka, tmp_path / "original", f"t{uuid4().hex}.")
+    killed_evaluation(original)
+    copied = copy_of(original, tmp_path / "copied")
+    with Emitter.open(copied) as emitter:
+        assert end_abandoned(copied, emitter, utc_now) == 0
+        assert list(copied.open_dir.glob("*.open"))
+        assert end_abandoned(copied, emitter, lambda: utc_now() + timedelta(minutes=61)) == 1
+    with Emitter.open(original) as emitter:
+        assert end_abandoned(original, emitter, utc_now) == 0
+    assert list(original.open_dir.iterdir()) == []
+
+
+def test_the_copy_of_a_home_with_its_log_ends_what_was_open_when_it_was_copied(
+    installation: Installation, tmp_path: Path
+) -> None:
+    killed_evaluation(installation)
+    copied = copy_of(installation, tmp_path / "copied")
+    with Emitter.open(copied) as emitter:
+        assert end_abandoned(copied, emitter, utc_now) == 1
 
 
 def test_a_stop_is_heard_while_the_log_is_waited_for(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -39,13 +40,19 @@ def begin_and_die(installation: Installation) -> str:
         return emitter.source
 
 
-def refused(installation: Installation, *, later_s: float = 0.0, status: str = "running") -> bool:
+def refused(
+    installation: Installation,
+    *,
+    later_s: float = 0.0,
+    status: str = "running",
+    is_log_shared: bool = True,
+) -> bool:
     folder = installation.runs_dir / "small"
     with Emitter.open(installation) as emitter:
         stream = read_recorded_training(emitter, "small", folder).stream
     try:
         now = utc_now() + timedelta(seconds=later_s)
-        refuse_living_writer("small", stream, status, folder, now)
+        refuse_living_writer("small", stream, status, folder, now, is_log_shared=is_log_shared)
     except CuaTrainError as error:
         message = str(error)
     else:
@@ -70,6 +77,20 @@ def test_only_a_writer_that_held_the_same_lock_is_known_to_be_dead(
     add_writer(writers.parent, "//somebody/1/else")
     assert refused(installation)
     add_writer(writers.parent, source)
+    assert not refused(installation)
+
+
+def test_a_copied_home_proves_nobody_dead(installation: Installation) -> None:
+    """With Kafka the log is one, and the original may live; a local log is copied too."""
+    begin_and_die(installation)
+    run_folder = installation.runs_dir / "small"
+    original = run_folder.rename(run_folder.with_name("original"))
+    shutil.copytree(original, run_folder)
+    assert refused(installation)
+    assert not refused(installation, later_s=61)
+    assert not refused(installation, is_log_shared=False)
+    shutil.rmtree(run_folder)
+    original.rename(run_folder)
     assert not refused(installation)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from producer.emit import StreamWriter
 from producer.emit.ownership import OwnershipMonitor
-from producer.errors import StopRequestedError, UnreachableError
+from producer.errors import MismatchError, StopRequestedError, UnreachableError
 from producer.training.heartbeat import heartbeat
 from schemas.base import Payload
 
@@ -28,7 +28,9 @@ class Script:
             raise self.error
 
 
-@pytest.mark.parametrize("error", [None, UnreachableError("away"), StopRequestedError()])
+@pytest.mark.parametrize(
+    "error", [None, UnreachableError("away"), StopRequestedError(), MismatchError("unreadable")]
+)
 def test_a_process_that_cannot_ask_who_owns_the_training_still_beats(
     error: Exception | None,
 ) -> None:
@@ -37,3 +39,13 @@ def test_a_process_that_cannot_ask_who_owns_the_training_still_beats(
     stream, monitor = cast("StreamWriter", script), cast("OwnershipMonitor", script)
     with heartbeat(stream, monitor, lambda _: None, every_s=0.001):
         assert all(script.has_beaten.acquire(timeout=10) for _ in range(4))
+
+
+def test_what_keeps_it_from_knowing_its_owner_is_said_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    script = Script(MismatchError("unreadable"))
+    stream, monitor = cast("StreamWriter", script), cast("OwnershipMonitor", script)
+    with heartbeat(stream, monitor, lambda _: None, every_s=0.001):
+        assert all(script.has_beaten.acquire(timeout=10) for _ in range(5))
+    assert caplog.text.count("unreadable") == 1
