@@ -5,6 +5,7 @@ Pure; uses kafka-python's names for settings but does not import it.
 
 import hashlib
 from collections.abc import Mapping
+from uuid import UUID
 
 from schemas.kafka_token import ClientCredentials
 
@@ -140,6 +141,15 @@ def _token_provider(settings: Mapping[str, str]) -> ClientCredentials:
     except ValueError as error:
         message = f"{prefix}TOKEN_ENDPOINT_URL: {error}"
         raise ValueError(message) from None
+
+
+NO_TOPIC_IDS = frozenset({"None", str(UUID(int=0))})
+"""What brokers older than 2.8 say a topic's id is."""
+
+
+def real_topic_ids(topic_ids: Mapping[str, str]) -> dict[str, str]:
+    """Topic -> id of every topic that has one; a topic that is made again has another."""
+    return {topic: one for topic, one in topic_ids.items() if one not in NO_TOPIC_IDS}
 
 
 def kafka_log_id(cluster_id: str, topic_ids: Mapping[str, str]) -> str:

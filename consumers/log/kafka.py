@@ -18,13 +18,14 @@ from consumers.log.kafka_client import (
     KafkaClients,
     KafkaError,
     KafkaPartition,
+    topic_ids,
 )
 from consumers.log.kafka_records import log_records
 from consumers.log.reader import LogRecord, TopicPartition
 from schemas.catalogue import TOPIC_NAMES
 from schemas.ids import EPOCH_START
 from schemas.installation import Installation
-from schemas.kafka_log import kafka_log_id
+from schemas.kafka_log import kafka_log_id, real_topic_ids
 
 STALL_S = 5.0
 """Silence after which the end offsets are checked; if they are ahead, the consumer is stuck and is
@@ -43,6 +44,8 @@ class KafkaLogReader:
 
     While the broker is away `poll` returns [] and reconnects by itself; every other method raises
     UnreachableError after ten seconds. Missing topics are an empty log until they are created.
+    Whatever reads raises MismatchError once a topic was deleted and made again: that is another
+    log, whose offsets mean other records.
     """
 
     def __init__(self, installation: Installation) -> None:
@@ -53,6 +56,7 @@ class KafkaLogReader:
         self._consumer: Any = None
         self._places: list[TopicPartition] = []
         self._log_id = ""
+        self._topic_ids: dict[str, str] = {}
         self._wanted: dict[Any, int] = {}
         self._last_news = time.monotonic()
         self._problem: str | None = None
@@ -88,6 +92,9 @@ class KafkaLogReader:
 
     def _find_grown(self) -> None:
         """A topic's partitions are never taken away, so what is missing is not known yet."""
+        if self._gone():
+            # Asking for an unknown topic's partitions has no time limit.
+            return
         try:
             found = {
                 TopicPartition(topic, partition)
@@ -109,9 +116,28 @@ class KafkaLogReader:
             for topic in topics
             for at in topic["partitions"]
         )
-        self._log_id = kafka_log_id(
-            str(cluster_id), {topic["name"]: str(topic["topic_id"]) for topic in topics}
-        )
+        ids = {topic["name"]: str(topic["topic_id"]) for topic in topics}
+        self._topic_ids = real_topic_ids(ids)
+        self._log_id = kafka_log_id(str(cluster_id), ids)
+
+    def _gone(self) -> list[str]:
+        """Topics being read that Kafka no longer has. MismatchError when it has others instead."""
+        topics = sorted({at.topic for at in self._wanted} & self._topic_ids.keys())
+        now = None if self._consumer is None else topic_ids(self._consumer, topics)
+        if now is None:
+            return []
+        for topic in topics:
+            if topic in now and now[topic] != self._topic_ids[topic]:
+                message = (
+                    f"topic {topic} was deleted and made again while it was read: it is another log"
+                    " now. Start the command again, and it says whether that can be continued"
+                )
+                raise MismatchError(message)
+        return [topic for topic in topics if topic not in now]
+
+    def _without(self, gone: list[str]) -> str:
+        topics = " and ".join(gone)
+        return f"Kafka at {self._clients.servers} no longer has the topic {topics}. Was it deleted?"
 
     def topic_settings(self) -> dict[str, dict[str, str]]:
         """Topic -> its settings in Kafka's names, and `partitions`; topics that exist alone."""
@@ -216,6 +242,7 @@ class KafkaLogReader:
                 self._ask(self._assign)
             batches = self._poll(max_records, timeout_s)
         except GONE_ERRORS as error:
+            self._gone()
             message = (
                 f"Kafka at {self._clients.servers} no longer has the next record ({error}): it was"
                 " deleted, by retention or by hand"
@@ -228,9 +255,12 @@ class KafkaLogReader:
             time.sleep(min(timeout_s, 1.0))
             return []
         if not batches:
-            if time.monotonic() - self._last_news > STALL_S:
+            if gone := self._gone():
+                self._problem = self._without(gone)
+            elif time.monotonic() - self._last_news > STALL_S:
                 self._check_stall()
             return []
+        self._gone()
         self._last_news = time.monotonic()
         self._problem = None
         records: list[LogRecord] = []
@@ -291,8 +321,14 @@ class KafkaLogReader:
                 if self._wanted:
                     self._assign(self._consumer)
             return question(self._consumer)
-        except KafkaError as error:
-            self._drop()
+        except (KafkaError, KeyError) as error:
+            # KeyError: kafka-python's about a partition that its metadata no longer has.
+            try:
+                gone = self._gone()
+            finally:
+                self._drop()
+            if gone:
+                raise UnreachableError(self._without(gone)) from error
             raise self._clients.unreachable(error, "did not answer") from error
 
     def _drop(self) -> None:

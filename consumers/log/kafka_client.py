@@ -6,7 +6,8 @@ Owns settings, authentication and what a failed connection leaves behind; reads 
 import contextlib
 import logging
 import socket
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from kafka import KafkaAdminClient, KafkaConsumer
@@ -32,12 +33,15 @@ __all__ = [
     "KafkaClients",
     "KafkaError",
     "KafkaPartition",
+    "topic_ids",
 ]
 
 ANSWER_TIMEOUT_MS = 10_000
 METADATA_AGE_MS = 2_000
 """How often a consumer that polls looks the topics' partitions up: they may grow."""
 CONNECT_TIMEOUT_S = 3.0
+FRESH_MS = 3_000
+"""Younger metadata is what the brokers say now, although others may have changed it since."""
 
 GONE_ERRORS = (OffsetOutOfRangeError, NoOffsetForPartitionError, LogTruncationError)
 """The next record is no longer there."""
@@ -100,6 +104,9 @@ class KafkaClients:
 
         def remember(**configs: object) -> Any:
             started.append(KafkaNetClient(**configs))
+            # kafka-python 3.0.12 drops the setting of that name on the way here: a reader would
+            # make a deleted topic again, with the broker's number of partitions and retention.
+            started[-1].cluster.config["allow_auto_create_topics"] = False
             return started[-1]
 
         try:
@@ -135,3 +142,15 @@ class KafkaClients:
             " KAFKA_BOOTSTRAP_SERVERS right?"
         )
         return UnreachableError(message)
+
+
+def topic_ids(consumer: Any, topics: Sequence[str]) -> dict[str, str] | None:
+    """Topic -> Kafka's id of it, by the newest metadata; None when that is not fresh.
+
+    A topic that does not exist is missing. Asks nothing: a consumer looks every METADATA_AGE_MS.
+    """
+    cluster = consumer._cluster
+    if time.monotonic() * 1000 - cluster._last_successful_refresh_ms > FRESH_MS:
+        return None
+    found = {topic: cluster.topic_id(topic) for topic in topics}
+    return {topic: str(one) for topic, one in found.items() if one is not None}

@@ -354,6 +354,8 @@ class ProjectionLoop:
         """Load the tables' state, and apply one batch before anybody can change it again."""
         schema.load_and_hold()
         self._check_version(schema)
+        # A rebuild on another log may be what changed it.
+        check_log(schema.state, self._reader)
         self._seek(schema)
         records = self._reader.poll(self._batch_records, POLL_S)
         schema.apply([parse_record(record) for record in records], self._read_to(schema))

@@ -295,8 +295,9 @@ class EventLog:
         """Return once every record now in the local log is where others read it.
 
         Flush the emitter first: what it still buffers is not in the local log. Raises
-        UnreachableError after `timeout_s`, or at once when shipping has ended; the records stay in
-        the local log. StopRequestedError once `stop` is set.
+        UnreachableError after `timeout_s`, or at once when shipping has ended, and MismatchError
+        when it goes to another log by now; the records stay in the local log. StopRequestedError
+        once `stop` is set.
         """
         if not self._has_kafka:
             return
@@ -307,6 +308,13 @@ class EventLog:
             end = spool.end()
             while (position := spool.cursor(target)) < end:
                 shipper = self._shipper
+                if shipper is not None and shipper.target_id not in {None, target}:
+                    message = (
+                        "Kafka's topics were deleted and made again while this process ran (the"
+                        f" log was {target}, it is {shipper.target_id} now). Events are kept on"
+                        " this disk and sent there; run the same command again"
+                    )
+                    raise MismatchError(message)
                 is_shipping = shipper is not None and shipper.is_alive
                 if not is_shipping or time.monotonic() > deadline:
                     problem = shipper.problem if shipper is not None else "sending has ended"
@@ -334,9 +342,9 @@ class EventLog:
     def _target(self, spool: Spool) -> str:
         """Where records are shipped to; before the first contact, the target of last time."""
         kafka, shipper = self._kafka, self._shipper
-        if kafka is not None:
-            return kafka.log_id
         known = shipper.target_id if shipper is not None else None
+        if known is None and kafka is not None:
+            known = kafka.log_id
         return known or spool.furthest_target()
 
     def close(self, timeout_s: float, *, keep_file: bool = False) -> int:

@@ -6,6 +6,7 @@ the shipper in front of it.
 
 import contextlib
 import threading
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -19,7 +20,9 @@ from producer.log.kafka_client import (
     KafkaClients,
     KafkaError,
     KafkaPartition,
+    KafkaTimeoutError,
     TopicAlreadyExistsError,
+    topic_ids,
 )
 from producer.log.kafka_partitions import AssignedPartitions, assigned_partitions, spans_to_read
 from producer.log.kafka_reading import bounds, first_keys, read_spans
@@ -33,12 +36,15 @@ from schemas.kafka_log import (
     TOPIC_SETTINGS,
     kafka_log_id,
     largest_value,
+    real_topic_ids,
 )
 from schemas.local_log import partition_of
 from schemas.wire import CONTENT_TYPE
 
 DELIVERY_TIMEOUT_S = 30.0
 """After it, an unacknowledged record is sent again from the spool by a new producer."""
+FLUSH_S = 1.0
+"""Between looks whether the topics are still there."""
 LINGER_MS = 20
 BATCH_BYTES = 256 << 10
 READ_TIMEOUT_S = 30.0
@@ -59,7 +65,8 @@ class KafkaLog:
 
     `append` returns once all in-sync replicas have acknowledged every record. After
     UnreachableError some may be in the log: send all of them again, in order (readers detect
-    duplicates by their sequence). `append` is for one thread at a time; the reading methods may run
+    duplicates by their sequence), through a new one: a deleted topic is then made again, and is
+    another log. `append` is for one thread at a time; the reading methods may run
     beside it. Memory: the records of one `append`. `close` is idempotent.
     """
 
@@ -93,6 +100,7 @@ class KafkaLog:
         self._producer: Any = None
         self._in_flight: Sequence[Any] = ()
         self._closed = False
+        self._topic_ids: dict[str, str] = {}
         self._log_id = self._prepare()
 
     @property
@@ -122,6 +130,7 @@ class KafkaLog:
         ids = {name: str(topic["topic_id"]) for name, topic in described.items()}
         sized = {name: (ids[name], size) for name, size in self._sizes.items()}
         self._num_partitions = self._assigned.of(sized, self._find_assigned)
+        self._topic_ids = real_topic_ids(ids)
         return kafka_log_id(str(cluster_id), ids)
 
     def _describe_limits(self, admin: Any) -> dict[str, int]:
@@ -183,7 +192,7 @@ class KafkaLog:
                 number = partition_of(record.key, self._num_partitions[record.topic])
                 key = record.key.encode()
                 futures.append(producer.send(record.topic, record.value, key, HEADERS, number))
-            producer.flush(DELIVERY_TIMEOUT_S)
+            self._flush(producer, {record.topic for record in records})
             # flush returns normally although deliveries failed: only the futures tell.
             delivered = [future.get(timeout=DELIVERY_TIMEOUT_S) for future in futures]
         except SIZE_ERRORS:
@@ -192,7 +201,30 @@ class KafkaLog:
             # It may still hold records that would arrive out of order; a new producer does not.
             self._drop_producer()
             raise self._clients.unreachable(error, "did not take records") from error
+        self._require_same_topics(producer, {record.topic for record in records})
         return [Coordinates(done.topic, done.partition, done.offset) for done in delivered]
+
+    def _flush(self, producer: Any, topics: Collection[str]) -> None:
+        """Wait until everything was sent. KafkaError; UnreachableError once a topic is gone."""
+        deadline = time.monotonic() + DELIVERY_TIMEOUT_S
+        while True:
+            try:
+                producer.flush(FLUSH_S)
+            except KafkaTimeoutError:
+                self._require_same_topics(producer, topics)
+                if time.monotonic() > deadline:
+                    raise
+            else:
+                return
+
+    def _require_same_topics(self, producer: Any, topics: Collection[str]) -> None:
+        """UnreachableError when this log is no more: what was sent is lost, or in another one."""
+        now = topic_ids(producer, topics)
+        for topic in self._topic_ids.keys() & topics:
+            if now.get(topic) != self._topic_ids[topic]:
+                self._drop_producer()
+                message = f"topic {topic} was deleted, and with it what was sent before."
+                raise UnreachableError(message)
 
     def ends(self) -> dict[TopicPartition, int]:
         """Offset after the last record of every partition. UnreachableError."""

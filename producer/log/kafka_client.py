@@ -6,7 +6,7 @@ Owns settings, authentication and what a failed connection leaves behind; knows 
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cache, partial
 from typing import Any, TypeVar
 
@@ -15,6 +15,7 @@ from kafka import TopicPartition as KafkaPartition
 from kafka.admin import ConfigResource
 from kafka.errors import (
     KafkaError,
+    KafkaTimeoutError,
     MessageSizeTooLargeError,
     RecordListTooLargeError,
     TopicAlreadyExistsError,
@@ -36,10 +37,14 @@ __all__ = [
     "KafkaClients",
     "KafkaError",
     "KafkaPartition",
+    "KafkaTimeoutError",
     "TopicAlreadyExistsError",
+    "topic_ids",
 ]
 
 CONNECT_TIMEOUT_S = 10.0
+METADATA_AGE_MS = 10_000
+"""How often a producer looks its topics up: they may have been deleted and made again."""
 
 SIZE_ERRORS = (MessageSizeTooLargeError, RecordListTooLargeError)
 """A record is larger than the topic, or the producer's request, may be."""
@@ -127,9 +132,13 @@ class KafkaClients:
             _close(consumer)
 
     def ask(self, question: Callable[[], Answer]) -> Answer:
-        """The answer to a question that a consumer puts to Kafka. KafkaError."""
-        with self._waits.waiting():
-            return interruptible(question, self.stop)
+        """The answer to a question that a consumer puts to Kafka. KafkaError, UnreachableError."""
+        try:
+            with self._waits.waiting():
+                return interruptible(question, self.stop)
+        except KeyError as error:
+            # kafka-python's, about a partition that its metadata no longer has.
+            raise self.unreachable(error, "no longer has the topic of a partition") from error
 
     def producer(self, **settings: object) -> Any:
         """An idempotent producer that the caller closes. UnreachableError."""
@@ -138,6 +147,7 @@ class KafkaClients:
             enable_idempotence=True,
             acks="all",
             allow_auto_create_topics=False,
+            metadata_max_age_ms=METADATA_AGE_MS,
             metrics_enabled=False,
             **settings,
         )
@@ -149,6 +159,9 @@ class KafkaClients:
 
         def remember(**configs: object) -> Any:
             started.append(KafkaNetClient(**configs))
+            # kafka-python 3.0.12 drops the setting of that name on the way here: a producer would
+            # make a deleted topic again, with the broker's number of partitions and retention.
+            started[-1].cluster.config["allow_auto_create_topics"] = False
             return started[-1]
 
         try:
@@ -182,3 +195,12 @@ class KafkaClients:
             " KAFKA_BOOTSTRAP_SERVERS right?"
         )
         return UnreachableError(message)
+
+
+def topic_ids(producer: Any, topics: Collection[str]) -> dict[str, str]:
+    """Topic -> Kafka's id of it, by the producer's newest metadata; one that it lacks is missing.
+
+    Asks nothing: a producer looks every METADATA_AGE_MS, and after an error.
+    """
+    found = {topic: producer._metadata.topic_id(topic) for topic in topics}
+    return {topic: str(one) for topic, one in found.items() if one is not None}

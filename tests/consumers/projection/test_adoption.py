@@ -1,6 +1,9 @@
 """Tables go on with another log only if it holds all that they hold."""
 
+import threading
+import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -8,6 +11,7 @@ from consumers.database.connection import connect
 from consumers.errors import MismatchError
 from consumers.projection.loop import ProjectionLoop
 from consumers.projection.redrive import Operator
+from consumers.rebuild.rebuild import rebuild
 from consumers.rebuild.verify import verify
 from consumers.status import read_status
 from tests.consumers.projection.test_projection import assert_equal_to_reference
@@ -33,6 +37,35 @@ def test_positions_of_another_log_are_refused_until_it_is_adopted(migrated_url: 
 
     assert_equal_to_reference(migrated_url, new)
     assert read_status(MemoryReader(new), migrated_url).held.duplicates == 150
+
+
+def test_a_projector_whose_tables_are_rebuilt_from_another_log_ends_and_adds_nothing(
+    migrated_url: str,
+) -> None:
+    """Two installations that share one database: the other one's rebuild replaces the tables."""
+    events = logged_events("a")
+    ours = memory_log(events[:200], MemoryLog("ours"))
+    # Every position in it is one of ours, too.
+    other = memory_log(events[:20], MemoryLog("other"))
+    stop = threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        ends = pool.submit(ProjectionLoop(MemoryReader(ours), migrated_url).run_forever, stop)
+        try:
+            deadline = time.monotonic() + 30
+            while read_status(MemoryReader(ours), migrated_url).lag_events:
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+            rebuild(MemoryReader(other), migrated_url)
+            before = database_tables(migrated_url)
+
+            memory_log(events[200:], ours)
+
+            with pytest.raises(MismatchError, match="made from the log other, but .* is ours"):
+                ends.result(30)
+        finally:
+            stop.set()
+    assert database_tables(migrated_url) == before
+    assert verify(MemoryReader(other), migrated_url).equal
 
 
 def test_a_log_that_lacks_history_is_not_adopted(migrated_url: str) -> None:
