@@ -14,7 +14,7 @@ from consumers.database.migrate import (
     schema_busy,
 )
 from consumers.database.operations import mend_operations
-from consumers.database.own_views import refuse_users_views
+from consumers.database.own_views import refuse_users_own
 from consumers.database.readiness import refuse_newer_rows
 from consumers.database.revision import Age
 from consumers.tables import PREVIOUS_SCHEMA
@@ -49,7 +49,7 @@ def prepare_database(url: str) -> None:
             if revision.age is not Age.DAMAGED:
                 revision.require_current()
             refuse_newer_rows(cursor)
-            refuse_users_views(cursor)
+            refuse_users_own(cursor)
             refuse_during_older_projection(cursor, "rebuild")
             if keeping := what_keeps(cursor, PREVIOUS_SCHEMA):
                 raise kept_by(PREVIOUS_SCHEMA, keeping)
