@@ -2,7 +2,9 @@
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+
+import psycopg2
 
 from consumers.database.connection import Connection, connected, schema_engine
 from consumers.database.dependants import kept_by, what_keeps
@@ -32,7 +34,12 @@ def schema_lock(url: str) -> Iterator[None]:
             row = cursor.fetchone()
             if row is None or not row[0]:
                 raise schema_busy(connection)
-            yield
+            try:
+                yield
+            finally:
+                # The server may take a while to notice that a session was closed.
+                with suppress(psycopg2.Error):
+                    cursor.execute("SELECT pg_advisory_unlock(%s)", (SCHEMA_LOCK,))
 
 
 def prepare_database(url: str) -> None:
