@@ -9,9 +9,9 @@ from typing import NamedTuple
 from psycopg2.errors import DependentObjectsStillExist
 
 from consumers.database.connection import Cursor
+from consumers.database.own_views import SIGNATURE, own_functions, own_views
 from consumers.errors import CuaProjectError
 from consumers.tables import ROW_TABLES, STATE_TABLES
-from consumers.tables.views import FUNCTION_SIGNATURES, VIEW_NAMES
 
 TABLE_NAMES = tuple(str(table.__tablename__) for table in (*ROW_TABLES, *STATE_TABLES))
 """The tables of a projected schema."""
@@ -22,8 +22,6 @@ TABLES = (
     " AND relname = ANY(%(names)s))"
 )
 """SQL: our tables of a schema, as a common table expression."""
-SIGNATURE = "proname || '(' || oidvectortypes(proargtypes) || ')'"
-"""SQL: a function's name and the types of its arguments."""
 
 _PARTS = (
     f"WITH {TABLES}, parts AS (SELECT 'pg_class'::regclass::oid AS classid, oid AS objid FROM"
@@ -84,8 +82,8 @@ def find_strangers(cursor: Cursor, schema: str) -> list[str]:
         {
             "schema": schema,
             "names": list(TABLE_NAMES),
-            "views": list(VIEW_NAMES),
-            "functions": list(FUNCTION_SIGNATURES),
+            "views": own_views(cursor, schema),
+            "functions": own_functions(cursor, schema),
         },
     )
     return [row[0] for row in cursor.fetchall()]
@@ -149,7 +147,11 @@ def drop_views(cursor: Cursor, schema: str) -> None:
         " 'v' AND relname = ANY(%(views)s) UNION ALL SELECT format('DROP FUNCTION %%s RESTRICT',"
         " pg_proc.oid::regprocedure) FROM pg_proc JOIN pg_namespace ON pg_namespace.oid ="
         f" pronamespace WHERE nspname = %(schema)s AND {SIGNATURE} = ANY(%(functions)s)",
-        {"schema": schema, "views": list(VIEW_NAMES), "functions": list(FUNCTION_SIGNATURES)},
+        {
+            "schema": schema,
+            "views": own_views(cursor, schema),
+            "functions": own_functions(cursor, schema),
+        },
     )
     for (statement,) in cursor.fetchall():
         cursor.execute(statement)

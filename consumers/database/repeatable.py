@@ -12,8 +12,7 @@ import sqlalchemy as sa
 from psycopg2.errors import DependentObjectsStillExist
 
 from consumers.database.connection import Connection
-from consumers.database.dependants import SIGNATURE
-from consumers.database.own_views import refuse_users_views, users_views
+from consumers.database.own_views import SIGNATURE, refuse_users_own, users_own
 from consumers.errors import CuaProjectError
 from consumers.tables import OPS_SCHEMA, OPS_TABLES, ROW_TABLES, SCHEMA, STATE_TABLES
 from consumers.tables.comments import commented_metadata
@@ -37,7 +36,7 @@ def write_repeatable(connection: sa.Connection, schema: str = SCHEMA) -> None:
         return
     driver_connection: Connection = connection.connection.driver_connection
     with driver_connection.cursor() as cursor:
-        refuse_users_views(cursor, schema)
+        refuse_users_own(cursor, schema)
     if stale := missing_views(connection, schema):
         try:
             _write_views(connection, schema)
@@ -92,7 +91,7 @@ def missing_views(connection: sa.Connection, schema: str = SCHEMA) -> list[str]:
     """Our views and functions that the schema lacks, or has in another version."""
     driver_connection: Connection = connection.connection.driver_connection
     with driver_connection.cursor() as cursor:
-        theirs = users_views(cursor, schema)
+        theirs = users_own(cursor, schema)
     rows = connection.execute(
         sa.text(
             f"SELECT {SIGNATURE} AS signature, prosrc FROM pg_proc WHERE pronamespace ="

@@ -126,12 +126,34 @@ def describe_unordered(live: Cursor, live_schema: str, replay: Cursor, schema: s
     names = [name for (name,) in live.fetchall()]
     if not names:
         return None
-    named = "; ".join(f"{name} ({_places(split[name])})" for name in names[:NAMED])
-    more = f" and {len(names) - NAMED:,} others" if len(names) > NAMED else ""
     return (
-        f"the tables have not kept in which order they read {named}{more}, which the log has in"
-        " several partitions; `cua-project rebuild` reads them again and keeps it"
+        f"the tables have not kept in which order they read {_named(names, split)}, which the log"
+        " has in several partitions; `cua-project rebuild` reads them again and keeps it"
     )
+
+
+def require_decided(order: LiveOrder, replay: Cursor, schema: str) -> None:
+    """MismatchError, naming them, when the live tables did not decide the order of some streams.
+
+    Of those that a replay in this order found in several partitions: the tables kept no order, or
+    more than one partition has records that they have not read.
+    """
+    split = {name: stored_arrivals(runs) for name, runs in _split(replay, schema)}
+    names = [
+        name
+        for name, found in sorted(split.items())
+        if not found.is_ordered
+        or name not in order.arrivals
+        or len(_unread(found, order.arrivals[name])) > 1
+    ]
+    if names:
+        message = (
+            f"the tables do not say in which order to read {_named(names, split)}, which the log"
+            " has in several partitions. `cua-project run --once` reads what they have not read,"
+            " and `cua-project rebuild` keeps the order where older code kept none; then run the"
+            " same command again"
+        )
+        raise MismatchError(message)
 
 
 def _split(cursor: Cursor, schema: str) -> list[tuple[str, list[list[object]]]]:
@@ -140,6 +162,23 @@ def _split(cursor: Cursor, schema: str) -> list[tuple[str, list[list[object]]]]:
         " jsonb_array_length(partitions) > 1"
     )
     return [(name, runs) for name, runs in cursor.fetchall()]
+
+
+def _unread(found: Arrivals, live: Arrivals) -> list[TopicPartition]:
+    """The partitions of which more was found than the tables have read."""
+    ends, read = _ends(found), _ends(live)
+    return [at for at, end in ends.items() if end > read.get(at, 0)]
+
+
+def _ends(arrivals: Arrivals) -> Positions:
+    # Of one partition later runs end later.
+    return {TopicPartition(run.topic, run.partition): run.next_offset or 0 for run in arrivals.runs}
+
+
+def _named(names: Sequence[str], split: Mapping[str, Arrivals]) -> str:
+    named = "; ".join(f"{name} ({_places(split[name])})" for name in names[:NAMED])
+    more = f" and {len(names) - NAMED:,} others" if len(names) > NAMED else ""
+    return named + more
 
 
 def _places(arrivals: Arrivals) -> str:

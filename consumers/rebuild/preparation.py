@@ -2,7 +2,9 @@
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+
+import psycopg2
 
 from consumers.database.connection import Connection, connected, schema_engine
 from consumers.database.dependants import kept_by, what_keeps
@@ -14,7 +16,7 @@ from consumers.database.migrate import (
     schema_busy,
 )
 from consumers.database.operations import mend_operations
-from consumers.database.own_views import refuse_users_views
+from consumers.database.own_views import refuse_users_own
 from consumers.database.readiness import refuse_newer_rows
 from consumers.database.revision import Age
 from consumers.tables import PREVIOUS_SCHEMA
@@ -32,7 +34,12 @@ def schema_lock(url: str) -> Iterator[None]:
             row = cursor.fetchone()
             if row is None or not row[0]:
                 raise schema_busy(connection)
-            yield
+            try:
+                yield
+            finally:
+                # The server may take a while to notice that a session was closed.
+                with suppress(psycopg2.Error):
+                    cursor.execute("SELECT pg_advisory_unlock(%s)", (SCHEMA_LOCK,))
 
 
 def prepare_database(url: str) -> None:
@@ -49,7 +56,7 @@ def prepare_database(url: str) -> None:
             if revision.age is not Age.DAMAGED:
                 revision.require_current()
             refuse_newer_rows(cursor)
-            refuse_users_views(cursor)
+            refuse_users_own(cursor)
             refuse_during_older_projection(cursor, "rebuild")
             if keeping := what_keeps(cursor, PREVIOUS_SCHEMA):
                 raise kept_by(PREVIOUS_SCHEMA, keeping)

@@ -31,7 +31,12 @@ from consumers.rebuild.finished import (
     keep,
 )
 from consumers.rebuild.hashing import NAMES, TableHash, count_rows, hash_tables
-from consumers.rebuild.live_order import describe_unordered, read_live_order
+from consumers.rebuild.live_order import (
+    LiveOrder,
+    describe_unordered,
+    read_live_order,
+    require_decided,
+)
 from consumers.rebuild.preparation import prepare_database, schema_lock
 from consumers.rebuild.replay import Replay, check_beginning
 from consumers.rebuild.side_schema import finish, finish_tables, side_schema, write_views
@@ -210,20 +215,26 @@ def build_into(
 ) -> RebuildReport:
     """Build one training, or everything before some positions, into a new schema that stays.
 
-    UsageError when the schema exists; NotFoundError when the training has no event before the
-    positions; CuaProjectError when the log lacks its beginning.
+    Streams in several partitions are read in the order of the live tables. UsageError when the
+    schema exists; NotFoundError when the training has no event before the positions;
+    CuaProjectError when the log lacks its beginning; MismatchError when the live tables do not say
+    in which order to read such a stream.
     """
     began = time.monotonic()
     check_name(schema)
     check_beginning(reader)
     end = reader.end_offsets(reader.partitions()) if until is None else until
-    replay_filter = EVERYTHING if run_name is None else _only_training(run_name)
+    streams: set[str] = set()
+    replay_filter = EVERYTHING if run_name is None else _only_training(run_name, streams)
     with new_schema(url, schema):
+        order = _live_order(reader, url)
         with Replay(reader, url, schema, replay_filter=replay_filter, progress=progress) as replay:
-            replay.advance(end)
-        if run_name is not None and not replay.num_events:
+            replay.advance(end, order)
+        if run_name is not None and not streams:
             message = f"the training {run_name!r} has no event before --until"
             raise NotFoundError(message)
+        with connected(url, "rebuild order") as connection, connection.cursor() as cursor:
+            require_decided(order, cursor, schema)
         finish_tables(url, schema, with_views=True)
         finish(url, schema, INTO)
     return RebuildReport(
@@ -236,6 +247,16 @@ def build_into(
         schema=schema,
         positions=end,
     )
+
+
+def _live_order(reader: LogReader, url: str) -> LiveOrder:
+    """How the live tables read streams in several partitions of this log."""
+    with connected(url, "rebuild order") as connection:
+        connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
+        with connection.cursor() as cursor:
+            if read_state(cursor, SCHEMA).log_id != reader.log_id:
+                return LiveOrder({})
+            return read_live_order(cursor, SCHEMA)
 
 
 def roll_back(url: str, *, swap_timeout_s: float | None = SWAP_TIMEOUT_S) -> None:
@@ -318,10 +339,18 @@ def _catch_up(replay: Replay, reader: LogReader) -> None:
         replay.advance(ends)
 
 
-def _only_training(run_name: str) -> ReplayFilter:
+def _only_training(run_name: str, streams: set[str]) -> ReplayFilter:
+    """The training's events and whatever else is in their `streams`, which are noted.
+
+    A stranger's or unreadable record stops a stream also here; an unreadable one may come first.
+    """
     training = training_id(run_name)
 
     def is_wanted(parsed: ParsedRecord) -> bool:
-        return parsed.envelope is not None and parsed.envelope.training_id == training
+        if parsed.stream is None:
+            return False
+        if parsed.envelope is not None and parsed.envelope.training_id == training:
+            streams.add(parsed.stream)
+        return parsed.envelope is None or parsed.stream in streams
 
     return ReplayFilter(wanted=is_wanted)

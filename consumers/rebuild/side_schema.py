@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import MappingProxyType
 from uuid import uuid4
 
@@ -18,6 +18,7 @@ from consumers.database.side_schemas import (
     find_side_schemas,
     mark,
     try_lock,
+    unlock,
 )
 from consumers.errors import CuaProjectError
 from consumers.tables import ROW_TABLES, STATE_TABLES
@@ -121,7 +122,12 @@ def locked_schema(url: str, name: str) -> Iterator[Connection]:
         if not try_lock(keeper, name):
             message = f"another process is filling the schema {name}; retry when it finishes"
             raise CuaProjectError(message)
-        yield keeper
+        try:
+            yield keeper
+        finally:
+            # The server may take a while to notice that a session was closed.
+            with suppress(psycopg2.Error):
+                unlock(keeper, name)
 
 
 def drop_unless_finished(keeper: Connection, name: str) -> None:

@@ -21,13 +21,10 @@ from consumers.database.connection import connect, schema_engine
 from consumers.database.migrate import migrate, missing, newest_revision, schema_differences
 from consumers.database.repeatable import mending_command, write_repeatable
 from consumers.errors import CuaProjectError
-from consumers.rebuild.rebuild import rebuild
 from consumers.rebuild.side_schema import finish_tables, make_tables
 from consumers.tables import OPS_TABLES, ROW_TABLES, STATE_TABLES
 from consumers.tables.comments import commented_metadata
 from schemas.arrays import decode_float32, decode_int32, encode_float32, encode_int32
-from tests.support.logs import memory_log
-from tests.support.memory_log import MemoryReader
 from tests.support.paths import ROOT
 
 UNCOMMENTED = (
@@ -163,38 +160,6 @@ def test_a_view_with_other_columns_is_replaced_unless_a_users_view_stands_on_it(
 
 
 @pytest.mark.services
-@pytest.mark.parametrize(
-    "theirs",
-    [
-        "VIEW cua.rollout_summary AS SELECT run_name FROM cua.training",
-        "VIEW cua.rollout_summary AS SELECT * FROM cua.rollout_summary_rows() WHERE reward > 0",
-        "VIEW cua.rollout_summary AS SELECT lower(rollout_id) AS rollout_id FROM"
-        " cua.rollout_summary_rows()",
-        "TABLE cua.rollout_summary (mine integer)",
-        "MATERIALIZED VIEW cua.rollout_summary AS SELECT * FROM cua.rollout_summary_rows()",
-    ],
-)
-def test_what_a_user_calls_like_a_view_of_ours_is_refused_by_name(
-    migrated_url: str, cursor: Cursor, theirs: str
-) -> None:
-    cursor.execute(f"DROP VIEW cua.rollout_summary; CREATE {theirs}")
-    kind = theirs.partition(" cua.")[0].lower()
-    named = rf"{kind} cua\.rollout_summary is not ours.*ALTER [A-Z ]+ cua\.rollout_summary RENAME"
-    reader = MemoryReader(memory_log([]))
-    for change in (migrate, lambda url: rebuild(reader, url)):
-        with pytest.raises(CuaProjectError, match=named):
-            change(migrated_url)
-    assert f"not ours: {kind} cua.rollout_summary" in schema_differences(migrated_url)
-
-    cursor.execute(f"ALTER {kind} cua.rollout_summary RENAME TO mine")
-    migrate(migrated_url)
-    assert schema_differences(migrated_url) == []
-    rebuild(reader, migrated_url)
-    cursor.execute("SELECT to_regclass('cua.mine') IS NOT NULL")
-    assert cursor.fetchone() == (True,)
-
-
-@pytest.mark.services
 def test_migrations_leave_what_users_made_of_our_views(migrated_url: str, cursor: Cursor) -> None:
     cursor.execute("CREATE VIEW public.mine AS SELECT outcome FROM cua.rollout_summary")
     migrate(migrated_url, "-1")
@@ -292,36 +257,6 @@ def test_sql_decodes_what_python_encodes(cursor: Cursor, ids: list[int], bits: l
 def test_text_that_is_no_base64_is_an_error_of_the_query_alone(cursor: Cursor) -> None:
     with pytest.raises(psycopg2.DataError):
         cursor.execute("SELECT cua.decode_int32('%%%')")
-
-
-@pytest.mark.services
-def test_users_functions_of_our_names_are_theirs(migrated_url: str, cursor: Cursor) -> None:
-    cursor.execute(
-        "CREATE FUNCTION cua.decode_int32(bytea) RETURNS integer LANGUAGE sql AS 'SELECT 1'"
-    )
-    assert schema_differences(migrated_url) == []
-    with pytest.raises(CuaProjectError, match=r"decode_int32\(bytea\)"):
-        migrate(migrated_url, "base")
-    cursor.execute("SELECT cua.decode_int32(''::bytea)")
-    assert cursor.fetchall() == [(1,)]
-
-
-@pytest.mark.services
-@pytest.mark.parametrize(
-    "theirs",
-    [
-        "DROP VIEW cua.turn_tokens; CREATE TABLE cua.turn_tokens (mine int)",
-        "DROP VIEW cua.turn_tokens; CREATE MATERIALIZED VIEW cua.turn_tokens AS SELECT 1 AS mine",
-        "DROP FUNCTION cua.decode_int32(text); CREATE FUNCTION cua.decode_int32(mine text) RETURNS"
-        " integer[] LANGUAGE sql AS 'SELECT NULL::integer[]'",
-    ],
-)
-def test_what_has_the_name_of_one_of_our_views_is_named_and_stays(
-    migrated_url: str, cursor: Cursor, theirs: str
-) -> None:
-    cursor.execute(theirs)
-    with pytest.raises(CuaProjectError, match=r"(turn_tokens|decode_int32).*drop or rename"):
-        migrate(migrated_url)
 
 
 @pytest.mark.services

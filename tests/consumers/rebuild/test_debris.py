@@ -16,7 +16,9 @@ from consumers.database.readiness import remove_debris
 from consumers.errors import CuaProjectError, NotFoundError, UsageError
 from consumers.projection.loop import ProjectionLoop
 from consumers.rebuild.built import drop_built
+from consumers.rebuild.preparation import schema_lock
 from consumers.rebuild.rebuild import build_into, rebuild
+from consumers.rebuild.side_schema import locked_schema
 from consumers.rebuild.until import parse_duration, parse_until
 from consumers.rebuild.verify import verify
 from tests.reference_fold.histories import LoggedEvent, Shape
@@ -88,6 +90,13 @@ def test_every_command_clears_debris_away_and_keeps_what_only_looks_like_it(
         "cua_rebuild_notes",
         "cua_verify_12345678",
     ]
+
+
+def test_the_locks_of_a_rebuild_are_free_as_soon_as_it_has_ended(migrated_url: str) -> None:
+    """A session that was closed may keep them for a while."""
+    for _ in range(30):
+        with schema_lock(migrated_url), locked_schema(migrated_url, "copy"):
+            pass
 
 
 def test_debris_that_somebody_uses_stays_and_is_named(

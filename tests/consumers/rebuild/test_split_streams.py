@@ -15,7 +15,7 @@ from consumers.database.connection import connected
 from consumers.errors import MismatchError
 from consumers.projection.loop import ProjectionLoop
 from consumers.projection.redrive import Operator
-from consumers.rebuild.rebuild import rebuild
+from consumers.rebuild.rebuild import build_into, rebuild
 from consumers.rebuild.verify import verify
 from tests.reference_fold.comparison import database_tables
 from tests.reference_fold.disturbances import DISTURBANCES, Disturbance, claim_wrongly, garble
@@ -166,6 +166,8 @@ def test_a_replay_in_any_order_gives_the_rows_that_the_tables_have(
     for reader in (MemoryReader(log), read_by_partition(log, 0), read_by_partition(log, 1)):
         verified = verify(reader, migrated_url)
         assert (verified.equal, verified.differences) == (True, [])
+    build_into(read_by_partition(log, 1), migrated_url, "copy", run_name="split")
+    assert database_tables(migrated_url, "copy") == live
     result = rebuild(read_by_partition(log, 1), migrated_url)
     assert (result.different, result.swapped) == ([], True)
     assert database_tables(migrated_url) == live
