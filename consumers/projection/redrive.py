@@ -159,7 +159,7 @@ class Operator:
             after_batch()
 
     def redrive_if_newer(self, after_batch: Callable[[], None] = _nothing) -> bool:
-        """Redrive if this code knows other event types than the last; whether it did."""
+        """Redrive if this code knows other events than the last; whether it did."""
         with self.connection, self.connection.cursor() as cursor:
             if read_state(cursor, self._schema).catalogue_hash == catalogue_hash():
                 return False

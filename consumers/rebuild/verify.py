@@ -31,6 +31,9 @@ from consumers.tables import OPS_SCHEMA, PROJECTION_VERSION, SCHEMA, STATE_TABLE
 MAX_DIFFERENCES = 1_000
 """Reported; `has_more` when there are others."""
 MISSING = "(no row)"
+BY_CODE = ["unknown_schema", "invalid", "transition"]
+"""Kinds of parked records that other code may be able to apply: it knows another type, another
+value of a field or another transition."""
 ALL_ROWS = "*"
 """The key of a difference that is about a whole table or column."""
 NEEDED = frozenset(str(table.__tablename__) for table in STATE_TABLES) | {
@@ -58,8 +61,8 @@ class Snapshot(NamedTuple):
     replay_filter: ReplayFilter
     """Parks what the code that filled the tables could not apply."""
     redrivable: list[str]
-    """Streams parked by code that knew fewer event types, or whose redrive was interrupted; this
-    code may be able to apply them."""
+    """Streams parked by code that knew other events, or whose redrive was interrupted; this code
+    may be able to apply them."""
     problems: list[Problem]
     """What the live schema lacks."""
     order: LiveOrder
@@ -108,7 +111,7 @@ def take_snapshot(connection: Connection, schema: str = SCHEMA) -> Snapshot:
         positions = load_positions(cursor, schema)
         replay_filter, redrivable = ReplayFilter(), list[str]()
         if state.catalogue_hash != catalogue_hash():
-            replay_filter, redrivable = _parked_as_unknown(cursor, schema)
+            replay_filter, redrivable = _parked_by_other_code(cursor, schema)
         if halves := interrupted_redrives(cursor, schema):
             parked = replay_filter.parked | {(topic, at, offset) for topic, at, offset, _ in halves}
             replay_filter = ReplayFilter(frozenset(parked))
@@ -119,11 +122,11 @@ def take_snapshot(connection: Connection, schema: str = SCHEMA) -> Snapshot:
         return Snapshot(state, positions, tables, replay_filter, redrivable, problems, order)
 
 
-def _parked_as_unknown(cursor: Cursor, schema: str) -> tuple[ReplayFilter, list[str]]:
+def _parked_by_other_code(cursor: Cursor, schema: str) -> tuple[ReplayFilter, list[str]]:
     cursor.execute(
         f'SELECT topic, partition, log_offset, stream FROM "{schema}".held_record WHERE held_as ='
-        " %s AND kind = %s ORDER BY stream",
-        ("parked", "unknown_schema"),
+        " 'parked' AND kind = ANY(%s) ORDER BY stream",
+        (BY_CODE,),
     )
     rows = cursor.fetchall()
     return ReplayFilter(

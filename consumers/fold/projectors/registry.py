@@ -1,6 +1,9 @@
 """Which projector takes which event, which streams may contain it, and the catalogue's hash."""
 
 import hashlib
+from functools import cache
+from itertools import product
+from pathlib import Path
 
 from consumers.fold.projectors.annotation import AnnotationProjector
 from consumers.fold.projectors.completion import CompletionProjector
@@ -31,9 +34,11 @@ from schemas.completion import CompletionExecuted, CompletionStepsScored
 from schemas.entry import EntryStated
 from schemas.evaluation import BY_KIND, EvaluationSuperseded
 from schemas.group import GroupDropped
+from schemas.json_schemas import FOLDER, schema_path
 from schemas.scoring import RolloutScored, ScoringCreated, ScoringFinished
 from schemas.session import SessionEnded
 from schemas.skills import SkillsMeasured
+from schemas.status import MACHINES
 from schemas.step import SamplesChosen
 from schemas.task import TaskStated, ValidatorStated
 from schemas.training import StepSuperseded
@@ -99,10 +104,21 @@ PROJECTORS: dict[type[Payload], Projector] = {
 """Every payload's projector; a payload without one fails here, at import."""
 
 
-def catalogue_hash() -> str:
-    """Hash of the event types and versions that this code can apply.
+@cache
+def catalogue_hash(folder: Path = FOLDER) -> str:
+    """Hash of the events that this code can apply: types, versions, what their fields may hold.
 
-    When it changes, parked records are tried again.
+    When it changes, parked records are tried again. `folder`: the JSON Schemas.
     """
-    known = sorted(f"{payload.TYPE}:{payload.VERSION}" for payload in PAYLOADS)
-    return hashlib.sha256("\n".join([str(PROJECTION_VERSION), *known]).encode()).hexdigest()
+    schemas = sorted(
+        schema_path(payload.TYPE, payload.VERSION, folder).read_text(encoding="utf-8")
+        for payload in PAYLOADS
+    )
+    machines = [
+        f"{entity} {old} {new}"
+        for entity, machine in sorted(MACHINES.items())
+        for old, new in product(sorted(machine.states), repeat=2)
+        if machine.allows(old, new)
+    ]
+    known = [str(PROJECTION_VERSION), *schemas, *machines]
+    return hashlib.sha256("\n".join(known).encode()).hexdigest()

@@ -1,17 +1,23 @@
 """Records that cannot be applied are kept, listed, tried again and given up; rebuilds honour it."""
 
 import json
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import count
+from pathlib import Path
 
 import pytest
 
 from consumers.database.connection import Connection, connected, join_group, session_group
 from consumers.errors import LimitExceededError, NotFoundError, UsageError
+from consumers.fold.projectors.registry import catalogue_hash
 from consumers.projection.lock_watch import LockWatch
 from consumers.projection.loop import ProjectionLoop
 from consumers.projection.redrive import Operator
 from consumers.rebuild.verify import verify
+from schemas.json_schemas import FOLDER, schema_path
+from schemas.status import MACHINES
 from tests.reference_fold.comparison import database_tables, differences, plain_tables
 from tests.reference_fold.histories import LoggedEvent, Shape
 from tests.reference_fold.reference import fold
@@ -117,19 +123,43 @@ def test_trying_again_with_the_same_code_parks_the_same(
     assert operator.list_held() == before
 
 
+def of_another_value(events: list[LoggedEvent], index: int) -> list[LoggedEvent]:
+    """A phase that no version knows."""
+    value = events[index].value.replace(b'"current_phase":"', b'"current_phase":"later_')
+    return [*events[:index], LoggedEvent(events[index].subject, value), *events[index + 1 :]]
+
+
+def of_another_transition(events: list[LoggedEvent], index: int) -> list[LoggedEvent]:
+    """A training that has not begun pauses."""
+    value = events[index].value.replace(b".training.initialization_started", b".training.paused")
+    return [*events[:index], LoggedEvent(events[index].subject, value), *events[index + 1 :]]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "type_", "kind"),
+    [
+        (unknown, "cua.step.created", "unknown_schema"),
+        (of_another_value, "cua.step.progressed", "invalid"),
+        (of_another_transition, "cua.training.initialization_started", "transition"),
+    ],
+)
 def test_a_newer_projector_tries_again_what_an_older_one_did_not_know(
-    migrated_url: str, connection: Connection
+    migrated_url: str,
+    connection: Connection,
+    spoil: Callable[[list[LoggedEvent], int], list[LoggedEvent]],
+    type_: str,
+    kind: str,
 ) -> None:
     events = logged_events("a", shape=CALM)
     log = memory_log(events)
-    index = index_of(events, "cua.step.created")
-    project(memory_log(unknown(events, index)), migrated_url)
-    # As if the code that knew no StepCreated had read this very log.
+    index = index_of(events, type_)
+    project(memory_log(spoil(events, index)), migrated_url)
+    # As if the code that knew no such event had read this very log.
     with connection, connection.cursor() as cursor:
         cursor.execute(
-            "UPDATE cua.held_record SET value = %s WHERE kind = 'unknown_schema'",
-            (events[index].value,),
+            "UPDATE cua.held_record SET value = %s WHERE kind = %s", (events[index].value, kind)
         )
+        assert cursor.rowcount == 1
         cursor.execute("UPDATE cua.projection SET catalogue_hash = 'older'")
     assert verify(MemoryReader(log), migrated_url).redrivable == [events[index].subject]
     assert verify(MemoryReader(log), migrated_url).equal
@@ -138,6 +168,21 @@ def test_a_newer_projector_tries_again_what_an_older_one_did_not_know(
 
     expect(migrated_url, events)
     assert verify(MemoryReader(log), migrated_url).redrivable == []
+
+
+def test_what_parked_records_are_tried_again_for_is_whatever_an_event_may_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    same, wider, older = (
+        Path(shutil.copytree(FOLDER, tmp_path / name)) for name in ("same", "wider", "older")
+    )
+    assert catalogue_hash(same) == catalogue_hash()
+    file = schema_path("cua.group.dropped", 1, wider)
+    file.write_text(file.read_text().replace('"zero_variance"', '"zero_variance", "another"'))
+    assert catalogue_hash(wider) != catalogue_hash()
+    machine = MACHINES["group"]
+    monkeypatch.setitem(MACHINES, "group", replace(machine, extra=frozenset({("failed", "x")})))
+    assert catalogue_hash(older) != catalogue_hash(same)
 
 
 @pytest.mark.parametrize("spoil", [garbled, unknown])
