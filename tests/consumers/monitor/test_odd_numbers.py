@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from pydantic import JsonValue
 
 from consumers.monitor.layout import duration, rounded
 from consumers.monitor.training import standard_error
@@ -33,5 +34,11 @@ def test_a_standard_error_is_a_share_or_none(value: object, expected: float) -> 
 
 
 def test_trackers_get_the_numbers_that_a_float_holds() -> None:
-    metrics = {"a": 10**400, "b": {"c": 1, "d": "x"}, "e": 1e308, "f": math.nan, "g": True}
+    metrics: dict[str, JsonValue] = {
+        "a": 10**400,
+        "b": {"c": 1, "d": "x"},
+        "e": 1e308,
+        "f": math.nan,
+        "g": True,
+    }
     assert numbers(metrics) == {"b/c": 1.0, "e": 1e308, "g": 1.0}
