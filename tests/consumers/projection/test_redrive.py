@@ -1,23 +1,17 @@
 """Records that cannot be applied are kept, listed, tried again and given up; rebuilds honour it."""
 
 import json
-import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import count
-from pathlib import Path
 
 import pytest
 
 from consumers.database.connection import Connection, connected, join_group, session_group
 from consumers.errors import LimitExceededError, NotFoundError, UsageError
-from consumers.fold.projectors.registry import catalogue_hash
 from consumers.projection.lock_watch import LockWatch
 from consumers.projection.loop import ProjectionLoop
 from consumers.projection.redrive import Operator
 from consumers.rebuild.verify import verify
-from schemas.json_schemas import FOLDER, schema_path
-from schemas.status import MACHINES
 from tests.reference_fold.comparison import database_tables, differences, plain_tables
 from tests.reference_fold.histories import LoggedEvent, Shape
 from tests.reference_fold.reference import fold
@@ -168,21 +162,6 @@ def test_a_newer_projector_tries_again_what_an_older_one_did_not_know(
 
     expect(migrated_url, events)
     assert verify(MemoryReader(log), migrated_url).redrivable == []
-
-
-def test_what_parked_records_are_tried_again_for_is_whatever_an_event_may_hold(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    same, wider, older = (
-        Path(shutil.copytree(FOLDER, tmp_path / name)) for name in ("same", "wider", "older")
-    )
-    assert catalogue_hash(same) == catalogue_hash()
-    file = schema_path("cua.group.dropped", 1, wider)
-    file.write_text(file.read_text().replace('"zero_variance"', '"zero_variance", "another"'))
-    assert catalogue_hash(wider) != catalogue_hash()
-    machine = MACHINES["group"]
-    monkeypatch.setitem(MACHINES, "group", replace(machine, extra=frozenset({("failed", "x")})))
-    assert catalogue_hash(older) != catalogue_hash(same)
 
 
 @pytest.mark.parametrize("spoil", [garbled, unknown])
