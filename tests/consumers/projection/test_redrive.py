@@ -50,9 +50,8 @@ def expect(url: str, events: list[LoggedEvent]) -> None:
 
 
 def index_of(events: list[LoggedEvent], type_: str, number: int = 0) -> int:
-    return [index for index, one in enumerate(events) if json.loads(one.value)["type"] == type_][
-        number
-    ]
+    found = [index for index, one in enumerate(events) if json.loads(one.value)["type"] == type_]
+    return found[number]
 
 
 def garbled(events: list[LoggedEvent], index: int) -> list[LoggedEvent]:
@@ -61,11 +60,8 @@ def garbled(events: list[LoggedEvent], index: int) -> list[LoggedEvent]:
 
 def unknown(events: list[LoggedEvent], index: int) -> list[LoggedEvent]:
     value = events[index].value.replace(b'"dataschema":"urn:cua:', b'"dataschema":"urn:cua:later.')
-    return [
-        *events[:index],
-        LoggedEvent(events[index].subject, value.replace(b'"type":"cua.', b'"type":"later.', 1)),
-        *events[index + 1 :],
-    ]
+    value = value.replace(b'"type":"cua.', b'"type":"later.', 1)
+    return [*events[:index], LoggedEvent(events[index].subject, value), *events[index + 1 :]]
 
 
 def test_everything_behind_a_parked_record_is_parked_in_order_and_other_streams_go_on(
