@@ -63,7 +63,7 @@ MOST_WORKERS = 8
 def pytest_xdist_auto_num_workers() -> int:
     """Of `make test`: two for a core, as tests wait more than they compute."""
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    room = psutil.virtual_memory().available // MEMORY_OF_WORKER
+    room = int(psutil.virtual_memory().available) // MEMORY_OF_WORKER
     return max(1, min(2 * cores, room, MOST_WORKERS))
 
 

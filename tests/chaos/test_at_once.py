@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -55,7 +56,11 @@ def test_calls_run_at_once_in_processes_of_their_own(tmp_path: Path) -> None:
 
 
 def test_whoever_failed_is_named_with_its_reason() -> None:
-    calls = {"a": partial(fail, "the disk burns"), "b": os.getpid, "c": end_without_a_word}
+    calls: dict[str, Callable[[], int]] = {
+        "a": partial(fail, "the disk burns"),
+        "b": os.getpid,
+        "c": end_without_a_word,
+    }
     with pytest.raises(ChaosError) as failed:
         at_once(calls)
     assert str(failed.value) == "a: the disk burns\nc: its process ended without a word"
