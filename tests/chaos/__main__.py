@@ -13,9 +13,11 @@ import sys
 import tempfile
 import time
 import traceback
+from functools import partial
 from pathlib import Path
 
 from tests.chaos import outage
+from tests.chaos.at_once import at_once, terminate
 from tests.chaos.processes import ChaosError
 from tests.chaos.report import as_json, is_good, problems, table
 from tests.chaos.run import Options, Outcome, run
@@ -59,10 +61,13 @@ def possible(logs: list[str]) -> list[str]:
     return [log for log in logs if log != "kafka"]
 
 
-def terminate(*_: object) -> None:
-    """Unwind as Ctrl-C does, once: servers end, the small disk is unmounted."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    sys.exit(128 + signal.SIGTERM)
+def disturb(log: str, options: Options) -> Outcome:
+    """One log's run, whose lines of progress name it."""
+    show(f"{log}: {options.kills} kills over {options.events:,} events")
+    outcome = run(options, lambda line: show(f"{log:<5} {line}"))
+    found = "everything held" if is_good(outcome) else "FAILED"
+    show(f"{log}: {found} after {outcome.seconds:.0f} s")
+    return outcome
 
 
 def main() -> int:
@@ -76,23 +81,19 @@ def main() -> int:
     outcomes: dict[str, Outcome] = {}
     measured: outage.Measured | None = None
     try:
+        calls = {}
         for number, log in enumerate(logs if options.kills else []):
             (folder / log).mkdir(parents=True)
-            kills = options.kills // len(logs) + (number < options.kills % len(logs))
-            show(f"{log}: {kills} kills over {options.events // len(logs):,} events")
-            outcomes[log] = run(
-                Options(
-                    seed,
-                    kills,
-                    options.events // len(logs),
-                    with_kafka=log == "kafka",
-                    folder=folder / log,
-                    mount=not options.no_mount,
-                ),
-                show,
+            one = Options(
+                seed,
+                options.kills // len(logs) + (number < options.kills % len(logs)),
+                options.events // len(logs),
+                with_kafka=log == "kafka",
+                folder=folder / log,
+                mount=not options.no_mount,
             )
-            found = "everything held" if is_good(outcomes[log]) else "FAILED"
-            show(f"{log}: {found} after {outcomes[log].seconds:.0f} s")
+            calls[log] = partial(disturb, log, one)
+        outcomes = at_once(calls)
         if options.outage_seconds and "kafka" in logs:
             (folder / "outage").mkdir(parents=True)
             measured = outage.measure(folder / "outage", options.outage_seconds, show)

@@ -45,10 +45,13 @@ share.coordinator.state.topic.min.isr=1
 default.replication.factor=1
 min.insync.replicas=1
 group.initial.rebalance.delay.ms=0
+broker.session.timeout.ms=5000
+broker.heartbeat.interval.ms=1000
 auto.create.topics.enable=true
 num.partitions=1
 """
 # auto.create with one partition is a broker's default; our topics must be right all the same.
+# A broker that was killed may come back once its last session is over: after 9 s by default.
 
 
 def kafka_jars() -> Path:

@@ -25,6 +25,7 @@ from producer.policy.torch_policy.open import open_in_process
 from producer.sql_data.dbbench.generate import generate
 from producer.sql_data.dbbench.tasks import task_of
 from producer.task import Task
+from producer.training.run import run
 from producer.training.update_settings import update_settings
 from tests.support.reading import installation_at, read_all
 from tests.support.same_run import bits_of, differences
@@ -174,10 +175,9 @@ def test_dropout_changes_the_update_by_its_seed_alone_and_never_what_is_sampled(
     assert not same(updated(0.1, 0), updated(0.0, 0))
 
 
-def run(home: Path, **changes: object) -> None:
-    command = [sys.executable, "-m", "tests.support.slow_run", json.dumps({**RUN, **changes}), "{}"]
-    environ = {**os.environ, "CUA_HOME": str(home), "OMP_NUM_THREADS": "1"}
-    subprocess.run(command, env=environ, check=True, timeout=TIMEOUT_S, capture_output=True)
+def train(home: Path, **changes: object) -> None:
+    """To its end, in this process."""
+    run(read_config({**RUN, **changes}), installation=installation_at(home))
 
 
 def read(home: Path) -> list[dict[str, Any]]:
@@ -216,9 +216,9 @@ def test_a_killed_training_goes_on_with_the_bits_of_an_undisturbed_one(
 ) -> None:
     changes = {"model_name": str(folder), "baseline": baseline, "num_steps": 4}
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    run(whole, **changes)
+    train(whole, **changes)
     kill_once_trained(killed, 2, **changes)
-    run(killed, **changes)
+    train(killed, **changes)
     assert differences(bits_of(whole, "small"), bits_of(killed, "small")) == []
     events = read(whole)
     finished = [one["data"] for one in events if one["type"] == "cua.step.finished"]

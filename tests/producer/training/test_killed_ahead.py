@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from producer.config import read_config
 from producer.demo_policy.build import build_policy
+from producer.training.run import run
 from tests.producer.policy.conftest import SIZE, TEXTS
 from tests.producer.training.test_off_policy import (
     check_progress,
@@ -106,8 +108,7 @@ def test_kills_in_the_overlap_lose_no_finished_rollout_and_leave_every_stream_wh
     for step in killed_at:
         kill_in_overlap(home, settings, slow, step)
     killed = read(home)
-    with start(home, settings, {}) as process:
-        assert process.wait(TIMEOUT_S) == 0
+    run(read_config(settings), installation=installation_at(home))
     events = read(home)
     assert violations(events, num_steps=NUM_STEPS, groups=2, group_size=3) == []
     assert sum(check_staleness(events, AT_MOST).values()) == NUM_STEPS * 2 * 3

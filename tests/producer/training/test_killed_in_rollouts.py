@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from producer.config import read_config
 from producer.demo_policy.build import build_policy
+from producer.training.run import run
 from tests.producer.policy.conftest import SIZE, TEXTS
 from tests.support.reading import installation_at, read_all
 from tests.support.same_run import bits_of, differences
@@ -38,8 +40,8 @@ def start(home: Path, settings: dict[str, Any], acting_s: float = 0.0) -> subpro
 
 
 def train(home: Path, settings: dict[str, Any]) -> None:
-    with start(home, settings) as process:
-        assert process.wait(TIMEOUT_S) == 0
+    """To its end, in this process."""
+    run(read_config(settings), installation=installation_at(home))
 
 
 def read(home: Path) -> list[dict[str, Any]]:
