@@ -89,6 +89,10 @@ def markers_of_dead_processes(folder: Path, log_id: str) -> Iterator[OpenStreamM
             lock.acquire(blocking=False)
         except Timeout:
             continue
+        except OSError as error:
+            # Another user's: that user's next process ends the stream.
+            logger.warning("leaving %s to its owner: %s", path, error.strerror)
+            continue
         try:
             if not path.exists():
                 # Removed by its owner between our listing and our lock.
@@ -112,7 +116,7 @@ def _read(path: Path, log_id: str) -> OpenStreamMarker | None:
         here = file_identity(path.parent)
         # Older versions did not name their folder.
         is_copied = content.get("folder", here) != here
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         logger.warning("ignoring %s, which is no marker of an open stream (%s)", path, error)
         return None
     return OpenStreamMarker(subject, since, path, is_copied)

@@ -43,8 +43,8 @@ def training_lock(folder: Path, name: str, *, takeover: bool = False) -> Iterato
     """Hold the training's lock. CuaTrainError names the process that holds it.
 
     `takeover`: take it from that process, which finds out by `TrainingLock.check`. UsageError when
-    the folder cannot be created. A folder that was made for the lock and got nothing else is
-    removed again.
+    the folder or the lock in it cannot be used. A folder that was made for the lock and got nothing
+    else is removed again.
     """
     is_new = not folder.exists()
     try:
@@ -71,6 +71,12 @@ def training_lock(folder: Path, name: str, *, takeover: bool = False) -> Iterato
         # The other process keeps the lock of a file without a name.
         path.unlink(missing_ok=True)
         lock.acquire()
+    except OSError as error:
+        message = (
+            f"the lock {path} of training {name!r} cannot be used: {error.strerror}; make it yours"
+            " (chown), or remove it when no process trains under this name"
+        )
+        raise UsageError(message) from None
     try:
         holder = json.dumps({"pid": os.getpid(), "host": socket.gethostname()})
         path.write_text(holder, encoding="utf-8")

@@ -8,9 +8,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
+import psycopg2
 import pytest
 
-from consumers.database.connection import connect, connected
+from consumers.database.connection import Connection, connect, connected
+from consumers.database.location import libpq_url
 from consumers.database.migrate import migrate
 from consumers.database.silence import SilenceWatch
 from schemas.installation import read_installation
@@ -133,12 +135,35 @@ def test_a_projector_names_the_silence_and_goes_on_when_the_server_does(server: 
         assert projector.wait(30) == 0
 
 
+def watched(watch: SilenceWatch, url: str) -> Connection:
+    connection = connect(url, "test")
+    address = libpq_url(url)
+    with watch.opening(address, str):
+        watch.add(connection, address)
+    return connection
+
+
+def test_a_session_whose_process_at_the_server_is_stopped_is_given_up(
+    database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    watch = SilenceWatch(stopped_after_s=1.0)
+    watch.start(None)
+    connection = watched(watch, database_url)
+    backend = psutil.Process(connection.info.backend_pid)
+    backend.suspend()
+    try:
+        with pytest.raises(psycopg2.OperationalError), connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    finally:
+        backend.resume()
+    assert f"process {backend.pid} has not taken our statement" in caplog.text
+    assert one(database_url, "SELECT 1") == 1
+
+
 def test_a_statement_that_takes_long_is_no_silence(database_url: str) -> None:
-    watch = SilenceWatch()
+    watch = SilenceWatch(stopped_after_s=1.0)
     watch.start(1.0)
-    connection = connect(database_url, "test")
-    with watch.opening(connection.dsn, str):
-        watch.add(connection, connection.dsn)
+    connection = watched(watch, database_url)
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_sleep(6)")
     assert watch.gave_up is None
