@@ -233,8 +233,13 @@ def plan_training(
         return AlreadyComplete(config, manifest)
     has_failed = recorded.history.has_failed_parts(recorded.stream, generation)
     has_begun = bool(steps_done) or recorded.history.has_evaluations(generation)
+    known = {one.label for one in manifest.evaluations}
     begins_generation = (
-        overwrite or (folder is None and has_begun) or manifest.step < newest_done or has_failed
+        overwrite
+        or (folder is None and has_begun)
+        or manifest.step < newest_done
+        or has_failed
+        or recorded.history.has_given_up_evaluation(generation, known)
     )
     lost_step = newest_done if manifest.step < newest_done and not has_failed else 0
     if begins_generation:

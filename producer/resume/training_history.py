@@ -4,7 +4,7 @@ Read once, before anything is emitted. Knows nothing of the disk's saved states.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -28,7 +28,7 @@ from producer.rollouts.plan import (
     RolloutSource,
 )
 from schemas.base import Payload
-from schemas.catalogue import TOPIC_NAMES, TOPICS, stream, stream_kind
+from schemas.catalogue import TOPIC_NAMES, TOPICS, stream, stream_kind, stream_owner
 from schemas.evaluation import EvaluationCreated, EvaluationFinished
 from schemas.event import Envelope
 from schemas.group import GroupDropped
@@ -128,6 +128,19 @@ class TrainingHistory:
             "failed" in history.statuses.values() for _, history in self._scheduled(generation)
         )
 
+    def has_given_up_evaluation(self, generation: int, known: Collection[str]) -> bool:
+        """Whether an operator gave up the rest of a scheduled evaluation before its result.
+
+        `known`: labels of those whose result is known from elsewhere.
+        """
+        return any(
+            history.is_abandoned
+            and label not in known
+            and self.evaluation_finished(stream_owner(subject)) is None
+            for subject, history in self._scheduled(generation)
+            for label in [_label(history.events[0].payload)]
+        )
+
     def has_evaluations(self, generation: int) -> bool:
         """Whether a baseline or a scheduled evaluation of the generation was begun."""
         return any(True for _ in self._scheduled(generation))
@@ -224,6 +237,12 @@ class TrainingHistory:
             if isinstance(created, RolloutCreated) and created.group_id in plans:
                 recalled.add(created, rollout, plans[created.group_id])
         return recalled.recalled()
+
+
+def _label(created: Payload) -> str:
+    """As in a manifest."""
+    assert isinstance(created, EvaluationCreated)  # noqa: S101  # `_scheduled` yields no other
+    return "baseline" if created.kind == "baseline" else f"eval-{created.step}"
 
 
 @dataclass(slots=True)

@@ -132,7 +132,9 @@ def _open_stream(session: Session, plan: EvaluationPlan, unit: Unit) -> StreamWr
             unit.highest_finished_rollouts = payload.completed_tasks
     if session.claim_epoch == 1:
         return session.emitter.stream(subject, training_id=session.training_id)
-    first: Payload = _progressed(session, plan, unit) if history.exists else _created(session, plan)
+    # An operator may have given up every record of it: then it has a position and no creation.
+    is_created = any(isinstance(event.payload, EvaluationCreated) for event in history.events)
+    first: Payload = _progressed(session, plan, unit) if is_created else _created(session, plan)
     return claim(
         session.emitter, first, history, session.history.ends, training_id=session.training_id
     ).stream

@@ -313,7 +313,9 @@ class _Process:
         plan = self.opened.plan
         manifest = replace(plan.manifest, generation=plan.generation)
         is_loaded = plan.state_folder is not None and plan.manifest.step > 0
-        if is_loaded and plan.manifest.generation == plan.generation:
+        # A generation that begins now has loaded the state of the one before it.
+        is_own = plan.manifest.generation == plan.generation and not plan.begins_generation
+        if is_loaded and is_own:
             # A kill may have come between a state and the end of the ones before it.
             resume_state.drop_old_states(self.folder, plan.generation, manifest.step)
             return manifest

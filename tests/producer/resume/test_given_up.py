@@ -1,5 +1,6 @@
 """What an operator gave up is left out by a trainer that continues, as by the tables."""
 
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from hashlib import sha256
@@ -8,6 +9,7 @@ from uuid import UUID
 
 import pytest
 
+from consumers.fold.fold import Fold, FoldedBatch
 from consumers.fold.order import Order, OrderRules, PartitionProgress
 from consumers.fold.parse import parse_record
 from consumers.log.reader import LogRecord
@@ -15,14 +17,25 @@ from producer.emit import Emitter
 from producer.errors import MismatchError
 from producer.log.stream_history import StreamHistory, read_streams_into
 from producer.log.writer import Record
+from producer.resume.open_training import open_training
+from producer.resume.resume_state import find_states, update_manifest
 from producer.resume.training_history import read_training_history
-from producer.training.run import run
+from producer.training.run import run, utc_now
 from schemas.environment import EnvironmentCreationStarted, EnvironmentRequested
+from schemas.evaluation import EvaluationCreated, EvaluationStarted
 from schemas.event import StreamPoint
-from schemas.ids import EPOCH_START, training_id, uuid7
+from schemas.ids import EPOCH_START, baseline_id, eval_id, training_id, uuid7
 from schemas.installation import Installation
-from schemas.operator_drops import Decision, Drop, Drops, Scope, encode_decision
+from schemas.operator_drops import (
+    Decision,
+    Drop,
+    Drops,
+    Scope,
+    encode_decision,
+    read_operator_drops,
+)
 from schemas.wire import encode
+from tests.support.reading import read_all
 from tests.support.small_run import small
 
 TOPIC_OF = {"training": "cua.training", "rollout": "cua.rollouts"}
@@ -210,3 +223,78 @@ def test_an_unreadable_record_of_another_stream_is_nobody_elses_business(
         log.local.append([Record("cua.rollouts", f"rollout/{OWNER}", OTHERS_EVENT)])
         history = read_training_history(log, training_id("small"), start={}, since={})
         assert not {f"training/{OWNER}", f"rollout/{OWNER}"} & history.streams.keys()
+
+
+def begin_baseline_and_die(installation: Installation) -> tuple[str, list[bytes]]:
+    """A training whose process died in its baseline: that stream and its records."""
+    own = training_id("small")
+    subject = f"evaluation/{baseline_id(own, 0)}"
+    with Emitter.open(installation) as emitter:
+        folder = installation.runs_dir / "small"
+        open_training(emitter, "small", small(num_steps=1), folder, clock=utc_now)
+        baseline = emitter.stream(subject, training_id=own)
+        baseline.emit(
+            EvaluationCreated(
+                kind="baseline",
+                training_id=own,
+                generation=0,
+                step=0,
+                model_path="oracle",
+                total_tasks=4,
+            )
+        )
+        baseline.emit(EvaluationStarted(kind="baseline", started_at=utc_now()))
+    with Emitter.open(installation) as emitter:
+        read = emitter.log.local.read_streams("cua.training", [subject], {})
+        return subject, [content for _, content in read]
+
+
+def projected(installation: Installation) -> FoldedBatch:
+    drops = read_operator_drops(installation.operator_drops_path)
+    fold = Fold({}, log_id="log", drops=drops)
+    return fold.take_all([parse_record(one) for one in read_all(installation)])
+
+
+def test_an_evaluation_of_which_every_record_was_given_up_begins_anew(
+    installation: Installation,
+) -> None:
+    subject, values = begin_baseline_and_die(installation)
+    give_up(
+        installation,
+        *(Drop("record", subject, sha256(one).hexdigest(), None) for one in values),
+    )
+    summary = run(small(num_steps=1), installation=installation)
+    assert (summary.status, summary.generation) == ("completed", 0)
+    batch = projected(installation)
+    assert batch.held == {}
+    assert [row["status"] for row in batch.rows.inserts["baseline"].values()] == ["completed"]
+
+
+def test_a_training_goes_on_in_a_new_generation_where_an_evaluation_was_given_up(
+    installation: Installation,
+) -> None:
+    run(small(num_steps=1, eval_every=1), installation=installation)
+    own = training_id("small")
+    folder = installation.runs_dir / "small"
+    ((manifest, _), *_) = find_states(folder)
+    subject = f"evaluation/{eval_id(own, 0, 1)}"
+    with Emitter.open(installation) as emitter:
+        read = emitter.log.local.read_streams("cua.training", [subject], {})
+        *_, finished = (content for _, content in read)
+    give_up(installation, Drop("rest", subject, sha256(finished).hexdigest(), None))
+    # As killed before the result was in the state.
+    update_manifest(folder, replace(manifest, evaluations=manifest.evaluations[:1]))
+
+    summary = run(small(num_steps=2, eval_every=1), installation=installation)
+
+    assert (summary.status, summary.steps, summary.generation) == ("completed", 2, 1)
+    batch = projected(installation)
+    assert batch.held == {}
+    rows = batch.rows.inserts["eval"].values()
+    assert sorted((row["generation"], row["step"], row["status"]) for row in rows) == [
+        (0, 1, "running"),
+        (1, 1, "completed"),
+        (1, 2, "completed"),
+    ]
+    # What is known from the state is not run again.
+    assert run(small(num_steps=3, eval_every=1), installation=installation).generation == 1
