@@ -218,7 +218,8 @@ def sync(*, as_json: bool) -> None:
     """Fetch operators' decisions from the database into CUA_HOME, where trainers read them.
 
     A training that is continued on Kafka does so itself when DATABASE_URL or POSTGRES_* is set.
-    Never makes a database; where there is none, there are no decisions.
+    Never makes a database; where there is none, there are no decisions. A newer version's is read,
+    too: a trainer may be older than the projector.
     """
     from consumers.database.location import is_embedded, resolve_database
     from consumers.home import open_installation

@@ -21,7 +21,7 @@ def command(*, training: str | None, training_id: UUID | None, as_json: bool) ->
 
     Offsets are first to last. A trainer that looks for a training in Kafka asks this, so that it
     need not read the whole log; what the tables have not read it reads itself. Never makes or
-    migrates a database; exits 3 where there are no tables.
+    migrates a database, and reads a newer version's too; exits 3 where there are no tables.
 
     Examples:
         cua-project positions

@@ -47,9 +47,10 @@ def command(
         cua-project tasks --training first --difficulty easy
         cua-project tasks --json | jq -r '.[].task_id'
     """
-    from consumers.queries import get_session, init_database, list_tasks
+    from consumers.queries import get_session, list_tasks
+    from consumers.queries.session import open_database
 
-    init_database()
+    open_database()
     with get_session() as session:
         wanted = None if training is None else _training_id(session, training)
         newest: dict[str, Task] = {}

@@ -43,6 +43,7 @@ logger = logging.getLogger(__name__)
 
 SCHEMA_LOCK = 0x6375612D74726169
 """Advisory lock for changes of the schema; the bytes spell "cua-trai"."""
+FORGET_REVISION = f"cua-project psql -c 'DELETE FROM {OPS_SCHEMA}.alembic_version'"
 LOCK_TIMEOUT_S = 15
 """How long to wait for another migration or rebuild."""
 
@@ -138,13 +139,15 @@ def migrate(
     """Upgrade or downgrade to a revision (`head`, `base`, an id, `-1`).
 
     Returns the revisions before and after. CuaProjectError while an older projector is running or
-    when a script fails; NotFoundError for an unknown revision; UnreachableError.
+    when a script fails; MismatchError of a newer or damaged database; NotFoundError for an unknown
+    revision; UnreachableError.
     """
     with connected(url, "debris") as keeper:
         keeper.autocommit = True
-        drop_debris(keeper)
         with keeper.cursor() as cursor:
             revision = inspect_revision(cursor)
+            revision.refuse()
+            drop_debris(keeper)
             if revision.age is Age.CURRENT and to == "head":
                 # Nothing to migrate, so nobody to wait for.
                 if not _has_search_path(cursor):
@@ -170,6 +173,12 @@ def migrate(
         except (sa.exc.DBAPIError, psycopg2.Error) as error:
             reason = str(getattr(error, "orig", error)).strip()
             message = f"the migration to {to} failed and was rolled back: {reason}"
+            if is_applied_already(error):
+                message += (
+                    f". The tables are not those of revision {before}, as"
+                    f" {OPS_SCHEMA}.alembic_version says: `{FORGET_REVISION}`, then `cua-project"
+                    " rebuild`, which makes the tables again from the log"
+                )
             raise CuaProjectError(message) from error
         except CommandError as error:
             raise _unknown_revision(script, to, error) from None

@@ -10,14 +10,12 @@ from contextlib import contextmanager
 
 import psycopg2
 
-from consumers.database.connection import Cursor, connected
+from consumers.database.connection import connected
 from consumers.database.migrate import look
 from consumers.database.migrate import migrate as migrate_database
 from consumers.database.revision import Age
 from consumers.database.shape import describe, find_problems, require_whole
 from consumers.database.side_schemas import drop_debris
-from consumers.errors import MismatchError
-from consumers.tables import PROJECTION_VERSION, SCHEMA
 
 logger = logging.getLogger(__name__)
 
@@ -40,13 +38,13 @@ def make_ready(
             migrate_database(url)
         else:
             revision.require_current()
+    if mends:
+        return
     with connected(url, "check") as connection, connection, connection.cursor() as cursor:
-        refuse_newer_rows(cursor)
-        if not mends:
-            problems = find_problems(cursor)
-            require_whole(problems)
-            if problems:
-                logger.warning("%s", describe([problem.text for problem in problems]))
+        problems = find_problems(cursor)
+        require_whole(problems)
+        if problems:
+            logger.warning("%s", describe([problem.text for problem in problems]))
 
 
 @contextmanager
@@ -79,23 +77,3 @@ def remove_debris(url: str) -> None:
             drop_debris(keeper)
     except psycopg2.Error as error:
         logger.warning("cannot remove what a killed rebuild left: %s", str(error).strip())
-
-
-def refuse_newer_rows(cursor: Cursor) -> None:
-    """MismatchError when a newer version filled the tables."""
-    cursor.execute(
-        "SELECT EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname ="
-        " 'version' AND atttypid = 'integer'::regtype)",
-        (f"{SCHEMA}.projection",),
-    )
-    row = cursor.fetchone()
-    if row is None or not row[0]:
-        return
-    cursor.execute(f"SELECT max(version) FROM {SCHEMA}.projection")
-    row = cursor.fetchone()
-    if row is not None and row[0] is not None and row[0] > PROJECTION_VERSION:
-        message = (
-            f"the tables were filled by a newer version of cua-train (projection version {row[0]},"
-            f" this one's is {PROJECTION_VERSION}); nothing was changed. Install that version"
-        )
-        raise MismatchError(message)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from consumers.database.connection import Cursor
 from consumers.errors import CuaProjectError, MismatchError
-from consumers.tables import OPS_SCHEMA, SCHEMA
+from consumers.tables import OPS_SCHEMA, PROJECTION_VERSION, SCHEMA
 
 
 class Age(Enum):
@@ -29,15 +29,17 @@ class Revision(NamedTuple):
     """The rows of `alembic_version`."""
     newest: str
     """The newest revision that this code has."""
+    projection_version: int | None = None
+    """Of the code that filled the tables; None when they do not say."""
 
     def require_current(self) -> None:
         """Raise unless the database is at this code's revision, with the command that helps.
 
         MismatchError of a newer or damaged database, CuaProjectError of an older or empty one.
         """
+        self.refuse()
         if self.age is Age.CURRENT:
             return
-        self.refuse()
         found = "has no tables of ours" if self.age is Age.EMPTY else f"is at {self._named()}"
         message = (
             f"the database {found}, and this version needs revision {self.newest}; run"
@@ -46,12 +48,22 @@ class Revision(NamedTuple):
         raise CuaProjectError(message)
 
     def refuse(self, *, mends: bool = False) -> None:
-        """MismatchError of a newer database, and of a damaged one unless the caller `mends`."""
+        """MismatchError of a newer database, and of a damaged one unless the caller `mends`.
+
+        Newer is also one whose tables newer code has filled, at whatever revision.
+        """
         if self.age is Age.NEWER:
             message = (
                 f"the database is at {self._named()}, which this version of cua-train does not"
                 f" have (its newest is {self.newest}); nothing was changed. Install the newer"
                 " cua-train that migrated it"
+            )
+            raise MismatchError(message)
+        if (self.projection_version or 0) > PROJECTION_VERSION:
+            message = (
+                "the tables were filled by a newer version of cua-train (projection version"
+                f" {self.projection_version}, this one's is {PROJECTION_VERSION}); nothing was"
+                " changed. Install that version"
             )
             raise MismatchError(message)
         if self.damage and not mends:
@@ -91,7 +103,7 @@ def read_revision(cursor: Cursor, known: tuple[str, ...], newest: str) -> Revisi
         )
         row = cursor.fetchone()
         age = Age.DAMAGED if row is not None and row[0] else Age.EMPTY
-    return Revision(age, found, newest)
+    return Revision(age, found, newest, _read_projection_version(cursor))
 
 
 def read_found(cursor: Cursor) -> tuple[str, ...]:
@@ -106,3 +118,17 @@ def read_found(cursor: Cursor) -> tuple[str, ...]:
         return ()
     cursor.execute(f"SELECT version_num FROM {OPS_SCHEMA}.alembic_version ORDER BY 1")
     return tuple(str(row[0]) for row in cursor.fetchall())
+
+
+def _read_projection_version(cursor: Cursor) -> int | None:
+    cursor.execute(
+        "SELECT EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname ="
+        " 'version' AND atttypid = 'integer'::regtype)",
+        (f"{SCHEMA}.projection",),
+    )
+    row = cursor.fetchone()
+    if row is None or not row[0]:
+        return None
+    cursor.execute(f"SELECT max(version) FROM {SCHEMA}.projection")
+    row = cursor.fetchone()
+    return None if row is None else row[0]

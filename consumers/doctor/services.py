@@ -17,6 +17,7 @@ from consumers.garbage.spool import num_unshipped
 from consumers.garbage.stores import open_store
 from consumers.log.open import open_reader
 from consumers.log.reader import LogReader
+from consumers.tables import PROJECTION_VERSION
 from schemas.catalogue import NUM_PARTITIONS
 from schemas.installation import Installation
 from schemas.kafka_log import MAX_MESSAGE_BYTES
@@ -164,6 +165,10 @@ def _look_at_tables(url: str) -> Iterator[Finding]:
     except CuaProjectError as error:
         problem, _, advice = str(error).rpartition("; ")
         yield failed("tables", problem, advice)
+        return
+    if (revision.projection_version or PROJECTION_VERSION) < PROJECTION_VERSION:
+        problem = "an older version of cua-train filled them"
+        yield failed("tables", problem, "run `cua-project rebuild`")
         return
     different = schema_differences(url)
     if different:

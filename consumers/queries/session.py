@@ -14,7 +14,7 @@ from consumers.database.location import (
     resolve_database,
     sqlalchemy_url,
 )
-from consumers.errors import CuaProjectError, UnreachableError
+from consumers.errors import CuaProjectError, MismatchError, UnreachableError
 
 _sessions: sessionmaker[Session] | None = None
 
@@ -25,20 +25,25 @@ def init_database(url: str | None = None, *, migrate: bool | None = None) -> Eng
     Without `url`: the installation's database (DATABASE_URL, POSTGRES_*, or the embedded one).
     `migrate` None migrates an embedded or an empty database and only checks any other; True
     migrates any; False only checks. UnreachableError; CuaProjectError when the database is at
-    another revision, with the command that migrates it.
+    another revision, with the command that migrates it; MismatchError when it is newer or damaged.
     """
+    try:
+        return open_database(url, migrate=migrate)
+    except (UnreachableError, MismatchError):
+        raise
+    except CuaProjectError as error:
+        message = f"{error} (or call init_database with migrate=True)"
+        raise CuaProjectError(message) from None
+
+
+def open_database(url: str | None = None, *, migrate: bool | None = None) -> Engine:
+    """As `init_database`; its errors advise commands only."""
     from consumers.database.readiness import make_ready
 
     global _sessions  # noqa: PLW0603  # see the module's docstring
     embedded = url is None and is_embedded(os.environ)
     chosen = sqlalchemy_url(url) if url is not None else resolve_database(os.environ)
-    try:
-        make_ready(chosen, embedded=embedded, migrate=migrate)
-    except UnreachableError:
-        raise
-    except CuaProjectError as error:
-        message = f"{error} (or call init_database with migrate=True)"
-        raise CuaProjectError(message) from None
+    make_ready(chosen, embedded=embedded, migrate=migrate)
     engine = database_engine(chosen)
     if _sessions is not None:
         _sessions.kw["bind"].dispose()

@@ -17,7 +17,6 @@ from consumers.database.migrate import (
 )
 from consumers.database.operations import mend_operations
 from consumers.database.own_views import refuse_users_own
-from consumers.database.readiness import refuse_newer_rows
 from consumers.database.revision import Age
 from consumers.tables import PREVIOUS_SCHEMA
 
@@ -53,9 +52,9 @@ def prepare_database(url: str) -> None:
         driver_connection: Connection = connection.connection.driver_connection
         with driver_connection.cursor() as cursor:
             revision = inspect_revision(cursor)
+            revision.refuse(mends=True)
             if revision.age is not Age.DAMAGED:
                 revision.require_current()
-            refuse_newer_rows(cursor)
             refuse_users_own(cursor)
             refuse_during_older_projection(cursor, "rebuild")
             if keeping := what_keeps(cursor, PREVIOUS_SCHEMA):

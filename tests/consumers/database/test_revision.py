@@ -47,9 +47,12 @@ COMMANDS = (
     ("rebuild",),
     ("rebuild", "--check"),
     ("rebuild", "--rollback"),
+    ("migrate",),
+    ("migrate", "--check"),
     ("verify",),
     ("status",),
     ("parked", "list"),
+    ("tasks",),
     ("monitor",),
     ("gc", "--yes", "--only", "previous"),
     ("gc", "--dry-run"),
@@ -84,11 +87,19 @@ def test_older_code_refuses_a_newer_database_and_changes_nothing(
     assert content(migrated_url) == before
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize(
+    ("command", "what"),
+    [
+        *((command, "a revision that this code does not have") for command in COMMANDS),
+        *((command, "rows of a newer projection") for command in (("migrate",), ("monitor",))),
+    ],
+    ids=lambda one: " ".join(one) if isinstance(one, tuple) else "",
+)
 def test_every_command_says_that_the_database_is_newer(
-    migrated_url: str, command: tuple[str, ...]
+    migrated_url: str, command: tuple[str, ...], what: str
 ) -> None:
-    execute(migrated_url, NEWER["a revision that this code does not have"][0])
+    statement, problem = NEWER[what]
+    execute(migrated_url, statement)
     before = content(migrated_url)
 
     done = subprocess.run(
@@ -103,8 +114,9 @@ def test_every_command_says_that_the_database_is_newer(
 
     assert (done.returncode, done.stdout) == (4, ""), done
     assert done.stderr.count("\n") == 1
-    assert "the database is at revision 9999" in done.stderr
-    assert "Install the newer cua-train" in done.stderr
+    assert problem in done.stderr
+    assert "; nothing was changed. Install t" in done.stderr
+    assert done.stderr.endswith(("that migrated it\n", "that version\n"))
     assert content(migrated_url) == before
 
 
@@ -245,6 +257,13 @@ def test_a_recorded_revision_that_fits_nothing_is_refused_and_changes_nothing(
         "UPDATE cua_ops.alembic_version SET version_num = '0001';"
         "ALTER TABLE cua.training DROP COLUMN seed",
     )
-    with pytest.raises(CuaProjectError, match="failed and was rolled back"):
+    with pytest.raises(CuaProjectError, match="failed and was rolled back") as refused:
         migrate(migrated_url)
     assert look(migrated_url).found == ("0001",)
+
+    assert "DELETE FROM cua_ops.alembic_version'`, then `cua-project rebuild`" in str(refused.value)
+    execute(migrated_url, "DELETE FROM cua_ops.alembic_version")
+    log = memory_log(logged_events("a", shape=Shape(steps=1, groups=1, group_size=1, turns=1)))
+    assert rebuild(MemoryReader(log), migrated_url).swapped
+    assert schema_differences(migrated_url) == []
+    make_ready(migrated_url, embedded=False)

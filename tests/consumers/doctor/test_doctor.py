@@ -17,6 +17,7 @@ from kafka import KafkaAdminClient
 
 from consumers.database.connection import connected
 from consumers.doctor import machine, services
+from consumers.tables import PROJECTION_VERSION
 from schemas.installation import read_installation
 from tests.support.command import Call, call
 from tests.support.kafka import KafkaService
@@ -78,6 +79,33 @@ def test_tables_that_are_not_this_versions(call: Call, database_url: str) -> Non
 
 def shifted(seconds: float) -> Callable[[], datetime]:
     return lambda: datetime.now(UTC) + timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    ("step", "problem", "advice"),
+    [
+        (-1, "an older version of cua-train filled them", "run `cua-project rebuild`"),
+        (
+            1,
+            "the tables were filled by a newer version of cua-train (projection version"
+            f" {PROJECTION_VERSION + 1}, this one's is {PROJECTION_VERSION})",
+            "nothing was changed. Install that version",
+        ),
+    ],
+)
+def test_rows_of_another_version_are_named(
+    migrated_url: str, step: int, problem: str, advice: str
+) -> None:
+    execute(
+        migrated_url,
+        "INSERT INTO cua.projection (one, build_id, version, catalogue_hash) VALUES (1,"
+        f" gen_random_uuid(), {PROJECTION_VERSION + step}, 'x')",
+    )
+    found = services.look_at_database(
+        {"DATABASE_URL": migrated_url}, read_installation(os.environ), shifted(0)
+    )
+    (one,) = (finding for finding in found if finding.check == "tables")
+    assert (one.level, one.message, one.advice) == ("failed", problem, advice)
 
 
 def test_a_clock_that_differs_from_the_databases_is_named(migrated_url: str) -> None:
