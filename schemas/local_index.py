@@ -112,6 +112,26 @@ def places_of_training(training_id: UUID) -> Places:
     return Places(query, str(training_id))
 
 
+def places_of_trainings(training_ids: Collection[UUID]) -> Places:
+    """Where events that name any of these trainings, or records of their own streams, may be."""
+    query = """WITH wanted AS (SELECT value AS training FROM json_each(?))
+               SELECT partition_id, block FROM training_blocks
+               WHERE training IN (SELECT training FROM wanted)
+               UNION SELECT partition_id, block FROM stream_blocks
+               WHERE key IN (SELECT 'training/' || training FROM wanted)
+               ORDER BY partition_id, block"""
+    return Places(query, json.dumps(sorted(map(str, training_ids))))
+
+
+def places_of_beginnings(kind: str) -> Places:
+    """Where the first record of every stream of this kind is, in each partition it lies in."""
+    query = """WITH wanted AS (SELECT ? AS kind)
+               SELECT DISTINCT partition_id, min(block) AS block FROM stream_blocks, wanted
+               WHERE key > kind || '/' AND key < kind || '0'
+               GROUP BY key, partition_id ORDER BY partition_id, block"""
+    return Places(query, kind)
+
+
 def spans(
     connection: sqlite3.Connection, partitions: Mapping[int, range], places: Places
 ) -> Iterator[tuple[int, range]]:

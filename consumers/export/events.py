@@ -9,6 +9,7 @@ from consumers.log.reader import LogReader, TopicPartition
 from consumers.tail.reading import read_bounded
 from schemas.catalogue import stream_kind
 from schemas.event import Event
+from schemas.local_index import places_of_trainings
 
 Wanted = Callable[[ParsedRecord], bool]
 
@@ -19,10 +20,16 @@ def read_events(
     partitions: Collection[TopicPartition],
     until: dict[TopicPartition, int],
     wanted: Wanted,
+    trainings: Collection[UUID] = (),
 ) -> Iterator[Event]:
-    """Every wanted event of these partitions, from their beginning."""
+    """Every wanted event of these partitions, from their beginning.
+
+    `trainings`: wanted are records of these alone; a log with an index is not read whole then.
+    """
     starts = reader.beginning_offsets(list(partitions))
-    for record in read_bounded(reader, starts, {at: until[at] for at in partitions}):
+    stops = {at: until[at] for at in partitions}
+    places = places_of_trainings(trainings) if trainings else None
+    for record in read_bounded(reader, starts, stops, places):
         parsed = parse_record(record)
         if parsed.stream is not None and wanted(parsed):
             yield from ordered.take(parsed)

@@ -75,11 +75,11 @@ def export(
 
     facts = Trainings()
     about = of_kinds({"training", "evaluation"}, trainings)
-    facts.read(read_events(ordered, reader, of_topic("training"), until, about))
+    facts.read(read_events(ordered, reader, of_topic("training"), until, about, trainings))
     images = _Images(installation) if with_images else None
     collector = RolloutCollector(ordered.forget)
     attempts = of_kinds({"rollout"}, trainings)
-    events = read_events(ordered, reader, of_topic("rollout"), until, attempts)
+    events = read_events(ordered, reader, of_topic("rollout"), until, attempts, trainings)
     write = WRITE_FORM[form]
     with _new_folder(folder) as partial:
         image = _no_image if images is None else images.read

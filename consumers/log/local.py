@@ -26,8 +26,10 @@ SHORTEST_NAP_S, LONGEST_NAP_S = 0.002, 0.050
 """Between queries for new records: short after a record, longer while none come."""
 FEWEST_BACKWARDS, MOST_BACKWARDS = 8, 128
 """Records of a partition per query when reading backwards; 24 partitions of 40 kB are 120 MB."""
-MOST_BYTES_BACKWARDS = 4 << 20
-"""Of their values."""
+MOST_AT_ONCE = 128
+"""The same when reading forwards by the index."""
+MOST_BYTES_AT_ONCE = 4 << 20
+"""Of the values of either."""
 
 StoredRow = tuple[int, int, int, str | None, bytes, datetime]
 """Position, partition's id, offset, key, value, when it was appended."""
@@ -210,16 +212,42 @@ class LocalLogReader:
         `places`: only records that the index may mean; records that it does not cover are among
         them. Leaves the position of `poll` as it is.
         """
+        backwards = [
+            self._backwards(at, tp, parts)
+            for at, (tp, parts) in self._parts(starts, stops, places).items()
+        ]
+        for _, record in heapq.merge(*backwards, key=itemgetter(0), reverse=True):
+            yield record
+
+    def oldest_first(
+        self,
+        starts: Mapping[TopicPartition, int],
+        stops: Mapping[TopicPartition, int],
+        places: Places | None = None,
+    ) -> Iterator[LogRecord]:
+        """The same in the order of appending. What lies between is not looked at."""
+        forwards = [
+            self._forwards(at, tp, parts)
+            for at, (tp, parts) in self._parts(starts, stops, places).items()
+        ]
+        for _, record in heapq.merge(*forwards, key=itemgetter(0)):
+            yield record
+
+    def _parts(
+        self,
+        starts: Mapping[TopicPartition, int],
+        stops: Mapping[TopicPartition, int],
+        places: Places | None,
+    ) -> dict[int, tuple[TopicPartition, list[range]]]:
+        """Partition's id -> (partition, offsets to look at, ascending)."""
         ids = self._ids()
         partitions = {ids[tp]: tp for tp in starts if tp in ids}
-        found: dict[int, list[range]] = {}
+        found: dict[int, tuple[TopicPartition, list[range]]] = {}
         for partition_id, offsets in self._spans(
             {at: range(starts[tp], stops[tp]) for at, tp in partitions.items()}, places
         ):
-            found.setdefault(partition_id, []).append(offsets)
-        backwards = [self._backwards(at, partitions[at], parts) for at, parts in found.items()]
-        for _, record in heapq.merge(*backwards, key=itemgetter(0), reverse=True):
-            yield record
+            found.setdefault(partition_id, (partitions[partition_id], []))[1].append(offsets)
+        return found
 
     def _spans(
         self, partitions: Mapping[int, range], places: Places | None
@@ -245,13 +273,33 @@ class LocalLogReader:
                     ' WHERE partition_id = ? AND "offset" >= ? AND "offset" < ? ORDER BY "offset"'
                     " DESC LIMIT ?",
                     (partition_id, offsets.start, stop, limit),
-                    MOST_BYTES_BACKWARDS,
+                    MOST_BYTES_AT_ONCE,
                 )
                 if not rows:
                     break
                 for position, _, offset, key, value, appended_at in rows:
                     yield position, LogRecord(*tp, offset, key, value, appended_at)
                 stop, limit = rows[-1][2], min(limit * 2, MOST_BACKWARDS)
+
+    def _forwards(
+        self, partition_id: int, tp: TopicPartition, parts: Sequence[range]
+    ) -> Iterator[tuple[int, LogRecord]]:
+        """(position, record) of one partition in order."""
+        for offsets in parts:
+            start = offsets.start
+            while start < offsets.stop:
+                rows = self._records(
+                    'SELECT position, partition_id, "offset", key, value, appended_at FROM records'
+                    ' WHERE partition_id = ? AND "offset" >= ? AND "offset" < ? ORDER BY "offset"'
+                    " LIMIT ?",
+                    (partition_id, start, offsets.stop, MOST_AT_ONCE),
+                    MOST_BYTES_AT_ONCE,
+                )
+                if not rows:
+                    break
+                for position, _, offset, key, value, appended_at in rows:
+                    yield position, LogRecord(*tp, offset, key, value, appended_at)
+                start = rows[-1][2] + 1
 
     def close(self) -> None:
         """Close the file. Idempotent."""

@@ -5,9 +5,15 @@ Run: `python -m consumers.projection.places_answer ID`, which prints what `cua-p
 line, whose imports take longer than the answer, and without SQLAlchemy wherever it can.
 """
 
+import sys
+
+if __name__ == "__main__":
+    # psycopg2 imports it to share OpenSSL's locks with Python, and sets them up itself where it
+    # finds none: a seventh of the answer's time.
+    sys.modules["ssl"] = None  # type: ignore[assignment]  # is an ImportError
+
 import json
 import os
-import sys
 from collections.abc import Mapping
 from uuid import UUID
 

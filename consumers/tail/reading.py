@@ -20,16 +20,20 @@ FIRST_WINDOW = 16
 
 
 def read_bounded(
-    reader: LogReader, starts: Mapping[TopicPartition, int], stops: Mapping[TopicPartition, int]
+    reader: LogReader,
+    starts: Mapping[TopicPartition, int],
+    stops: Mapping[TopicPartition, int],
+    places: Places | None = None,
 ) -> Iterator[LogRecord]:
     """Every record of the span, by append time, each partition in order.
 
-    UnreachableError when the log stops responding.
+    `places`: a log with an index may leave out records that are not there. UnreachableError when
+    the log stops responding, MismatchError for an offset that it cannot have.
     """
     starts = {tp: offset for tp, offset in starts.items() if offset < stops[tp]}
-    if reader.kind == "local":
-        # The local log is already in append order.
-        yield from _read_in_order(reader, starts, stops)
+    if isinstance(reader, LocalLogReader):
+        reader.seek(starts)
+        yield from reader.oldest_first(starts, stops, places)
     else:
         yield from _merge(reader, starts, stops)
 

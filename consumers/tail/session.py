@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import BinaryIO
@@ -86,7 +86,7 @@ class TailSession:
             elif request.limit is not None and request.offset is None and self._cursor is None:
                 self._print_last(request.limit, span)
             else:
-                self._print_all(self._bounded(span))
+                self._print_span(span)
             self._stop.hold()
             self._out.flush()
         finally:
@@ -134,8 +134,15 @@ class TailSession:
             return span
         return Span({tp: saved.get(tp, start) for tp, start in span.starts.items()}, span.stops)
 
-    def _bounded(self, span: Span) -> Iterator[LogRecord]:
-        return read_bounded(self._reader, span.starts, self._stops(span))
+    def _print_span(self, span: Span) -> None:
+        stops = self._stops(span)
+        places = self._request.event_filter.places()
+        self._print_all(read_bounded(self._reader, span.starts, stops, places))
+        if self._is_full():
+            return
+        # Nothing wanted is between the last record that was read and the end.
+        for tp, start in span.starts.items():
+            self._out.skip(tp, max(start, stops[tp]))
 
     def _stops(self, span: Span) -> dict[TopicPartition, int]:
         ends = self._reader.end_offsets(list(span.starts))

@@ -7,6 +7,7 @@ from consumers.errors import NotFoundError, did_you_mean
 from consumers.log.reader import LogReader
 from consumers.tail.event_filter import decode
 from consumers.tail.reading import read_bounded
+from schemas.local_index import places_of_beginnings
 from schemas.training import TrainingCreated
 
 
@@ -27,15 +28,18 @@ def unknown_training_message(
 ) -> str | None:
     """Names the trainings that are similar unless the log has one called `name`; None if it has.
 
-    Reads the whole topic of trainings: for a `tail` that has printed nothing, or for `limit_s`;
-    None if that is not enough.
+    Reads where trainings begin, on a log without an index the whole topic of trainings: for a
+    `tail` that has printed nothing, or for `limit_s`; None if that is not enough.
     """
     partitions = [tp for tp in reader.partitions() if tp.topic == topic]
     created = TrainingCreated.TYPE.encode()
     names: set[str] = set()
     deadline = time.monotonic() + limit_s
     for record in read_bounded(
-        reader, reader.beginning_offsets(partitions), reader.end_offsets(partitions)
+        reader,
+        reader.beginning_offsets(partitions),
+        reader.end_offsets(partitions),
+        places_of_beginnings("training"),
     ):
         if time.monotonic() > deadline:
             return None

@@ -133,9 +133,28 @@ class KafkaHistory:
         places = self._places.get(training_id)
         if sum(map(len, spans.values())) > ASK_ABOVE:
             places = self._ask_once(log, training_id)
+        if places is not None and self._are_ahead(log, places, spans):
+            self._distrust(training_id, "they are ahead of it: another log's")
+            places = None
         if places is None:
             return {at: [span] if span else [] for at, span in spans.items()}
         return {at: places.within(at, span) for at, span in spans.items()}
+
+    @staticmethod
+    def _are_ahead(
+        log: OffsetLog, places: TrainingPlaces, spans: Mapping[TopicPartition, range]
+    ) -> bool:
+        """Whether the tables have read offsets that the log does not have."""
+        beyond = {
+            at: places.indexed[at].stop
+            for at, span in spans.items()
+            if at in places.indexed and places.indexed[at].stop > span.stop
+        }
+        if not beyond:
+            return False
+        # A projector may have read on since the spans were asked for.
+        ends = log.ends()
+        return any(stop > ends.get(at, 0) for at, stop in beyond.items())
 
     def _ask_once(self, log: OffsetLog, training_id: UUID) -> TrainingPlaces | None:
         if training_id in self._places:
@@ -144,12 +163,6 @@ class KafkaHistory:
             places = self._ask(training_id, log.log_id, self._stop)
         except NoAnswerError as error:
             self._distrust(training_id, str(error))
-            return None
-        # After the answer: a projector may have read on meanwhile.
-        ends = log.ends()
-        beyond = [at for at, indexed in places.indexed.items() if indexed.stop > ends.get(at, 0)]
-        if beyond:
-            self._distrust(training_id, f"they are ahead of {beyond[0].topic}: another log's")
             return None
         self._places[training_id] = places
         return places

@@ -1,9 +1,13 @@
-"""`tail -n N` reads from the end, and prints what reading everything would print last."""
+"""`tail` of one training or stream reads where that is, `tail -n N` from the end.
+
+Either prints what looking at every record would print.
+"""
 
 import io
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
@@ -12,8 +16,10 @@ import pytest
 from consumers.log.kafka import KafkaLogReader
 from consumers.log.local import LocalLogReader
 from consumers.log.reader import LogReader, LogRecord
+from consumers.tail.cursor import Cursor
 from consumers.tail.event_filter import EventFilter
 from consumers.tail.formats import json_line
+from consumers.tail.offsets import parse_offset
 from consumers.tail.session import TailRequest, TailSession
 from producer.log.kafka import KafkaLog
 from producer.log.local import LocalLog
@@ -49,14 +55,26 @@ def write(installation: Installation, *, is_indexed: bool, made: Sequence[Record
             log.append(made[start : start + 50])
 
 
+class EverywhereFilter(EventFilter):
+    """Has every record looked at."""
+
+    def places(self) -> None:
+        """Anywhere."""
+
+
+def everywhere(one: EventFilter) -> EventFilter:
+    return EverywhereFilter(one.training_id, one.stream, one.types)
+
+
 def last(
     reader: LogReader,
     event_filter: EventFilter,
     number: int | None,
     wanted: Mapping[str, range] | None = None,
+    offset: str | None = None,
 ) -> list[bytes]:
     request = TailRequest(
-        None,
+        None if offset is None else parse_offset(offset, datetime.now(UTC)),
         number,
         follow=False,
         event_filter=event_filter,
@@ -89,10 +107,14 @@ def test_the_last_records_are_those_that_reading_everything_ends_with(
     with closing(reader):
         for event_filter in filters:
             for wanted in places:
-                everything = last(reader, event_filter, None, wanted)
+                everything = last(reader, everywhere(event_filter), None, wanted)
                 for number in (1, 30, 10_000):
                     found = last(reader, event_filter, number, wanted)
                     assert found == everything[-number:], (event_filter, wanted, number)
+                assert last(reader, event_filter, None, wanted) == everything
+            everything = last(reader, everywhere(event_filter), None, None, "10:30")
+            assert last(reader, event_filter, None, None, "10:30") == everything
+            assert last(reader, event_filter, 20, None, "10:30") == everything[:20]
 
 
 class CountingReader(LocalLogReader):
@@ -106,31 +128,57 @@ class CountingReader(LocalLogReader):
         return rows
 
 
-@pytest.mark.parametrize(
-    "event_filter",
-    [
-        EventFilter(),
-        EventFilter(training_id=ids.training_id("rare")),
-        EventFilter(stream=f"training/{ids.training_id('rare')}"),
-    ],
+RARE = EventFilter(training_id=ids.training_id("rare"))
+
+
+TAILS = (
+    (EventFilter(), 5, None),
+    (RARE, 5, None),
+    (EventFilter(stream=f"training/{RARE.training_id}"), 5, None),
+    (RARE, None, None),
+    (RARE, None, "+0"),
+    # Nothing was written to the partitions of `rare` lately.
+    (EventFilter(), None, "-5"),
+    (EventFilter(), None, "3:8"),
 )
-def test_what_the_last_five_cost_does_not_grow_with_the_log(
-    tmp_path: Path, event_filter: EventFilter
-) -> None:
+
+
+def test_what_is_read_does_not_grow_with_the_log(tmp_path: Path) -> None:
     installation = installation_at(tmp_path)
     rare = [
         Record(topic_of(event.subject, "cua."), event.subject, event.value)
         for event in logged_events("rare")
     ]
-    counts = []
+    counts: list[list[int]] = [[] for _ in TAILS]
     for made in (rare, records() * 3, records() * 9):
         write(installation, is_indexed=True, made=made)
-        reader = CountingReader(installation.local_log_path, topic_prefix="cua.")
-        with closing(reader):
-            assert len(last(reader, event_filter, 5)) == 5
-            counts.append(reader.num_rows)
-    assert counts[2] <= 2 * counts[1], counts
-    assert counts[2] <= 2_000
+        for own, (event_filter, number, offset) in zip(counts, TAILS, strict=True):
+            reader = CountingReader(installation.local_log_path, topic_prefix="cua.")
+            with closing(reader):
+                assert len(last(reader, event_filter, number, None, offset)) >= 5
+                own.append(reader.num_rows)
+    for number_of_tail, own in enumerate(counts):
+        assert own[2] <= 2 * own[1], (number_of_tail, counts)
+        assert own[2] <= 2_500, (number_of_tail, counts)
+
+
+def test_a_cursor_over_one_training_names_the_end_and_misses_nothing_later(tmp_path: Path) -> None:
+    installation, made = installation_at(tmp_path / "home"), records()
+    reader = LocalLogReader(installation.local_log_path, topic_prefix="cua.")
+    first = EventFilter(training_id=ids.training_id("first"))
+    printed: list[bytes] = []
+    with closing(reader):
+        for start in range(0, len(made), 700):
+            write(installation, is_indexed=True, made=made[start : start + 700])
+            out = io.BytesIO()
+            request = TailRequest(None, None, False, first, lambda _: True)
+            cursor = Cursor(tmp_path / "cursor")
+            TailSession(reader, request, json_line, out, cursor).run()
+            printed += out.getvalue().splitlines()
+            ends = reader.end_offsets(reader.partitions())
+            assert cursor.load(reader.log_id) == ends
+        assert sorted(printed) == sorted(last(reader, everywhere(first), None))
+    assert len(printed) == len(set(printed)) > 300
 
 
 class CountingKafkaReader(KafkaLogReader):

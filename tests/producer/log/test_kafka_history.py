@@ -106,6 +106,37 @@ def test_without_an_answer_about_this_log_all_of_it_is_read_and_one_line_says_so
     assert said.startswith("reading Kafka's log from its beginning, because the tables cannot say")
 
 
+def test_tables_that_read_on_while_they_were_asked_are_believed(tmp_path: Path) -> None:
+    log = long_log(50_000)
+
+    def append_and_answer(*_: object) -> TrainingPlaces:
+        log.append([Record(TOPIC, OTHERS[0], b"")] * 40)
+        return answer(50_040)
+
+    history = KafkaHistory(tmp_path / "known", ask=append_and_answer)
+    assert history.read_own(log, TOPIC, SUBJECT, {}) == []
+    assert log.num_read == 0
+
+
+def test_the_ends_are_asked_for_once_where_nothing_changed_meanwhile(tmp_path: Path) -> None:
+    log = long_log(50_000)
+    num_asked = 0
+
+    class Counting(OnePartition):
+        """Counts the questions that cost a connection."""
+
+        def ends(self) -> dict[TopicPartition, int]:
+            nonlocal num_asked
+            num_asked += 1
+            return super().ends()
+
+    counting = Counting()
+    counting.records = log.records
+    assert read(counting, Tables(answer(50_000)), tmp_path / "known") == []
+    # Of the spans alone.
+    assert num_asked == 1
+
+
 def test_tables_that_have_more_of_the_training_than_was_found_are_not_believed_twice(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,0 +1,97 @@
+"""An export of one training reads where that training is, and writes what reading all would."""
+
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from random import Random
+from uuid import UUID
+
+import pyarrow.parquet as pq
+
+from consumers.export.export import export
+from consumers.log.local import LocalLogReader
+from consumers.tail.trainings import unknown_training_message
+from producer.log.local import LocalLog
+from producer.log.writer import Record
+from schemas.catalogue import topic_of
+from schemas.ids import training_id
+from schemas.operator_drops import Drops
+from tests.reference_fold.histories import LoggedEvent, Shape, history, interleaved
+from tests.support.reading import installation_at
+
+NAMES = ("anna", "bert", "carl")
+SMALL = Shape(steps=1, groups=2, group_size=2, turns=2)
+LARGE = Shape(steps=4, groups=4, group_size=4, turns=4)
+
+
+def log_of(folder: Path, made: Sequence[LoggedEvent], *, is_indexed: bool) -> Path:
+    path = installation_at(folder).local_log_path
+    with closing(LocalLog(path, is_indexed=is_indexed)) as log:
+        log.append([Record(topic_of(one.subject, "cua."), one.subject, one.value) for one in made])
+    return path
+
+
+class CountingReader(LocalLogReader):
+    """Counts the rows that it reads."""
+
+    num_rows = 0
+
+    def _all(self, statement: str, values: Sequence[object] = ()) -> list[tuple]:  # type: ignore[type-arg]
+        rows = super()._all(statement, values)
+        self.num_rows += len(rows)
+        return rows
+
+
+def exported(folder: Path, out: Path, trainings: Sequence[UUID]) -> tuple[list[object], int]:
+    """What is in the data set, and the rows that were read."""
+    installation = installation_at(folder)
+    reader = CountingReader(installation.local_log_path, topic_prefix="cua.")
+    with closing(reader):
+        export(reader, installation, out, trainings=trainings, with_images=False, drops=Drops())
+    tables = [pq.read_table(file).to_pylist() for file in sorted(out.rglob("*.parquet"))]
+    return [row for table in tables for row in table], reader.num_rows
+
+
+def test_it_writes_the_same_from_a_log_with_and_without_an_index(tmp_path: Path) -> None:
+    histories = [history(name, number, SMALL) for number, name in enumerate(NAMES)]
+    made = list(interleaved(histories, Random(1)))
+    # No event, in the training's own stream and in one of its rollouts.
+    made[len(made) // 3] = made[len(made) // 3]._replace(value=b"garbage")
+    made.append(LoggedEvent(f"training/{training_id('anna')}", b"\xff"))
+    for number, names in enumerate((["anna"], ["anna", "carl"], ["nobody"], [])):
+        found = []
+        for is_indexed in (True, False):
+            home = tmp_path / str(is_indexed)
+            if not home.exists():
+                log_of(home, made, is_indexed=is_indexed)
+            chosen = [training_id(name) for name in names]
+            found.append(exported(home, tmp_path / f"out-{number}-{is_indexed}", chosen)[0])
+        assert found[0] == found[1]
+        assert bool(found[0]) == (names != ["nobody"])
+
+
+def test_what_it_reads_does_not_grow_with_other_trainings(tmp_path: Path) -> None:
+    numbers = []
+    for rounds in (2, 8):
+        home = tmp_path / str(rounds)
+        others = [one for number in range(rounds) for one in history(f"o-{number}", number, LARGE)]
+        log_of(home, [*history("anna", 1, SMALL), *others], is_indexed=True)
+        rows, num_read = exported(home, tmp_path / f"out-{rounds}", [training_id("anna")])
+        assert rows
+        numbers.append(num_read)
+    # The log is four times as long; the last block of each partition is fuller.
+    assert numbers[1] < numbers[0] * 1.5, numbers
+
+
+def test_a_mistyped_training_is_suggested_from_where_trainings_begin(tmp_path: Path) -> None:
+    histories = [history(name, number, LARGE) for number, name in enumerate(NAMES)]
+    made = list(interleaved(histories, Random(1)))
+    for is_indexed in (True, False):
+        path = log_of(tmp_path / str(is_indexed), made, is_indexed=is_indexed)
+        reader = CountingReader(path, topic_prefix="cua.")
+        with closing(reader):
+            message = unknown_training_message(reader, "cua.training", "brt")
+            assert message == "there is no training 'brt' in the log. Did you mean 'bert'?"
+            assert unknown_training_message(reader, "cua.training", "carl") is None
+            num_rows = reader.num_rows
+        assert (num_rows < len(made) / 3) == is_indexed, (num_rows, len(made))
