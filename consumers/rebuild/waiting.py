@@ -74,18 +74,19 @@ class Patience:
         logger.warning(
             "waiting to swap: %s; the new tables are kept up to date meanwhile%s",
             _listed(blockers),
-            ""
-            if self._timeout_s is None
-            else f", for at most {self._timeout_s:,.0f} s (--swap-timeout)",
+            "" if self._timeout_s is None else f", for at most {self._timeout_s:,.0f} s",
         )
 
     def _give_up(self, blockers: list[Session]) -> LimitExceededError:
         message = (
             f"the tables stayed locked for {self._timeout_s:,.0f} s by"
-            f" {_listed(blockers) or 'other sessions'}; nothing was changed. End that transaction"
-            " (SELECT pg_terminate_backend(pid)), or give a longer --swap-timeout"
+            f" {_listed(blockers) or 'other sessions'}, and nothing was changed"
         )
-        return LimitExceededError(message)
+        ways = (
+            "end that transaction (SELECT pg_terminate_backend(pid))",
+            "give a longer --swap-timeout",
+        )
+        return LimitExceededError(message, ways=ways)
 
 
 def _listed(blockers: list[Session]) -> str:
