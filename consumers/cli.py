@@ -59,6 +59,9 @@ SILENCE_LIMITS_S: dict[str, float | None] = {
 }
 """The same of commands that would lose much, or that wait out every outage (None)."""
 
+CALLED = f"{__name__}.called"
+"""The context of the innermost command that was called; all of one call share it."""
+
 HELP_LAYOUT = {
     "theme": "default-slim",
     "max_width": 110,
@@ -88,6 +91,14 @@ class ProjectGroup(click.RichGroup):
         WATCH.start(SILENCE_LIMITS_S.get(cmd_name, SILENCE_LIMIT_S))
         return command
 
+    def invoke(self, ctx: click.Context) -> object:
+        """As click; an error advises nothing that the command which fails cannot do."""
+        try:
+            return super().invoke(ctx)
+        except CuaProjectError as error:
+            error.for_command(flags_of(ctx.meta.get(CALLED, ctx)))
+            raise
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -98,7 +109,14 @@ class ProjectGroup(click.RichGroup):
             raise NoSuchCommand(error.command_name, possibilities=COMMANDS, ctx=ctx) from None
 
 
+def flags_of(context: click.Context) -> set[str]:
+    """The flags of a command, and of the groups that it is in."""
+    of_groups = set() if context.parent is None else flags_of(context.parent)
+    return of_groups.union(*({*one.opts, *one.secondary_opts} for one in context.command.params))
+
+
 def _set_logging(ctx: click.Context, option: click.Parameter, value: Any) -> None:  # noqa: ANN401  # click's signature
+    ctx.meta[CALLED] = ctx
     if not value or ctx.resilient_parsing:
         return
     # One dict for the group and the command: `-v tail` and `tail -v` are the same.

@@ -15,7 +15,7 @@ import click
 from click.exceptions import NoSuchCommand
 from rich_click import RichGroup, group
 
-from producer.commands.log_options import add_log_options
+from producer.commands.log_options import add_log_options, called, flags_of
 from producer.errors import OUT_OF_SPACE, CuaTrainError
 from producer.log_lines import configure_logging
 
@@ -66,6 +66,14 @@ class LazyGroup(RichGroup):
         assert isinstance(command, click.Command)  # noqa: S101  # a module of ours without one is a bug
         command.name = cmd_name  # what the list of commands shows
         return add_log_options(command)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """As click; an error advises nothing that the command which fails cannot do."""
+        try:
+            return super().invoke(ctx)
+        except CuaTrainError as error:
+            error.for_command(flags_of(called(ctx)))
+            raise
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

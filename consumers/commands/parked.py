@@ -116,7 +116,8 @@ def command() -> None:
 def list_command(*, held_as: str | None, as_json: bool) -> None:
     """List records that are parked, wait for a gap to fill, or were refused.
 
-    Streams whose rest was given up (drop --rest) are listed too, with since when and by whom.
+    Streams whose rest was given up (`parked drop --rest`) are listed too, with since when and by
+    whom.
     """
     from consumers.projection.abandoned import abandoned_streams
 

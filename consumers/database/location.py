@@ -28,6 +28,9 @@ _PLAIN = re.compile(
     re.ASCII,
 )
 """A URL that everybody reads alike, without SQLAlchemy: nothing is quoted, nothing optional."""
+SECRET = re.compile("password|secret", re.IGNORECASE)
+"""In the name of a parameter that messages do not show: password, sslpassword,
+oauth_client_secret."""
 POSTGRES_DEFAULTS: Mapping[str, str] = {
     "POSTGRES_HOST": "localhost",
     "POSTGRES_PORT": "5432",
@@ -137,16 +140,26 @@ def without_password(url: str) -> str:
     if plain := _PLAIN.fullmatch(url):
         has_password = plain["rest"] != plain["user"] + plain["place"]
         return f"postgresql://{plain['user']}{':***' * has_password}{plain['place']}"
-    return _parse(url).set(drivername="postgresql").render_as_string(hide_password=True)
+    parsed = _parse(url).set(drivername="postgresql")
+    secret = {name: "***" for name in parsed.query if SECRET.search(name)}
+    hidden = parsed.update_query_dict(secret).render_as_string(hide_password=True)
+    return hidden.replace("%2A%2A%2A", "***")
 
 
 def open_watched(url: str, **settings: object) -> psycopg2.extensions.connection:
     """A psycopg2 connection whose server's silence is named. psycopg2's errors.
 
-    Its texts are UTF-8 whatever PGCLIENTENCODING or the role says. MismatchError for a database of
-    another encoding, which would hold other characters than the log.
+    Its texts are UTF-8 whatever PGCLIENTENCODING or the role says. UsageError for a malformed URL;
+    MismatchError for a database of another encoding, which would hold other characters than the
+    log.
     """
     address = libpq_url(url)
+    try:
+        psycopg2.extensions.parse_dsn(address)
+    except psycopg2.ProgrammingError as error:
+        reason = _without_secrets(url, str(error).strip().removeprefix("invalid dsn: "))
+        message = f"the database URL (DATABASE_URL) is malformed: {reason}; correct it"
+        raise UsageError(message) from None
     with WATCH.opening(address, without_password):
         connection: psycopg2.extensions.connection = psycopg2.connect(
             address, connect_timeout=CONNECT_TIMEOUT_S, client_encoding=ENCODING, **settings
@@ -196,13 +209,26 @@ def database_engine(url: str) -> "Engine":
     return engine
 
 
+def _without_secrets(url: str, text: str) -> str:
+    """A text of the driver's, which may quote what it was given."""
+    parsed = _parse(url)
+    given = [
+        parsed.password,
+        *(value for name, value in parsed.query.items() if SECRET.search(name)),
+    ]
+    for one in given:
+        for secret in [one] if isinstance(one, str) else one or []:
+            if secret:
+                text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "***", text)
+    return text
+
+
 def unreachable(url: str, error: Exception) -> UnreachableError:
     """The error to raise when PostgreSQL refuses a connection; it never contains the password."""
     # SQLAlchemy wraps the driver's error and prefixes its class.
     reason = str(getattr(error, "orig", None) or error).strip() or type(error).__name__
     first = reason.splitlines()[0].partition(" failed: ")[2] or reason.splitlines()[0]
-    if password := _parse(url).password:
-        first = re.sub(rf"(?<!\w){re.escape(str(password))}(?!\w)", "***", first)
+    first = _without_secrets(url, first)
     has_answered, _, reason = first.rpartition("FATAL:")
     advice = "correct" if has_answered or first != reason else "start the server, or correct"
     message = (

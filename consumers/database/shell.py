@@ -22,11 +22,15 @@ def shell_command(
 ) -> tuple[list[str], dict[str, str]]:
     """The words of the call and its environment. NotFoundError: there is no psql."""
     parsed = make_url(url)
-    given = parsed.query.get("options", ())
-    options = " ".join([given] if isinstance(given, str) else given)
+    settings = parsed.query.get("options", ())
+    options = " ".join([settings] if isinstance(settings, str) else settings)
     parsed = parsed.update_query_dict({"options": f"{SEARCH_PATH} {options}".strip()})
+    # As libpq reads it: the parameter wins.
+    in_query = parsed.query.get("password")
+    given = in_query[-1] if isinstance(in_query, tuple) else in_query or parsed.password
+    parsed = parsed.difference_update_query(["password"])
     words = [_program(environ), "-d", libpq_url(_without_password(parsed)), *arguments]
-    password = {} if parsed.password is None else {"PGPASSWORD": str(parsed.password)}
+    password = {} if given is None else {"PGPASSWORD": str(given)}
     # A server that takes connections and answers nothing would be waited for without a word.
     timeout = {"PGCONNECT_TIMEOUT": "8"}
     return words, {**timeout, **environ, **password}

@@ -192,9 +192,10 @@ def check_beginning(reader: LogReader) -> None:
         if first > 0:
             message = (
                 f"{at.topic}/{at.partition} begins at offset {first}: records were deleted, and"
-                " what remains is not the whole; give an archive that has them with --archive"
+                " what remains is not the whole"
             )
-            raise CuaProjectError(message)
+            ways = ("put them back", "give an archive that has them with --archive")
+            raise CuaProjectError(message, ways=ways)
 
 
 def misplaced(records: Iterable[LogRecord], reader: LogReader) -> str | None:

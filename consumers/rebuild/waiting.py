@@ -125,19 +125,20 @@ class Patience:
         logger.warning(
             "waiting to swap: %s; the new tables are kept up to date meanwhile%s",
             found,
-            ""
-            if self._timeout_s is None
-            else f", for at most {self._timeout_s:,.0f} s (--swap-timeout)",
+            "" if self._timeout_s is None else f", for at most {self._timeout_s:,.0f} s",
         )
 
     def _give_up(self, found: _Blockers) -> LimitExceededError:
         ends = dict.fromkeys(blocker.ends_with for blocker in (*found.locking, *found.older))
         message = (
             f"the tables could not be swapped within {self._timeout_s:g} s:"
-            f" {str(found) or 'other sessions held a lock on the tables'}; nothing was changed. End"
-            f" that transaction ({', '.join(ends) or TERMINATE}), or give a longer --swap-timeout"
+            f" {str(found) or 'other sessions held a lock on the tables'}; nothing was changed"
         )
-        return LimitExceededError(message)
+        ways = (
+            f"end that transaction ({', '.join(ends) or TERMINATE})",
+            "give a longer --swap-timeout",
+        )
+        return LimitExceededError(message, ways=ways)
 
 
 def _listed(blockers: list[_Blocker], verb: tuple[str, str], what: str) -> str:

@@ -81,10 +81,11 @@ def matches_type(event_type: str, glob: str) -> bool:
 
 def unknown_stream_message(glob: str | None) -> str | None:
     """Names the streams that exist if the glob is of another kind; None if it may match one."""
-    kind = (glob or "*").partition("/")[0]
-    if kind in TOPICS or any(character in kind for character in "*?["):
+    kind, slash, rest = (glob or "*").partition("/")
+    if any(character in kind for character in "*?[") or (kind in TOPICS and slash):
         return None
-    suggestion = did_you_mean(kind, TOPICS) or f" Streams are {', '.join(TOPICS)}, each /ID"
+    suggestion = did_you_mean(f"{kind}/{rest or '*'}", [f"{one}/{rest or '*'}" for one in TOPICS])
+    suggestion = suggestion or f" Streams are {', '.join(TOPICS)}, each /ID"
     return f"no stream matches {glob!r}.{suggestion}"
 
 

@@ -268,8 +268,8 @@ def _trainer(read: TrainerFile, flat: dict[str, Any]) -> None:
         read.take("trainer.resume_mode", "behavior_if_log_dir_exists", "raise")
     elif mode != "auto":
         read.problems.append(
-            f"trainer.resume_mode: {mode!r} cannot be honoured: the training's name continues it,"
-            " and an adapter is loaded with --load-checkpoint-path; use auto or disable"
+            f"trainer.resume_mode: {mode!r} cannot be honoured: the training's name continues it;"
+            " use auto or disable"
         )
     for name in ("train_files", "val_files"):
         if (files := flat.pop(f"data.{name}", None)) is not None:

@@ -106,7 +106,7 @@ WITHOUT_EFFECT: Final = {
     f"{ROLLOUT}mode": OWN_SAMPLER,
     f"{ROLLOUT}use_fire_sampling": OWN_SAMPLER,
     f"{ROLLOUT}prompt_length": "prompts are never cut; one that is too long is refused",
-    f"{ROLLOUT}dtype": "rollouts and updates compute in the same type; see --dtype",
+    f"{ROLLOUT}dtype": "rollouts and updates compute in the same type",
     f"{ROLLOUT}gpu_memory_utilization": OWN_SAMPLER,
     f"{ROLLOUT}enforce_eager": OWN_SAMPLER,
     f"{ROLLOUT}free_cache_engine": OWN_SAMPLER,

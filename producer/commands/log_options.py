@@ -44,7 +44,20 @@ def _options() -> list[click.Option]:
     ]
 
 
+def called(context: click.Context) -> click.Context:
+    """Of the innermost command that was called from here."""
+    innermost: click.Context = context.meta.get(f"{__name__}.called", context)
+    return innermost
+
+
+def flags_of(context: click.Context) -> set[str]:
+    """The flags of a command, and of the groups that it is in."""
+    of_groups = set() if context.parent is None else flags_of(context.parent)
+    return of_groups.union(*({*one.opts, *one.secondary_opts} for one in context.command.params))
+
+
 def _configure(context: click.Context, parameter: click.Parameter, value: object) -> None:
+    context.meta[f"{__name__}.called"] = context
     # meta is shared by a command and its parents: what one of them was given stays in force.
     if value:
         context.meta[f"{__name__}.{parameter.name}"] = value

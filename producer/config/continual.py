@@ -67,7 +67,7 @@ def continual_problems(
     is_sequence = config.skill_sequence is not None
     if not has_skills:
         problems += [
-            f"{name}: only with --environment dbbench, whose entries name skills; omit it"
+            f"{name}: only with environment dbbench, whose entries name skills; omit it"
             for name in ContinualFields.model_fields
             if getattr(config, name) != fields[name].default
         ]

@@ -41,6 +41,12 @@ OF_ONE_PROCESS = frozenset({"log_path", "log_dir", "baseline_only"})
 """Fields that a training which is continued does not inherit: where its folder is is known
 otherwise, and a training of which only the baseline was asked for may be trained later."""
 
+OTHERWISE = (
+    "choose another --training-name",
+    "begin a new generation with --behavior-if-log-dir-exists overwrite",
+)
+"""What to do in place of continuing a training as it was begun."""
+
 FOLLOWS = {
     "num_steps": frozenset({"skill_sequence", "steps_per_skill"}),
     "lora_alpha": frozenset({"lora_rank"}),
@@ -74,13 +80,8 @@ def check_same(
     """UsageError that lists the explicit settings which a training that goes on cannot change."""
     before = {name: recorded.get(name) for name in explicit}
     if conflicts := differences(before, explicit, changeable):
-        message = (
-            "this training was begun with other settings: "
-            + "; ".join(conflicts)
-            + ". Leave these out to continue it, choose another --training-name, or begin a new"
-            " generation with --behavior-if-log-dir-exists overwrite"
-        )
-        raise UsageError(message)
+        message = "this training was begun with other settings: " + "; ".join(conflicts)
+        raise UsageError(message, ways=("leave these out to continue it", *OTHERWISE))
 
 
 def differences(

@@ -106,7 +106,7 @@ def process_reward_problems(
     if not is_text_to_sql:
         for name, default in defaults.items():
             if getattr(fields, name) != default:
-                yield f"{name}: only with --environment text_to_sql; omit it"
+                yield f"{name}: only with environment text_to_sql; omit it"
         return
     yield from _beside_the_function(fields, advantage, is_evaluation=is_evaluation)
     if fields.reward_module is None and fields.reward_module_sha256 is not None:

@@ -209,7 +209,7 @@ class RunConfig(ConfigFields):
                 if getattr(self, name) not in {None, type(self).model_fields[name].default}
             ]
         if self.advantage == "prime" and self.environment != "text_to_sql":
-            problems.append("advantage: prime is only for --environment text_to_sql; use rloo")
+            problems.append("advantage: prime is only for environment text_to_sql; use rloo")
         if self.dbbench_database is not None and self.environment != "dbbench":
             problems.append("dbbench_database: only of environment dbbench; omit it")
         return problems

@@ -69,7 +69,7 @@ def _problems(config: RunConfig, changed: Collection[str]) -> Iterator[str]:
         yield "ablate: has no effect on the policy oracle, which looks at no screenshots; omit it"
     if "step_completions" in changed and (is_oracle or config.environment != "text_to_sql"):
         yield (
-            "step_completions: has no effect but with --environment text_to_sql and a policy of"
+            "step_completions: has no effect but with environment text_to_sql and a policy of"
             " tokens; omit it"
         )
     own = [

@@ -36,7 +36,7 @@ def questions_of(folder: Path, split: str, limit: int | None = None) -> dict[str
     return source if limit is None else {**source, "limit": limit}
 
 
-def num_questions(source: dict[str, Any], option: str = "--data-path") -> int:
+def num_questions(source: dict[str, Any], option: str = "data_path") -> int:
     """Questions of a task source. UsageError, led by `option`; NotFoundError."""
     try:
         return len(load_tasks(source))

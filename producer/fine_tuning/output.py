@@ -32,11 +32,13 @@ def check_output(folder: Path, training_name: str) -> None:
             message = f"output_dir: {folder} is not empty; choose another, or empty it first"
             raise UsageError(message)
         if owner != training_name:
-            message = (
-                f"output_dir: {folder} holds the result of training {owner!r}; choose another"
-                f" --output-dir, or continue that one with --training-name {owner}"
+            message = f"output_dir: {folder} holds the result of training {owner!r}"
+            ways = (
+                "move it elsewhere",
+                "choose another --output-dir",
+                f"continue that one with --training-name {owner}",
             )
-            raise UsageError(message)
+            raise UsageError(message, ways=ways)
     check_writable(folder, "output_dir")
 
 

@@ -147,11 +147,9 @@ def _place(
     except FileNotFoundError:
         recorded = None
     if recorded is not None and (begun := recorded.get("objective")) != objective:
-        message = (
-            f"training {name!r} is {_BEGUN_AS.get(str(begun), 'of `cua-train run`')}; choose"
-            " another --training-name"
-        )
-        raise UsageError(message)
+        message = f"training {name!r} is {_BEGUN_AS.get(str(begun), 'of `cua-train run`')}"
+        ways = ("continue it with that", "choose another --training-name")
+        raise UsageError(message, ways=ways)
     changed = dict(given)
     if log_path is not None:
         changed["log_path"] = log_path

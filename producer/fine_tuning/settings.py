@@ -222,9 +222,9 @@ class FineTuningConfig(BaseModel):
         if recorded.get("data_sha256") != self.data_sha256 and not overwrite:
             message = (
                 f"data_path: the examples in {', '.join(map(str, self.data_path))} are not those"
-                " that the training began with; put them back, or choose another --training-name"
+                " that the training began with"
             )
-            raise UsageError(message)
+            raise UsageError(message, ways=("put them back", "choose another --training-name"))
         given = {name: own[name] for name in self._explicit if name in own}
         if not overwrite:
             check_same(recorded, given, CHANGEABLE)

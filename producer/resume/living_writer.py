@@ -45,10 +45,14 @@ def refuse_living_writer(
         host = owner.split("/")[2] if owner.startswith("//") else owner
         message = (
             f"training {run_name!r} was alive on {host} {age.total_seconds():.0f} s ago ({owner},"
-            " //host/pid/start, of another CUA_HOME or folder); stop it there, wait"
-            f" {TAKEOVER_AFTER_S:.0f} s after its last heartbeat, or pass --takeover"
+            " //host/pid/start, of another CUA_HOME or folder)"
         )
-        raise CuaTrainError(message)
+        ways = (
+            "stop it there",
+            f"wait {TAKEOVER_AFTER_S:.0f} s after its last heartbeat",
+            "pass --takeover",
+        )
+        raise CuaTrainError(message, ways=ways)
 
 
 def add_writer(run_folder: Path, source: str) -> None:

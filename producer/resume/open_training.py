@@ -263,11 +263,9 @@ def _check_kind(recorded: RecordedTraining, asked: TrainingConfig) -> None:
     created = recorded.stream.events[0].payload
     if isinstance(created, TrainingCreated) and created.kind != asked.kind:
         command = "cua-train run" if created.kind == "rl" else "cua-train sql"
-        message = (
-            f"training {recorded.run_name!r} was begun by `{command}`; continue it with that, or"
-            " choose another --training-name"
-        )
-        raise UsageError(message)
+        message = f"training {recorded.run_name!r} was begun by `{command}`"
+        ways = ("continue it with that", "choose another --training-name")
+        raise UsageError(message, ways=ways)
 
 
 def _plan_new(recorded: RecordedTraining, asked: ConfigT, run_folder: Path) -> Plan[ConfigT]:

@@ -23,18 +23,20 @@ def find_run_folder(installation: Installation, name: str, log_path: Path | None
     known = _linked(installation, name)
     folder = log_path or known
     if log_path is None and known != _named(installation, name) and not known.is_dir():
-        message = (
-            f"the folder of training {name!r}, {known}, does not exist; mount or restore it, or"
-            " name the folder that replaces it with --log-path"
+        message = f"the folder of training {name!r}, {known}, does not exist"
+        raise NotFoundError(
+            message,
+            ways=("mount or restore it", "name the folder that replaces it with --log-path"),
         )
-        raise NotFoundError(message)
     owner = training_in(folder) or name
     if owner != name:
-        message = (
-            f"{folder} holds training {owner!r}, not {name!r}; choose another --log-path or"
-            " --training-name"
+        message = f"{folder} holds training {owner!r}, not {name!r}"
+        ways = (
+            "move it elsewhere",
+            "choose another --log-path",
+            "choose another --training-name",
         )
-        raise UsageError(message)
+        raise UsageError(message, ways=ways)
     return folder
 
 
@@ -51,11 +53,8 @@ def check_not_elsewhere(installation: Installation, name: str, folder: Path) -> 
     """
     known = _linked(installation, name)
     if folder != known and find_states(known) and not find_states(folder):
-        message = (
-            f"--log-path: training {name!r} is in {known}; omit --log-path, or move that folder to"
-            f" {folder} first"
-        )
-        raise UsageError(message)
+        message = f"log_path: training {name!r} is in {known}"
+        raise UsageError(message, ways=("omit --log-path", f"move that folder to {folder} first"))
 
 
 def link_run_folder(installation: Installation, name: str, folder: Path) -> None:

@@ -6,6 +6,7 @@ configuration, which names only the source, does not show that the tasks changed
 
 from collections.abc import Sequence
 
+from producer.config.continuing import OTHERWISE
 from producer.errors import UsageError
 from producer.log.stream_history import StreamHistory
 from schemas.task import TaskStated
@@ -32,12 +33,8 @@ def check_same_tasks(own: StreamHistory, tasks: Sequence[TaskStated]) -> None:
         before, now = _once(before), _once(tasks)
     if len(before) == len(now) and all(map(_is_same, before, now)):
         return
-    message = (
-        f"this training was begun with other tasks: {_changes(before, tasks)}. Restore them to"
-        " continue it, choose another --training-name, or begin a new generation with"
-        " --behavior-if-log-dir-exists overwrite"
-    )
-    raise UsageError(message)
+    message = f"this training was begun with other tasks: {_changes(before, tasks)}"
+    raise UsageError(message, ways=("restore them to continue it", *OTHERWISE))
 
 
 def _trained_with(own: StreamHistory) -> list[TaskStated] | None:

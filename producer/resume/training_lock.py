@@ -50,11 +50,10 @@ def training_lock(folder: Path, name: str, *, takeover: bool = False) -> Iterato
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        message = (
-            f"the folder {folder} of training {name!r} cannot be created: {error.strerror}; remove"
-            " what is in its place, or choose another --log-path"
-        )
-        raise UsageError(message) from None
+        message = f"the folder {folder} of training {name!r} cannot be created: {error.strerror}"
+        raise UsageError(
+            message, ways=("remove what is in its place", "choose another --log-path")
+        ) from None
     path = folder / "lock"
     lock = FileLock(path)
     try:
@@ -62,11 +61,13 @@ def training_lock(folder: Path, name: str, *, takeover: bool = False) -> Iterato
     except Timeout:
         holder = _holder(path)
         if not takeover:
-            message = (
-                f"training {name!r} is being trained on this host by {holder}; stop that process"
-                " first, pass --takeover, or choose another --training-name"
+            message = f"training {name!r} is being trained on this host by {holder}"
+            ways = (
+                "stop that process first",
+                "pass --takeover",
+                "choose another --training-name",
             )
-            raise CuaTrainError(message) from None
+            raise CuaTrainError(message, ways=ways) from None
         logger.warning("taking training %r over from %s", name, holder)
         # The other process keeps the lock of a file without a name.
         path.unlink(missing_ok=True)

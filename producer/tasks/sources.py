@@ -278,12 +278,14 @@ def _refuse_unjudged(where: str, task_ids: Sequence[str], judge: str | None) -> 
             f"{where}: these tasks are never judged (judge none), so that no reward can be learnt"
             f" from: {shown}; use another judge, or give them a validation_query"
         )
-    else:
-        message = (
-            f"{where}: these tasks have no validator: {shown}; leave them out, give custom tasks a"
-            " validation_query, or name who judges them: --judge agent or --judge URL"
-        )
-    raise UsageError(message)
+        raise UsageError(message)
+    message = f"{where}: these tasks have no validator: {shown}"
+    ways = (
+        "leave them out",
+        "give custom tasks a validation_query",
+        "name who judges them: --judge agent or --judge URL",
+    )
+    raise UsageError(message, ways=ways)
 
 
 def _empty(source: Source, candidates: Sequence[Task], where: str) -> CuaTrainError:

@@ -47,7 +47,7 @@ def _check_on_a_phone(_config: RunConfig, task: Task) -> None:
     if task.source_type in DEMO_TASKS:
         return
     if task.entry is not None:
-        message = f"task {task.task_id} is about a database; use --environment {task.entry.kind}"
+        message = f"task {task.task_id} is about a database; use environment {task.entry.kind}"
         raise ValueError(message)
     phone = AndroidSim()
     try:

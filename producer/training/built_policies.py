@@ -34,7 +34,7 @@ def built_policy(config: RunConfig) -> BuiltPolicy:
     found = BUILT_POLICIES.get(config.environment)
     if found is None:
         message = (
-            f"model_name: there is no policy {DEMO_POLICY!r} for --environment"
+            f"model_name: there is no policy {DEMO_POLICY!r} for environment"
             f" {config.environment}; give a folder or a Hugging Face id"
         )
         raise UsageError(message)

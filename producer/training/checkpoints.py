@@ -76,17 +76,16 @@ def choose_checkpoint(
 def check_verified(checkpoint: Checkpoint) -> None:
     """NotFoundError when its files are gone, MismatchError when its weights have changed."""
     if checkpoint.verified == "missing":
-        message = (
-            f"the checkpoint of step {checkpoint.step}, {checkpoint.folder}, is gone; run this on"
-            " the host that saved it, or choose another --step"
+        message = f"the checkpoint of step {checkpoint.step}, {checkpoint.folder}, is gone"
+        raise NotFoundError(
+            message, ways=("run this on the host that saved it", "choose another --step")
         )
-        raise NotFoundError(message)
     if checkpoint.verified == "changed":
         message = (
             f"the weights in {checkpoint.folder} are not those that were saved (sha256"
-            f" {checkpoint.adapter_sha256[:12]}); choose another --step"
+            f" {checkpoint.adapter_sha256[:12]})"
         )
-        raise MismatchError(message)
+        raise MismatchError(message, ways=("restore them", "choose another --step"))
 
 
 def weights_file(folder: Path) -> Path:

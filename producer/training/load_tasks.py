@@ -90,7 +90,7 @@ def _require_work(config: RunConfig, tasks: Sequence[Task]) -> None:
         return
     message = (
         f"judge: {config.judge!r} has nothing to judge, because every task has a validator or a"
-        " judge of its own; leave --judge out"
+        " judge of its own; leave judge out"
     )
     raise UsageError(message)
 

@@ -123,8 +123,8 @@ def _policy_of_training(
     stored = resume_state.read_run_config(run_folder)
     if "objective" in stored:
         message = (
-            f"training {training_name!r} is supervised and plays no episodes; evaluate its result"
-            f" with --model-name {stored.get('output_dir') or run_folder / 'model'}"
+            f"training {training_name!r} is supervised and plays no episodes; evaluate its result:"
+            f" `cua-train evaluate --model-name {stored.get('output_dir') or run_folder / 'model'}`"
         )
         raise UsageError(message)
     recorded = with_later_fields(stored)

@@ -76,8 +76,8 @@ def check_unmade_demo(config: RunConfig, *, is_training: bool, instructions: Seq
         message = (
             f"load_checkpoint_path: the adapter {config.load_checkpoint_path} belongs to a base,"
             f" and the policy {DEMO_POLICY!r} is not made in this CUA_HOME yet; copy policies/ of"
-            " the CUA_HOME where the adapter was trained, or make the policy first: cua-train"
-            f" evaluate --model-name {DEMO_POLICY} --episodes 1"
+            " the CUA_HOME where the adapter was trained, or make the policy first: `cua-train"
+            f" evaluate --model-name {DEMO_POLICY} --episodes 1`"
         )
         raise UsageError(message)
     _compute_as_demo()
@@ -193,11 +193,9 @@ def require_torch(model_name: str) -> None:
     if model_name == ORACLE_POLICY:
         return
     if missing := [name for name in TRAIN_EXTRA if find_spec(name) is None]:
-        message = (
-            f"policy {model_name!r} needs {', '.join(missing)}; install cua-train[train], or use"
-            f" --model-name {ORACLE_POLICY}"
-        )
-        raise UsageError(message)
+        message = f"policy {model_name!r} needs {', '.join(missing)}"
+        ways = ("install cua-train[train]", f"use --model-name {ORACLE_POLICY}")
+        raise UsageError(message, ways=ways)
 
 
 def _open_oracle(config: RunConfig) -> tuple[Learner, EnvironmentFactory]:

@@ -100,11 +100,9 @@ def run(
     behavior = config.behavior_if_log_dir_exists
     states = resume_state.find_states(folder)
     if states and behavior == "raise":
-        message = (
-            f"training {name!r} exists in {folder}; choose another --training-name or another"
-            " --behavior-if-log-dir-exists"
-        )
-        raise UsageError(message)
+        message = f"training {name!r} exists in {folder}"
+        ways = ("choose another --training-name", "another --behavior-if-log-dir-exists")
+        raise UsageError(message, ways=ways)
     if states and behavior == "skip":
         return summarise(states[0].manifest, status="skipped", seconds=0.0, folder=folder)
     if behavior != "overwrite":
@@ -192,10 +190,12 @@ def _remake_state(
 def _log_complete(name: str, complete: AlreadyComplete[RunConfig]) -> None:
     step = complete.manifest.step
     if complete.config.baseline_only:
-        logger.info("the baseline of training %r is evaluated; omit --baseline-only to train", name)
+        logger.info(
+            "the baseline of training %r is evaluated; without baseline_only it is trained", name
+        )
         return
     logger.info(
-        "training %r is already complete after step %d; a larger --num-steps continues it",
+        "training %r is already complete after step %d; a larger num_steps continues it",
         *(name, step),
     )
 

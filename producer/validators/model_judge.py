@@ -67,11 +67,8 @@ class ModelJudge:
         try:
             status, listed = self._endpoint.models(url)
         except ChatFailedError as error:
-            message = (
-                f"the judge at {url} cannot be reached ({error}); start it, or choose"
-                " another --judge"
-            )
-            raise UnreachableError(message) from None
+            message = f"the judge at {url} cannot be reached ({error})"
+            raise UnreachableError(message, ways=("start it", "choose another --judge")) from None
         if status in {401, 403}:
             message = f"the judge at {url} refuses the key (HTTP {status}); set CUA_JUDGE_API_KEY"
             raise UsageError(message)

@@ -255,7 +255,13 @@ def test_an_empty_database_is_migrated_and_a_foreign_one_is_not_touched(
         (["tail", "--json", "--format", "%t"], 2, "--json and --format are mutually exclusive"),
         (["tail", "-p", "x"], 2, "'x' is not a valid integer"),
         (["tail", "-p", "99"], 3, "there is no partition 99; the topics have partitions 0 to 11"),
-        (["tail", "--stream", "rolout/*"], 3, "no stream matches 'rolout/*'. Did you mean 'roll"),
+        (
+            ["tail", "--stream", "rolout/*"],
+            3,
+            "no stream matches 'rolout/*'. Did you mean 'rollout/*'?",
+        ),
+        (["tail", "--stream", "rollout"], 3, "Did you mean 'rollout/*'?"),
+        (["tail", "--stream", "rollot/6f"], 3, "Did you mean 'rollout/6f'?"),
         (
             ["tail", "--stream", "xyzzy"],
             3,

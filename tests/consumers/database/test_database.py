@@ -160,3 +160,25 @@ def test_programs_are_looked_for_by_the_version_that_made_the_cluster() -> None:
     assert find_binaries(os.environ, newest.major) == newest
     with pytest.raises(UnreachableError, match="made by PostgreSQL 3"):
         find_binaries(os.environ, 3)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me@127.0.0.1:1/runs?password=s3cret",
+        "postgresql://127.0.0.1:1/runs?user=me&password=s3cret",
+        "postgresql://me@127.0.0.1:1/runs?sslpassword=s3cret&sslmode=require",
+        "postgresql://me@127.0.0.1:1/runs?oauth_client_secret=s3cret",
+    ],
+)
+def test_no_secret_of_the_url_is_in_a_message(url: str) -> None:
+    with pytest.raises((UnreachableError, UsageError)) as raised:
+        connect(url)
+    assert "s3cret" not in str(raised.value)
+    assert "s3cret" not in without_password(url)
+
+
+def test_a_parameter_that_libpq_does_not_know_is_a_usage_error() -> None:
+    said = r"\(DATABASE_URL\) is malformed: .*\"nooption\"; correct it"
+    with pytest.raises(UsageError, match=said):
+        connect("postgresql://me:s3cret@127.0.0.1:1/runs?nooption=1")

@@ -90,6 +90,22 @@ def test_the_password_is_in_the_environment_and_not_among_the_words() -> None:
     assert found == {**environ, "PGPASSWORD": "s3/cret", "PGCONNECT_TIMEOUT": "8"}
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me@db/runs?password=s3%2Fcret",
+        "postgresql://me:old@db/runs?password=s3%2Fcret",
+    ],
+)
+def test_a_password_among_the_parameters_is_in_the_environment_too(url: str) -> None:
+    words, found = shell_command({"PATH": os.environ["PATH"]}, url, [])
+    assert (found["PGPASSWORD"], "password" in words[2], "old" in words[2]) == (
+        "s3/cret",
+        False,
+        False,
+    )
+
+
 @pytest.mark.services
 def test_options_of_the_url_reach_the_server(migrated_url: str) -> None:
     url = f"{migrated_url}?options=-c%20work_mem%3D12MB%20-c%20jit%3Doff"

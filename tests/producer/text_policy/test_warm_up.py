@@ -138,5 +138,5 @@ def test_entries_of_a_split_are_about_its_tables_alone() -> None:
 
 def test_an_environment_without_a_built_in_policy_says_so() -> None:
     config = read_config({"environment": "text_to_sql", "tasks": {"source_type": "demo_all"}})
-    with pytest.raises(UsageError, match="there is no policy 'demo' for --environment text_to_sql"):
+    with pytest.raises(UsageError, match="there is no policy 'demo' for environment text_to_sql"):
         built_policy(config)

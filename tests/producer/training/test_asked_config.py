@@ -345,12 +345,12 @@ def test_another_training_says_nothing_about_it(
 ) -> None:
     name = "u" if "run_name" in changes else "t"
     record(installation, begun["dbbench"], kind=changes.get("kind", "rl"))
-    with pytest.raises(UsageError, match=r"^steps_per_skill: only with --environment dbbench"):
+    with pytest.raises(UsageError, match=r"^steps_per_skill: only with environment dbbench"):
         read_asked({"training_name": name, "steps_per_skill": 3}, installation)
 
 
 def test_a_mistake_on_a_machine_without_a_log_makes_none(installation: Installation) -> None:
-    with pytest.raises(UsageError, match=r"^steps_per_skill: only with --environment dbbench"):
+    with pytest.raises(UsageError, match=r"^steps_per_skill: only with environment dbbench"):
         read_asked({"training_name": "t", "steps_per_skill": 3}, installation)
     assert not installation.home.exists()
 
@@ -360,6 +360,6 @@ def test_a_kafka_that_is_away_leaves_the_first_answer_and_nothing_else(tmp_path:
         "CUA_HOME": str(tmp_path / "home"),
         "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1",
     }
-    with pytest.raises(UsageError, match=r"^steps_per_skill: only with --environment dbbench"):
+    with pytest.raises(UsageError, match=r"^steps_per_skill: only with environment dbbench"):
         read_asked({"training_name": "t", "steps_per_skill": 3}, read_installation(environ))
     assert list(tmp_path.iterdir()) == []

@@ -199,7 +199,7 @@ def test_every_setting_reaches_the_update_and_is_refused_without_prime() -> None
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"environment": "android"}, "advantage: prime is only for --environment text_to_sql"),
+        ({"environment": "android"}, "advantage: prime is only for environment text_to_sql"),
         ({"model_name": "oracle"}, "the policy `oracle` has no reward model"),
         ({"group_size": 1}, "min_group_size: 2 is more than group_size"),
         ({"group_size": 1, "min_group_size": 1}, "min_group_size: prime compares the rollouts"),

@@ -75,7 +75,7 @@ def test_the_steps_follow_from_the_sequence_and_more_of_them_are_refused() -> No
         ({"skill_sequence": "a,b,a"}, "a given twice"),
         ({"skill_sequence": '["a",'}, "not a JSON list"),
         ({"skill_sequence": None}, "steps_per_skill: only with a skill_sequence"),
-        ({"environment": "android"}, "skill_sequence: only with --environment dbbench"),
+        ({"environment": "android"}, "skill_sequence: only with environment dbbench"),
         ({"replay_sessions": 3, "max_steps_off_policy": 1}, "replay_sessions: the past of a step"),
     ],
 )

@@ -138,7 +138,7 @@ def test_a_function_of_the_users_file_comes_first_and_its_hash_is_recorded(tmp_p
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"environment": "dbbench"}, "core_function: only with --environment text_to_sql"),
+        ({"environment": "dbbench"}, "core_function: only with environment text_to_sql"),
         ({"core_function": None, "verifier_coef": 2.0}, "verifier_coef: only with a core_function"),
         ({"core_function": None, "core_algos": "x.py"}, "core_algos: only with a core_function"),
         ({"rm_coef": 0.5}, "rm_coef: only with a process_reward_model"),
