@@ -8,7 +8,14 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from consumers.fold.held import Kind
-from consumers.fold.ownership import Entity, FindOwned, check_ownership, no_rows, owned_entities
+from consumers.fold.ownership import (
+    Entity,
+    FindOwned,
+    check_ownership,
+    check_restated,
+    no_rows,
+    owned_entities,
+)
 from consumers.fold.projectors.projector import EventContext
 from consumers.fold.projectors.registry import HOMES, PROJECTORS
 from consumers.fold.ranges import OutOfRangeError, check_ranges
@@ -42,6 +49,14 @@ class Prepared(NamedTuple):
     owned: Sequence[Entity]
     """Entities that the stream must own."""
 
+    @property
+    def restated(self) -> tuple[Entity, str] | None:
+        """What must have ended with this status."""
+        transition = self.transition
+        if transition is None or transition.new is None or not transition.is_restated:
+            return None
+        return Entity(transition.entity, transition.id), transition.new
+
 
 def apply_event(
     stream: Stream, envelope: Envelope, write: Write, find_owned: FindOwned = no_rows
@@ -55,11 +70,15 @@ def apply_event(
         return prepared
     try:
         check_ownership(stream, prepared.owned, find_owned)
+        if prepared.restated is not None:
+            check_restated(stream, *prepared.restated, find_owned)
         write(prepared.operations)
     except DatabaseRefusedError as error:
         return Rejection("database", str(error))
     except UnappliableError as error:
         return Rejection("invalid", str(error))
+    except IllegalTransitionError as error:
+        return Rejection("transition", str(error))
     if prepared.transition is not None:
         remember(stream, prepared.transition)
     return None

@@ -7,7 +7,7 @@ parked in whatever order it comes. Ids that only point at another stream's row (
 a rollout's group) are references, and belong to whoever they belong to.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from consumers.fold.rows import UnappliableError
@@ -16,6 +16,7 @@ from schemas.base import Payload
 from schemas.checkpoint import CheckpointSaved
 from schemas.evaluation import EvaluationSuperseded
 from schemas.group import GroupCreated, GroupDropped, GroupProgressed
+from schemas.status import IllegalTransitionError
 from schemas.step import SamplesChosen, StepProgressed
 from schemas.training import StepSuperseded
 
@@ -32,13 +33,14 @@ class Entity(NamedTuple):
         return f"{self.table}/{self.id}"
 
 
-FindOwned = Callable[[Stream, Sequence[Entity]], Collection[Entity]]
-"""Those of these steps and groups whose rows say that the stream has created them."""
+FindOwned = Callable[[Stream, Sequence[Entity]], Mapping[Entity, str]]
+"""Those of these steps and groups whose rows say that the stream has created them, with their
+status."""
 
 
-def no_rows(_stream: Stream, _entities: Sequence[Entity]) -> Collection[Entity]:
+def no_rows(_stream: Stream, _entities: Sequence[Entity]) -> Mapping[Entity, str]:
     """A FindOwned without tables: what a stream knows itself is all there is."""
-    return ()
+    return {}
 
 
 def owned_entities(stream: Stream, payload: Payload) -> list[Entity]:  # noqa: PLR0911  # one case per event
@@ -81,8 +83,24 @@ def check_ownership(stream: Stream, entities: Sequence[Entity], find_owned: Find
         return
     # Only a stream's owner is never forgotten; nothing but a step or a group is worth asking for.
     asked = [one for one in unknown if one.table in {"step", "group"} and one.id != stream.owner]
-    found = find_owned(stream, asked) if asked else ()
+    found = find_owned(stream, asked) if asked else {}
     for one in unknown:
         if one not in found:
             message = f"{one.name} was not created in the stream {stream.subject}"
             raise UnappliableError(message)
+
+
+def check_restated(stream: Stream, entity: Entity, status: str, find_owned: FindOwned) -> None:
+    """IllegalTransitionError unless this stream's entity has ended with this very status."""
+    for ended in (stream.ended, stream.ended_before):
+        if entity.name in ended:
+            found: str | None = ended[entity.name]
+            break
+    else:
+        found = find_owned(stream, [entity]).get(entity)
+    if found is None:
+        message = f"{entity.table} cannot become {status}: it was never created in this stream"
+        raise IllegalTransitionError(message)
+    if found != status:
+        message = f"{entity.table} cannot go from {found} to {status}"
+        raise IllegalTransitionError(message)

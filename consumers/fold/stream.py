@@ -38,10 +38,10 @@ class Stream:
     """Of its records, whatever became of them."""
     is_stored: bool = False
     """`stream_position` has its row."""
-    ended: set[str] = field(default_factory=set, compare=False)
-    """`group/<uuid>` of what has ended in this batch. Its row may not be committed yet, so that the
-    tables cannot tell whose it is."""
-    ended_before: set[str] = field(default_factory=set, compare=False)
+    ended: dict[str, str] = field(default_factory=dict, compare=False)
+    """`group/<uuid>` -> final status, of what has ended in this batch. Its row may not be committed
+    yet, so that the tables cannot tell whose it is."""
+    ended_before: dict[str, str] = field(default_factory=dict, compare=False)
     """The same of the stream's batch before, which may still be in flight."""
 
     def remembers(self, name: str) -> bool:
@@ -50,7 +50,7 @@ class Stream:
 
     def end_batch(self) -> None:
         """Forget what had ended before this batch: those rows are committed by now."""
-        self.ended_before, self.ended = self.ended, set()
+        self.ended_before, self.ended = self.ended, {}
 
     def row(self) -> Row:
         """The row of `stream_position`."""

@@ -45,6 +45,8 @@ class StatusTransition(NamedTuple):
     """None: the event carries no status."""
     changes_status: bool
     """old and new differ."""
+    is_restated: bool = False
+    """The entity, which the stream has forgotten, must have ended with this status."""
 
     @property
     def starts(self) -> bool:
@@ -88,6 +90,21 @@ def find_transition(stream: Stream, event: Event) -> StatusTransition | None:
             message = f"event for {entity} before its creation event"
             raise IllegalTransitionError(message)
         return StatusTransition(entity, key, old, None, changes_status=False)
+    if old is None and key != stream.owner and not payload.CREATES:
+        if payload.STATUS in ENDS[entity]:
+            return StatusTransition(
+                entity,
+                key,
+                payload.STATUS,
+                payload.STATUS,
+                changes_status=False,
+                is_restated=True,
+            )
+        message = (
+            f"{entity} cannot become {payload.STATUS}: it was never created in this stream, or it"
+            " has ended"
+        )
+        raise IllegalTransitionError(message)
     changes_status = next_status(
         entity,
         old,
@@ -105,7 +122,7 @@ def remember(stream: Stream, transition: StatusTransition) -> None:
     name = f"{transition.entity}/{transition.id}"
     if transition.new in ENDS[transition.entity] and transition.id != stream.owner:
         stream.statuses.pop(name, None)
-        stream.ended.add(name)
+        stream.ended[name] = transition.new
     else:
         stream.statuses[name] = transition.new
 

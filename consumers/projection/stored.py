@@ -37,12 +37,17 @@ def load_streams(cursor: Cursor, schema: str, subjects: Sequence[str]) -> dict[s
 
 
 OWNED = {
-    ("training", "step"): "SELECT id::text FROM {schema}.step WHERE id = ANY(%s::uuid[]) AND"
-    " training_id = %s",
-    ("training", "group"): 'SELECT "group".id::text FROM {schema}."group" JOIN {schema}.step ON'
-    ' step.id = "group".step_id WHERE "group".id = ANY(%s::uuid[]) AND step.training_id = %s',
-    ("evaluation", "group"): 'SELECT id::text FROM {schema}."group" WHERE id = ANY(%s::uuid[]) AND'
-    " coalesce(eval_id, baseline_id) = %s",
+    ("training", "step"): (
+        "SELECT id::text, status FROM {schema}.step WHERE id = ANY(%s::uuid[]) AND training_id = %s"
+    ),
+    ("training", "group"): (
+        'SELECT "group".id::text, "group".status FROM {schema}."group" JOIN {schema}.step ON'
+        ' step.id = "group".step_id WHERE "group".id = ANY(%s::uuid[]) AND step.training_id = %s'
+    ),
+    ("evaluation", "group"): (
+        'SELECT id::text, status FROM {schema}."group" WHERE id = ANY(%s::uuid[]) AND'
+        " coalesce(eval_id, baseline_id) = %s"
+    ),
 }
 """(kind of stream, table) -> which of these ids the stream with this owner has created.
 
@@ -51,16 +56,16 @@ A row is there only if its own stream has made it, because its id hashes the own
 
 def find_owned(
     cursor: Cursor, schema: str, stream: Stream, entities: Sequence[Entity]
-) -> set[Entity]:
-    """Those of these entities that the stream has created."""
-    found: set[Entity] = set()
+) -> dict[Entity, str]:
+    """Those of these entities that the stream has created, with their status."""
+    found: dict[Entity, str] = {}
     kind = stream.subject.partition("/")[0]
     for table in sorted({one.table for one in entities}):
         statement = OWNED.get((kind, table))
         if statement is not None:
             wanted = [one.id for one in entities if one.table == table]
             cursor.execute(statement.format(schema=f'"{schema}"'), (wanted, stream.owner))
-            found.update(Entity(table, row[0]) for row in cursor.fetchall())
+            found |= {Entity(table, id_): status for id_, status in cursor.fetchall()}
     return found
 
 

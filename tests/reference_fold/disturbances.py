@@ -176,6 +176,24 @@ def restate(events: list[LoggedEvent], random: Random) -> None:
     events[index] = _edited(events[index], data=event["data"])
 
 
+def state_again(events: list[LoggedEvent], random: Random) -> None:
+    """A stream's last word is a fact that it has stated before, under the next number."""
+    one = events[random.choice(_readable(events))]
+    last = max(
+        (event["epoch"], event["sequence"], event["source"])
+        for event in (
+            json.loads(events[at].value)
+            for at in _readable(events)
+            if events[at].subject == one.subject
+        )
+    )
+    epoch, sequence, source = last
+    fact = json.loads(one.value)
+    fact.pop("continues", None)
+    said = fact | {"epoch": epoch, "sequence": sequence + 1, "source": source}
+    events.append(LoggedEvent(one.subject, json.dumps(said).encode()))
+
+
 def claim_another_training(events: list[LoggedEvent], random: Random) -> None:
     """An event says that it belongs to another training."""
     index = random.choice(_readable(events))
@@ -198,4 +216,5 @@ DISTURBANCES: tuple[Disturbance, ...] = (
     speak_for_others,
     restate,
     claim_another_training,
+    state_again,
 )

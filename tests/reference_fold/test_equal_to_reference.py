@@ -170,6 +170,94 @@ def test_a_fact_about_another_streams_row_is_parked_in_whatever_order_it_comes(
     assert differences(plain_tables(alone.tables), database_tables(migrated_url)) == []
 
 
+def stated_again(
+    events: list[LoggedEvent], type_: str, distance: int, **data: object
+) -> list[LoggedEvent]:
+    """The first fact of a type once more, so many events of its stream later."""
+    at = next(at for at, one in enumerate(events) if f'"{type_}"'.encode() in one.value)
+    event = json.loads(events[at].value)
+    stream = [one for one in events if one.subject == event["subject"]]
+    index = min(stream.index(events[at]) + distance, len(stream))
+    again = event | {"data": event["data"] | data}
+    told = [json.loads(one.value) for one in stream]
+    told = [*told[:index], again, *told[index:]]
+    numbered = [
+        LoggedEvent(event["subject"], json.dumps(one | {"sequence": number}).encode())
+        for number, one in enumerate(told, start=1)
+    ]
+    return [one for one in events if one.subject != event["subject"]] + numbered
+
+
+@pytest.mark.parametrize("distance", [1, 3, 1000])
+@pytest.mark.parametrize("size", [1, 400])
+@pytest.mark.parametrize("restarts", [False, True])
+def test_what_has_ended_may_be_said_again_and_is_no_transition(
+    migrated_url: str, connection: Connection, distance: int, size: int, *, restarts: bool
+) -> None:
+    """The stream has forgotten the step or group by then."""
+    shape = Shape(steps=2, groups=2, group_size=1, turns=1, has_trouble=False)
+    log = MemoryLog(num_partitions=1)
+    for number, type_ in enumerate(("cua.group.finished", "cua.step.finished")):
+        events = history(f"run-{number}", number, shape)
+        changed = {"metrics": {"said": "again"}}
+        for one in stated_again(events, type_, distance, **changed):
+            log.append(one.subject, one.value)
+
+    schema = ProjectedSchema(connection, "cua", log.log_id)
+    schema.load()
+    for start in range(0, len(log.records), size):
+        schema.apply([parse_record(record) for record in log.records[start : start + size]])
+        if restarts:
+            schema.load()
+
+    reference = fold((record.key, record.value) for record in log.records)
+    assert reference.count("parked") == 0
+    said = [
+        row["metrics_json"] for name in ("group", "step") for row in reference.tables[name].values()
+    ]
+    assert said.count({"said": "again"}) == 2
+    assert differences(plain_tables(reference.tables), database_tables(migrated_url)) == []
+
+
+def said_by_its_own_stream(
+    events: list[LoggedEvent], fact: str, type_: str, **data: object
+) -> list[LoggedEvent]:
+    """As the stream's next event after a fact, one of another type about the same group."""
+    at = next(at for at, one in enumerate(events) if f'"{fact}"'.encode() in one.value)
+    event = json.loads(events[at].value)
+    said = event | {
+        "type": type_,
+        "dataschema": f"urn:cua:{type_}:1",
+        "sequence": event["sequence"] + 1,
+        "data": {"group_id": event["data"]["group_id"]} | data,
+    }
+    stream = [one for one in events if one.subject == event["subject"]]
+    until = stream.index(events[at]) + 1
+    return [*stream[:until], LoggedEvent(event["subject"], json.dumps(said).encode())]
+
+
+@pytest.mark.parametrize("size", [1, 400])
+def test_what_has_ended_does_not_end_in_another_way(connection: Connection, size: int) -> None:
+    shape = Shape(steps=1, groups=1, group_size=1, turns=1, has_trouble=False)
+    ended_at = "2026-01-01T00:00:00Z"
+    failed = {"completed_rollouts": 0, "error_message": "no", "ended_at": ended_at}
+    events = said_by_its_own_stream(
+        history("run", 1, shape), "cua.group.finished", "cua.group.failed", **failed
+    )
+    log = MemoryLog(num_partitions=1)
+    for one in events:
+        log.append(one.subject, one.value)
+    schema = ProjectedSchema(connection, "cua", log.log_id)
+    schema.load()
+    for start in range(0, len(log.records), size):
+        schema.apply([parse_record(record) for record in log.records[start : start + size]])
+
+    assert fold((one.subject, one.value) for one in events).count("parked") == 1
+    with connection, connection.cursor() as cursor:
+        cursor.execute("SELECT reason FROM cua.held_record")
+        assert cursor.fetchall() == [("group cannot go from completed to failed",)]
+
+
 def test_turns_of_the_first_version_have_the_rows_of_the_reference(
     migrated_url: str, connection: Connection
 ) -> None:
