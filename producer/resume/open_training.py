@@ -21,11 +21,12 @@ from producer.resume import resume_state
 from producer.resume.counting_states import counting_states
 from producer.resume.living_writer import add_writer, refuse_living_writer
 from producer.resume.orphans import close_orphans
+from producer.resume.read_history import read_training_history
 from producer.resume.resume_state import Manifest, SavedState
 from producer.resume.same_tasks import check_same_tasks
 from producer.resume.supersede import supersede_generation
 from producer.resume.training_config import ConfigT, TrainingConfig
-from producer.resume.training_history import TrainingHistory, read_training_history
+from producer.resume.training_history import TrainingHistory
 from schemas import ids
 from schemas.base import Payload
 from schemas.catalogue import stream as stream_of

@@ -15,8 +15,8 @@ from pydantic import JsonValue
 from producer.config import RunConfig, read_config, read_continued, read_fields
 from producer.errors import UnreachableError, UsageError
 from producer.log.event_log import EventLog
+from producer.resume.read_history import read_own_stream
 from producer.resume.run_folder import training_in
-from producer.resume.training_history import read_own_stream
 from producer.training.preflight import is_unused
 from schemas import ids
 from schemas.installation import Installation

@@ -19,7 +19,8 @@ from producer.emit import Emitter
 from producer.emit.emitter import now_utc
 from producer.errors import NotFoundError, StopRequestedError
 from producer.log.stream_history import StreamHistory
-from producer.resume.training_history import TrainingHistory, read_training_history
+from producer.resume.read_history import read_training_history
+from producer.resume.training_history import TrainingHistory
 from producer.rewards import Outcome, Reward, RewardError, score
 from producer.rollouts.episode import NUM_JUDGED_SCREENS
 from producer.task import Task

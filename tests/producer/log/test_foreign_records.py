@@ -11,7 +11,7 @@ from consumers.log.open import open_reader
 from consumers.log.reader import LogRecord
 from producer.emit import Emitter
 from producer.log.kafka import KafkaLog
-from producer.resume.training_history import read_training_history
+from producer.resume.read_history import read_training_history
 from schemas.local_log import partition_of
 from tests.producer.log.test_large_records import on_kafka
 from tests.support.example_run import TRAINING, TRAINING_CREATED, TRAINING_STREAM

@@ -10,7 +10,7 @@ from kafka.admin import KafkaAdminClient
 from producer.emit import Emitter
 from producer.errors import MismatchError
 from producer.log.kafka_partitions import assigned_partitions
-from producer.resume.training_history import read_training_history
+from producer.resume.read_history import read_training_history
 from schemas.environment import EnvironmentCreationStarted, EnvironmentRequested
 from schemas.event import StreamPoint
 from schemas.local_log import partition_of

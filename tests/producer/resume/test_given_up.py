@@ -18,8 +18,8 @@ from producer.errors import MismatchError
 from producer.log.stream_history import StreamHistory, read_streams_into
 from producer.log.writer import Record
 from producer.resume.open_training import open_training
+from producer.resume.read_history import read_training_history
 from producer.resume.resume_state import find_states, update_manifest
-from producer.resume.training_history import read_training_history
 from producer.training.run import run, utc_now
 from schemas.environment import EnvironmentCreationStarted, EnvironmentRequested
 from schemas.evaluation import EvaluationCreated, EvaluationStarted
