@@ -11,16 +11,16 @@ import shutil
 import signal
 import sys
 import tempfile
-import time
 import traceback
 from functools import partial
 from pathlib import Path
 
 from tests.chaos import outage
 from tests.chaos.at_once import at_once, terminate
+from tests.chaos.disturbed_log import disturb, show
 from tests.chaos.processes import ChaosError
 from tests.chaos.report import as_json, is_good, problems, table
-from tests.chaos.run import Options, Outcome, run
+from tests.chaos.run import Options, Outcome
 from tests.conftest import NEEDED_FOR_KAFKA
 
 LOGS = {"local": ["local"], "kafka": ["kafka"], "both": ["local", "kafka"]}
@@ -47,11 +47,6 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def show(line: str) -> None:
-    """One line of progress."""
-    sys.stderr.write(f"{time.strftime('%H:%M:%S')} {line}\n")
-
-
 def possible(logs: list[str]) -> list[str]:
     """Without Kafka where it cannot be started, except in CI: there that is a failure."""
     missing = [what for tool, what in NEEDED_FOR_KAFKA.items() if shutil.which(tool) is None]
@@ -59,15 +54,6 @@ def possible(logs: list[str]) -> list[str]:
         return logs
     show(f"Kafka is left out: install {' and '.join(missing)}")
     return [log for log in logs if log != "kafka"]
-
-
-def disturb(log: str, options: Options) -> Outcome:
-    """One log's run, whose lines of progress name it."""
-    show(f"{log}: {options.kills} kills over {options.events:,} events")
-    outcome = run(options, lambda line: show(f"{log:<5} {line}"))
-    found = "everything held" if is_good(outcome) else "FAILED"
-    show(f"{log}: {found} after {outcome.seconds:.0f} s")
-    return outcome
 
 
 def main() -> int:
