@@ -73,7 +73,10 @@ def entries_of(partition_id: int, offset: int, key: str, value: bytes) -> Entrie
     """A record's entries: under its key, and under the stream and the training its event names."""
     found = _HEAD.match(value)
     if found is not None:
-        subject, training = (None if part is None else part.decode() for part in found.groups())
+        # Garbled bytes name no stream that anybody looks for.
+        subject, training = (
+            None if part is None else part.decode(errors="replace") for part in found.groups()
+        )
     else:
         subject, training = _read_names(value)
     block = offset // BLOCK_OFFSETS

@@ -28,7 +28,7 @@ def assigned_partitions(topic: str, num_partitions: int, keys: Mapping[int, Iter
         (key, partition) for partition, found in keys.items() for key in found if _is_stream(key)
     }
     preferred = (num_partitions, NUM_PARTITIONS, *range(num_partitions - 1, 0, -1))
-    strays = {
+    strays: dict[int, int] = {
         number: len({key for key, partition in placed if partition_of(key, number) != partition})
         for number in preferred
         if number <= num_partitions

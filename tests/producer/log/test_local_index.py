@@ -254,3 +254,11 @@ def test_a_stream_is_looked_for_under_its_key_and_under_the_name_its_events_give
         for name in ("rollout/key", "rollout/name"):
             assert list(spans(connection, partitions, places_of_streams([name])))
         assert not list(spans(connection, partitions, places_of_streams(["rollout/other"])))
+
+
+def test_a_garbled_record_is_indexed_under_its_key_and_stops_no_writer(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite3"
+    garbled = event(STREAMS[0], TRAININGS[0]).replace(b'"subject":"r', b'"subject":"\xff')
+    with closing(LocalLog(path, topics=TOPICS)) as log:
+        log.append([Record(TOPIC, STREAMS[0], garbled)])
+        assert list(log.read_streams(TOPIC, [STREAMS[0]], {})) == [(STREAMS[0], garbled)]
