@@ -218,7 +218,7 @@ def drop(what: str, *, rest: bool, gap: bool, reason: str | None, as_json: bool)
 def sync(*, as_json: bool) -> None:
     """Fetch operators' decisions from the database into CUA_HOME, where trainers read them.
 
-    A training that is continued on Kafka does so itself when DATABASE_URL or POSTGRES_* is set.
+    A training that is continued does so itself when DATABASE_URL or POSTGRES_* is set.
     Never makes a database; where there is none, there are no decisions. A newer version's is read,
     too: a trainer may be older than the projector.
     """

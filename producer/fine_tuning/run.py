@@ -5,6 +5,7 @@ steps.
 """
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -23,6 +24,7 @@ from producer.fine_tuning.settings import FineTuningConfig, Objective, read_fine
 from producer.fine_tuning.summary import FineTuningSummary, summarise
 from producer.fine_tuning.trainee import Trainee, open_trainee
 from producer.resume import resume_state
+from producer.resume.foreign_drops import ForeignDrops
 from producer.resume.open_training import AlreadyComplete, OpenedTraining, open_training
 from producer.resume.orphans import end_abandoned
 from producer.resume.resume_state import Manifest
@@ -87,7 +89,11 @@ def fine_tune(
         Emitter.open(installation, clock=clock, stop=stop) as emitter,
     ):
         opened = open_training(
-            *(emitter, place.name, config, folder), clock=clock, takeover=takeover, stop=stop
+            *(emitter, place.name, config, folder),
+            clock=clock,
+            takeover=takeover,
+            stop=stop,
+            fetch_drops=ForeignDrops(installation, os.environ, stop=stop).fetch,
         )
         link_run_folder(installation, place.name, folder)
         if on_open is not None:

@@ -32,16 +32,16 @@ class ForeignDrops(NamedTuple):
     def fetch(self) -> bool:
         """Whether this home knows more decisions now. Blocks for up to `limit_s`.
 
-        Does nothing with a local log, which is read on one host. A failure is logged;
-        StopRequestedError once `stop` is set meanwhile.
+        Does nothing without a server: the embedded database is this home's own, and a decision in
+        it is in this home's file. A failure is logged; StopRequestedError once `stop` is set
+        meanwhile.
         """
-        if self.installation.kafka_bootstrap_servers is None:
-            return False
         if not names_database(self.environ):
-            logger.info(
-                "no database is configured here: what operators gave up elsewhere (`cua-project"
-                " parked drop`) is not known; DATABASE_URL or POSTGRES_* would name it"
-            )
+            if self.installation.kafka_bootstrap_servers is not None:
+                logger.info(
+                    "no database is configured here: what operators gave up elsewhere (`cua-project"
+                    " parked drop`) is not known; DATABASE_URL or POSTGRES_* would name it"
+                )
             return False
         try:
             return self._fetched() > 0

@@ -2,6 +2,7 @@
 
 from producer.emit import Emitter, StreamWriter
 from producer.emit.ownership import claim
+from producer.resume.recorded_evaluations import has_ended, has_failed
 from producer.resume.training_history import TrainingHistory
 from schemas.catalogue import stream_owner
 from schemas.evaluation import EvaluationCreated, EvaluationSuperseded
@@ -18,9 +19,11 @@ def supersede_generation(
     generation: int,
     kept_step: int,
 ) -> None:
-    """Supersede the generation's steps after `kept_step`, and evaluations that are late or failed.
+    """Supersede the generation's steps after `kept_step`, and what evaluates one of those.
 
-    `stream`: the training's; evaluations are continued in an epoch of their own.
+    Of its other evaluations those that have not ended, and scheduled ones that failed: the next
+    generation has its own. `stream`: the training's; evaluations are continued in an epoch of their
+    own.
     """
     payloads = history.payloads_of(stream.subject)
     groups = [payload for payload in payloads if isinstance(payload, GroupCreated)]
@@ -34,8 +37,9 @@ def supersede_generation(
         is_older = isinstance(created, EvaluationCreated) and created.generation != generation
         if not isinstance(created, EvaluationCreated) or is_older or evaluation.is_abandoned:
             continue
-        has_failed = "failed" in evaluation.statuses.values()
-        if created.kind == "scheduled" and ((created.step or 0) > kept_step or has_failed):
+        is_late = (created.step or 0) > kept_step or has_failed(created, evaluation)
+        is_open = created.kind != "manual" and not has_ended(created, evaluation)
+        if (created.kind == "scheduled" and is_late) or is_open:
             of_evaluation = tuple(
                 event.payload.group_id
                 for event in evaluation.events

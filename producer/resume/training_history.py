@@ -10,6 +10,7 @@ from uuid import UUID
 
 from producer.log.stream_history import StreamHistory
 from producer.log.writer import TopicPartition
+from producer.resume.recorded_evaluations import has_ended, has_failed, label_of
 from producer.resume.recorded_rollouts import (
     recorded_plan,
     recorded_result,
@@ -26,7 +27,7 @@ from producer.rollouts.plan import (
     RolloutSource,
 )
 from schemas.base import Payload
-from schemas.catalogue import stream, stream_kind, stream_owner
+from schemas.catalogue import stream, stream_kind
 from schemas.evaluation import EvaluationCreated, EvaluationFinished
 from schemas.event import Envelope
 from schemas.group import GroupDropped
@@ -122,7 +123,7 @@ class TrainingHistory:
     def has_failed_parts(self, own: StreamHistory, generation: int) -> bool:
         """Whether a step or a scheduled evaluation of the generation has failed: both are final."""
         return bool(self._steps_with("failed", own, generation)) or any(
-            "failed" in history.statuses.values() for _, history in self._scheduled(generation)
+            has_failed(created, history) for created, history in self._scheduled(generation)
         )
 
     def has_given_up_evaluation(self, generation: int, known: Collection[str]) -> bool:
@@ -132,10 +133,9 @@ class TrainingHistory:
         """
         return any(
             history.is_abandoned
-            and label not in known
-            and self.evaluation_finished(stream_owner(subject)) is None
-            for subject, history in self._scheduled(generation)
-            for label in [_label(history.events[0].payload)]
+            and label_of(created) not in known
+            and not has_ended(created, history)
+            for created, history in self._scheduled(generation)
         )
 
     def has_evaluations(self, generation: int) -> bool:
@@ -152,15 +152,15 @@ class TrainingHistory:
             and own.statuses.get(("step", step.step_id)) == status
         ]
 
-    def _scheduled(self, generation: int) -> Iterator[tuple[str, StreamHistory]]:
-        for subject, history in self.evaluations():
+    def _scheduled(self, generation: int) -> Iterator[tuple[EvaluationCreated, StreamHistory]]:
+        for _, history in self.evaluations():
             created = history.events[0].payload
             if (
                 isinstance(created, EvaluationCreated)
                 and created.kind != "manual"
                 and created.generation == generation
             ):
-                yield subject, history
+                yield created, history
 
     def num_scored_by_group(self) -> Counter[UUID]:
         """Finished rollouts of each group."""
@@ -234,12 +234,6 @@ class TrainingHistory:
             if isinstance(created, RolloutCreated) and created.group_id in plans:
                 recalled.add(created, rollout, plans[created.group_id])
         return recalled.recalled()
-
-
-def _label(created: Payload) -> str:
-    """As in a manifest."""
-    assert isinstance(created, EvaluationCreated)  # noqa: S101  # `_scheduled` yields no other
-    return "baseline" if created.kind == "baseline" else f"eval-{created.step}"
 
 
 @dataclass(slots=True)

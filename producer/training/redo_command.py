@@ -1,5 +1,6 @@
 """One step trained again by hand: reads the log and the run's states, changes neither."""
 
+import os
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from producer.blobs import open_blobs
 from producer.config import read_config, with_later_fields
 from producer.emit import Emitter
 from producer.errors import NotFoundError, StopRequestedError
+from producer.resume.foreign_drops import ForeignDrops
 from producer.resume.lineage import recorded_lineage
 from producer.resume.open_training import read_recorded_training
 from producer.resume.run_folder import find_run_folder
@@ -76,7 +78,8 @@ def redo(
     check_known(installation, training_name)
     run_folder = find_run_folder(installation, training_name)
     with Emitter.open(installation, stop=stop) as emitter:
-        recorded = read_recorded_training(emitter, training_name, run_folder, stop)
+        fetch_drops = ForeignDrops(installation, os.environ, stop=stop).fetch
+        recorded = read_recorded_training(emitter, training_name, run_folder, stop, fetch_drops)
         if not recorded.stream.exists:
             raise unknown_training(installation, training_name)
         lineage = recorded_lineage(event.payload for event in recorded.stream.events)

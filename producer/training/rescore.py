@@ -4,6 +4,7 @@ The new scores are events of a stream of their own; what the training recorded s
 """
 
 import logging
+import os
 import statistics
 import threading
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ from producer.emit import Emitter
 from producer.emit.emitter import now_utc
 from producer.errors import NotFoundError, StopRequestedError
 from producer.log.stream_history import StreamHistory
+from producer.resume.foreign_drops import ForeignDrops
 from producer.resume.read_history import read_training_history
 from producer.resume.training_history import TrainingHistory
 from producer.rewards import Outcome, Reward, RewardError, score
@@ -100,6 +102,7 @@ def rescore(
     check_known(installation, training_name)
     training_id = ids.training_id(training_name)
     with Emitter.open(installation, clock=clock, stop=stop) as emitter:
+        ForeignDrops(installation, os.environ, stop=stop).fetch()
         history = read_training_history(emitter.log, training_id, start={}, since={})
         if not history.training_stream(training_id).exists:
             raise unknown_training(installation, training_name)

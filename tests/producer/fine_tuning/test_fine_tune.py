@@ -16,6 +16,8 @@ from transformers import (
     AutoTokenizer,
 )
 
+from consumers.database.connection import connected
+from consumers.fold.operator_drops import store_drop
 from producer.codecs.text_to_sql import TextToSqlCodec
 from producer.commands.checkpoints import command as checkpoints
 from producer.errors import CuaTrainError, StopRequestedError, UsageError
@@ -31,7 +33,9 @@ from producer.supervised.step_scorer import StepScorer
 from producer.training.manual_evaluation import evaluate
 from producer.training.run import run
 from schemas.actions import Answer, Terminate
+from schemas.ids import training_id
 from schemas.installation import Installation
+from schemas.operator_drops import Drop, read_decisions, standing, value_hash
 from tests.support.reading import installation_at, read_all
 from tests.support.small_run import small, watching
 
@@ -97,6 +101,22 @@ def test_a_completed_training_prints_its_result_again(
     train(installation, {"training_name": "small"})
     restored = load_file(output / "model.safetensors")
     assert all(torch.equal(restored[name], one) for name, one in weights.items())
+
+
+@pytest.mark.services
+def test_what_an_operator_gave_up_elsewhere_is_fetched_when_it_goes_on(
+    installation: Installation,
+    given: dict[str, Any],
+    migrated_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    train(installation, {**given, "epochs": 1})
+    drop = Drop("record", f"training/{training_id('small')}", value_hash(b"garbage"), None)
+    with connected(migrated_url, "test") as connection, connection, connection.cursor() as cursor:
+        store_drop(cursor, drop, made_by="another host", reason=None)
+    monkeypatch.setenv("DATABASE_URL", migrated_url)
+    train(installation, {"training_name": "small"})
+    assert standing(read_decisions(installation.operator_drops_path)).keys() == {drop}
 
 
 def test_an_adapter_is_loaded_by_peft_alone(

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -22,10 +23,15 @@ from producer.errors import MismatchError, StopRequestedError
 from producer.resume.foreign_drops import ForeignDrops
 from producer.resume.open_training import read_recorded_training
 from producer.resume.run_folder import find_run_folder
+from producer.resume.read_history import read_training_history
+from producer.rewards import REWARDS
+from producer.training.redo_command import redo
+from producer.training.rescore import Scorer, rescore
 from producer.training.run import run
+from schemas.catalogue import topic_of
 from schemas.ids import training_id
 from schemas.installation import Installation, read_installation
-from schemas.operator_drops import Drop, read_operator_drops
+from schemas.operator_drops import Drop, read_decisions, read_operator_drops, standing
 from tests.producer.resume.test_given_up import give_up
 from tests.support.kafka import KafkaService
 from tests.support.paths import ROOT
@@ -110,15 +116,65 @@ def test_a_database_that_is_away_is_named_without_its_password(
     assert "secret" not in caplog.text
 
 
-def test_no_database_and_a_local_log_ask_nobody(
+def test_without_a_server_nobody_is_asked(
     installation: Installation, on_kafka: Installation, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """The embedded database is the home's own; only on Kafka may another host have decided."""
     caplog.set_level(logging.INFO)
-    dead = {"DATABASE_URL": "postgresql://127.0.0.1:9/c"}
-    assert not ForeignDrops(installation, dead).fetch()
+    assert not ForeignDrops(installation, {}).fetch()
     assert caplog.messages == []
     assert not ForeignDrops(on_kafka, {}).fetch()
     assert any("no database is configured here" in message for message in caplog.messages)
+
+
+def give_up_elsewhere(installation: Installation, url: str, kind: str) -> Drop:
+    """The rest of a stream from its last record on, in the database alone."""
+    with Emitter.open(installation) as emitter:
+        own = training_id("small")
+        history = read_training_history(emitter.log, own, start={}, since={})
+        stream = next(one for one in history.streams if one.startswith(f"{kind}/"))
+        log, topic = emitter.log.local, topic_of(stream, "cua.")
+        *_, last = (value for _, value in log.read_streams(topic, [stream], {}))
+    drop = Drop("rest", stream, sha256(last).hexdigest(), None)
+    store(url, drop)
+    return drop
+
+
+@pytest.mark.services
+def test_what_was_given_up_elsewhere_is_known_with_a_local_log_too(
+    installation: Installation, migrated_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another host needs the database alone to give something up."""
+    run(small(num_steps=1), installation=installation)
+    give_up_elsewhere(installation, migrated_url, "training")
+    monkeypatch.setenv("DATABASE_URL", migrated_url)
+    with pytest.raises(MismatchError, match="--rest"):
+        run(small(num_steps=2), installation=installation)
+
+
+@pytest.mark.services
+def test_what_was_given_up_elsewhere_is_not_scored_again(
+    installation: Installation, migrated_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(small(num_steps=1), installation=installation)
+    scorer = Scorer(reward_name="binary", reward=REWARDS["binary"], config={})
+    again = partial(rescore, installation, "small", scorer, stop=threading.Event())
+    num_scored = again().rollouts
+    give_up_elsewhere(installation, migrated_url, "rollout")
+    monkeypatch.setenv("DATABASE_URL", migrated_url)
+    assert again().rollouts == num_scored - 1
+
+
+@pytest.mark.services
+def test_what_was_given_up_elsewhere_is_fetched_before_a_step_is_trained_again(
+    installation: Installation, migrated_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(small(num_steps=1), installation=installation)
+    drop = give_up_elsewhere(installation, migrated_url, "training")
+    monkeypatch.setenv("DATABASE_URL", migrated_url)
+    redo(installation, "small", 1, None, threading.Event())
+    given_up = standing(read_decisions(installation.operator_drops_path))
+    assert given_up.keys() == {drop}
 
 
 def test_the_history_is_read_again_with_what_was_fetched(installation: Installation) -> None:

@@ -21,9 +21,12 @@ from producer.resume.open_training import (
 )
 from producer.resume.resume_state import find_states
 from producer.training.run import run, utc_now
+from schemas import ids
+from schemas.evaluation import EvaluationCreated
+from schemas.group import GroupCreated, GroupFailed
 from schemas.installation import Installation
 from schemas.training import TrainingCreated
-from tests.support.invariants import violations
+from tests.support.invariants import accepted, violations
 from tests.support.small_run import small, watching
 
 ReadLog = Callable[[], list[dict[str, Any]]]
@@ -261,3 +264,71 @@ def test_a_failed_step_or_evaluation_is_final_and_the_same_command_begins_a_new_
     assert len(superseded) == (1 if skip_baseline else 0)
     failed = "step.failed" if skip_baseline else "evaluation.failed"
     assert [event["type"] for event in events].count(f"cua.{failed}") == 1
+
+
+def test_a_group_that_failed_makes_no_evaluation_a_failed_one(installation: Installation) -> None:
+    run(small(num_steps=1), installation=installation)
+    evaluation_id = ids.eval_id(ids.training_id("small"), 0, 1)
+    group_id = ids.group_id(evaluation_id, 99)
+    with Emitter.open(installation) as emitter:
+        subject = f"evaluation/{evaluation_id}"
+        stream = emitter.stream(subject, emitter.log.read_back(subject, {}))
+        stream.emit(
+            GroupCreated(
+                group_id=group_id,
+                source_type="eval",
+                source_id=evaluation_id,
+                group_num=99,
+                batch=0,
+                num_rollouts=1,
+            )
+        )
+        stream.emit(
+            GroupFailed(
+                group_id=group_id, completed_rollouts=0, error_message="a", ended_at=utc_now()
+            )
+        )
+    assert not plan_of(installation, num_steps=2).begins_generation
+
+
+def test_what_a_generation_evaluated_without_an_end_is_superseded_by_the_next_one(
+    installation: Installation, read_log: ReadLog
+) -> None:
+    """Taken over where no state is: nobody goes on with the baseline that was begun elsewhere."""
+    own = ids.training_id("small")
+    baseline_id = ids.baseline_id(own, 0)
+    group_id = ids.group_id(baseline_id, 0)
+    claim_and_die(installation, overwrite=False, num_steps=1)
+    with Emitter.open(installation) as emitter:
+        stream = emitter.stream(f"evaluation/{baseline_id}", training_id=own)
+        stream.emit(
+            EvaluationCreated(
+                kind="baseline",
+                training_id=own,
+                generation=0,
+                step=0,
+                model_path="oracle",
+                total_tasks=4,
+            )
+        )
+        stream.emit(
+            GroupCreated(
+                group_id=group_id,
+                source_type="baseline",
+                source_id=baseline_id,
+                group_num=0,
+                batch=0,
+                num_rollouts=4,
+            )
+        )
+    assert run(small(num_steps=1), installation=installation).generation == 1
+    events = read_log()
+    (superseded,) = (one for one in events if one["type"] == "cua.evaluation.superseded")
+    assert superseded["subject"] == f"evaluation/{baseline_id}"
+    assert superseded["data"] == {"kind": "baseline", "group_ids": [str(group_id)]}
+    assert accepted(events)[1] == []
+    # One that has its result stays as it is.
+    run(small(num_steps=1), installation=installation)
+    claim_and_die(installation, overwrite=True, num_steps=1)
+    later = [one for one in read_log() if one["type"] == "cua.evaluation.superseded"]
+    assert [one["data"]["kind"] for one in later] == ["baseline", "scheduled"]
