@@ -16,7 +16,7 @@ from consumers.database.shape import Problem, find_problems
 from consumers.errors import CuaProjectError, MismatchError, NotFoundError
 from consumers.fold.fold import EVERYTHING, ReplayFilter
 from consumers.fold.parse import ParsedRecord
-from consumers.log.reader import LogReader
+from consumers.log.reader import LOOK_AT, LogReader
 from consumers.progress import ReplayProgress
 from consumers.projection.loop import ParallelFill
 from consumers.projection.positions import Positions, load_positions, read_state
@@ -96,7 +96,8 @@ def compare(
     """Compare the live tables with a replay of the log to their positions; changes nothing.
 
     CuaProjectError when the log lacks its beginning, or while a migration or another rebuild runs;
-    MismatchError when the log is shorter than the positions.
+    MismatchError when the log is shorter than the positions, or an empty one beside tables of
+    another.
     """
     began = time.monotonic()
     check_beginning(reader)
@@ -291,6 +292,12 @@ def _compare(reader: LogReader, url: str, replay: Replay, schema: str) -> _Compa
             live = hash_tables(cursor, SCHEMA, whole)
             order = read_live_order(cursor, SCHEMA)
     if log_id not in {None, reader.log_id}:
+        if not any(reader.end_offsets(reader.partitions()).values()):
+            message = (
+                f"the tables were made from the log {log_id}, and the configured log is empty;"
+                f" nothing was changed. {LOOK_AT}"
+            )
+            raise MismatchError(message)
         logger.warning("the tables were made from another log (%s): not compared", log_id)
         return _Comparison(is_same_log=False, different=[])
     _check_ends(positions, reader)

@@ -15,7 +15,7 @@ from consumers.database.connection import connect, connected
 from consumers.database.location import libpq_url
 from consumers.database.migrate import SCHEMA_LOCK, migrate, schema_differences
 from consumers.database.readiness import make_ready
-from consumers.errors import CuaProjectError, NotFoundError, UsageError
+from consumers.errors import CuaProjectError, MismatchError, NotFoundError, UsageError
 from consumers.log.reader import TopicPartition
 from consumers.projection.loop import ProjectionLoop
 from consumers.rebuild.rebuild import RebuildReport, build_into, compare, rebuild, roll_back
@@ -81,6 +81,23 @@ def test_an_empty_database_is_filled_with_the_same_hashes(
         == verify(MemoryReader(log), migrated_url).tables
     )
     assert schema_differences(database_url) == []
+
+
+@pytest.mark.parametrize("name", ["", "another"])
+def test_filled_tables_are_not_replaced_by_an_empty_log_of_another_name(
+    migrated_url: str, events: list[LoggedEvent], name: str
+) -> None:
+    """A mistyped CUA_TOPIC_PREFIX, a deleted topic, KAFKA_BOOTSTRAP_SERVERS forgotten."""
+    log = memory_log(events)
+    project(log, migrated_url)
+    before = verify(MemoryReader(log), migrated_url)
+
+    for build in (rebuild, compare):
+        with pytest.raises(MismatchError, match=r"log is empty; nothing was changed\. Look at"):
+            build(MemoryReader(MemoryLog(name)), migrated_url)
+
+    assert verify(MemoryReader(log), migrated_url) == before
+    assert rows(migrated_url, "SELECT nspname FROM pg_namespace WHERE nspname ~ 'cua_[^o]'") == []
 
 
 def test_changed_deleted_and_added_rows_are_named_and_healed(
