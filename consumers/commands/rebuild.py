@@ -59,6 +59,11 @@ if TYPE_CHECKING:
     help="Processes that replay a long log.",
 )
 @click.option(
+    "--from-shorter-log",
+    is_flag=True,
+    help="Also from a log that does not get as far as the tables (restored from an older state).",
+)
+@click.option(
     "--archive",
     metavar="FOLDER",
     type=click.Path(path_type=Path),
@@ -80,6 +85,7 @@ def command(
     dropped: str | None,
     swap_timeout: str,
     jobs: int,
+    from_shorter_log: bool,
     archive: Path | None,
     as_json: bool,
 ) -> None:
@@ -118,6 +124,9 @@ def command(
     if schema is not None and not is_partial:
         message = "--into names the schema for --run or --until; give one of them too"
         raise UsageError(message)
+    if from_shorter_log and (check or rollback or is_partial or dropped is not None):
+        message = "--from-shorter-log belongs to a rebuild of the live tables; leave it out"
+        raise UsageError(message)
     swap_timeout_s = parse_duration(swap_timeout, "--swap-timeout") or None
     installation = open_installation(os.environ)
     url = resolve_database(os.environ, installation)
@@ -150,6 +159,7 @@ def command(
                     url,
                     parallel=Parallel(installation, jobs, archive).fill,
                     swap_timeout_s=swap_timeout_s,
+                    from_shorter_log=from_shorter_log,
                     progress=progress,
                 )
     finally:

@@ -18,7 +18,7 @@ from consumers.garbage.stores import open_store
 from consumers.log.open import open_reader
 from consumers.log.reader import LogReader
 from consumers.tables import PROJECTION_VERSION
-from schemas.catalogue import NUM_PARTITIONS
+from schemas.catalogue import NUM_PARTITIONS, TOPIC_NAMES
 from schemas.installation import Installation
 from schemas.kafka_log import MAX_MESSAGE_BYTES
 
@@ -60,6 +60,14 @@ def _look_at_topics(reader: LogReader, prefix: str) -> Iterator[Finding]:
     settings = reader.topic_settings()
     if not settings:
         yield ok("topics", f"none with the prefix {prefix} yet; the first trainer makes them")
+    topics = {prefix + name for name in TOPIC_NAMES}
+    for topic in sorted(topics - settings.keys() if settings else ()):
+        yield failed(
+            "topics",
+            f"{topic} does not exist, others of the prefix do: the log counts as empty",
+            "if it was deleted, the next `cua-train` command makes it again and sends what its disk"
+            " has",
+        )
     for topic, values in settings.items():
         found = list(_topic_problems(topic, values))
         yield from found

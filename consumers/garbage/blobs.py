@@ -17,7 +17,7 @@ from consumers.errors import CuaProjectError, UsageError
 from consumers.garbage.references import other_targets, read_file, read_log, read_runs
 from consumers.garbage.spool import num_unshipped
 from consumers.garbage.stores import FolderStore, Store, open_store
-from consumers.log.reader import LogReader, TopicPartition
+from consumers.log.reader import LOOK_AT, LogReader, TopicPartition
 from schemas.installation import Installation
 
 YOUNGEST = timedelta(hours=1)
@@ -63,7 +63,8 @@ def find_unnamed(
 ) -> UnnamedBlobs:
     """Blobs that no event of the log or of this machine's spool names.
 
-    CuaProjectError when events may exist that neither has; UnreachableError.
+    CuaProjectError when events may exist that neither has, and when Kafka has no
+    topic of ours; UnreachableError.
     """
     refuse_unseen_events(installation, reader)
     older_than = time.time() - max(min_age, YOUNGEST).total_seconds()
@@ -79,6 +80,12 @@ def find_unnamed(
                 found.num_kept += 1
         found.sizes.append(sizes)
     if found.count:
+        if reader.kind != "local" and not reader.partitions():
+            message = (
+                f"the configured log is empty, so that no event names any of {found.count:,} blobs;"
+                f" nothing was deleted. {LOOK_AT}"
+            )
+            raise CuaProjectError(message)
         read_runs(installation, found.keep)
         # The spool before the log: what is shipped meanwhile is in the one or the other.
         found.position = read_file(installation.local_log_path, 1, found.keep)

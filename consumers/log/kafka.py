@@ -4,6 +4,7 @@ No consumer group: positions are the caller's, so nothing is committed here and 
 redelivered or lost by a rebalance.
 """
 
+import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +27,8 @@ from schemas.catalogue import TOPIC_NAMES
 from schemas.ids import EPOCH_START
 from schemas.installation import Installation
 from schemas.kafka_log import kafka_log_id, real_topic_ids
+
+logger = logging.getLogger(__name__)
 
 STALL_S = 5.0
 """Silence after which the end offsets are checked; if they are ahead, the consumer is stuck and is
@@ -60,6 +63,7 @@ class KafkaLogReader:
         self._wanted: dict[Any, int] = {}
         self._last_news = time.monotonic()
         self._problem: str | None = None
+        self._has_warned = False
         self._describe()
 
     @property
@@ -109,7 +113,15 @@ class KafkaLogReader:
         with self._clients.admin() as admin:
             topics = admin.describe_topics(self._topics)
             cluster_id = admin.describe_cluster()["cluster_id"]
-        if any(topic["error_code"] or not topic["partitions"] for topic in topics):
+        missing = [one["name"] for one in topics if one["error_code"] or not one["partitions"]]
+        if missing:
+            if len(missing) < len(topics) and not self._has_warned:
+                self._has_warned = True
+                logger.warning(
+                    "Kafka at %s has no topic %s, but others of the prefix; until it has, the log"
+                    " counts as empty",
+                    *(self._clients.servers, " and ".join(missing)),
+                )
             return
         self._places = sorted(
             TopicPartition(topic["name"], at["partition_index"])

@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
+LOOK_AT = "Look at KAFKA_BOOTSTRAP_SERVERS, CUA_TOPIC_PREFIX and CUA_HOME"
+"""Advice where the configured log is hardly the one that is meant."""
+
 
 class TopicPartition(NamedTuple):
     """A partition of a topic."""

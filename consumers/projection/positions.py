@@ -12,7 +12,7 @@ from consumers.database.connection import Cursor
 from consumers.errors import CuaProjectError, MismatchError
 from consumers.fold.order import PartitionProgress
 from consumers.fold.projectors.registry import catalogue_hash
-from consumers.log.reader import LogReader, TopicPartition
+from consumers.log.reader import LOOK_AT, LogReader, TopicPartition
 from consumers.tables import PROJECTION_VERSION
 
 Positions = dict[TopicPartition, int]
@@ -76,28 +76,48 @@ def check_log(state: ProjectionState, reader: LogReader) -> None:
         raise MismatchError(message)
 
 
+def check_reach(positions: Mapping[TopicPartition, int], reader: LogReader) -> None:
+    """MismatchError when the log does not get as far as the tables: restored from a backup, say.
+
+    `positions`: read before, so that what is appended meanwhile is no matter.
+    """
+    partitions = reader.partitions()
+    ends, topics = reader.end_offsets(partitions), {at.topic for at in partitions}
+    for at, position in sorted(positions.items()):
+        if position and at.topic not in topics:
+            message = (
+                f"the tables contain records of {at.topic}/{at.partition}, which this log does not"
+                f" have: it is another log. {LOOK_AT}"
+            )
+            raise MismatchError(message)
+        if at in ends and position > ends[at]:
+            message = (
+                f"the tables contain {at.topic}/{at.partition} up to offset {position}, but the"
+                f" partition ends at {ends[at]}: this is another log, or it was truncated or"
+                " restored from an older state; `cua-project rebuild --from-shorter-log` replaces"
+                " the tables with what it has"
+            )
+            raise MismatchError(message)
+
+
 def start_positions(positions: Mapping[TopicPartition, int], reader: LogReader) -> Positions:
     """The next offset of every partition that the log has now.
 
     CuaProjectError when that record was deleted, MismatchError when the log is too short.
     """
+    check_reach(positions, reader)
     partitions = reader.partitions()
-    beginnings, ends = reader.beginning_offsets(partitions), reader.end_offsets(partitions)
+    beginnings = reader.beginning_offsets(partitions)
     start: Positions = {}
     for at in partitions:
         position = positions.get(at, 0)
         if beginnings[at] > position:
             message = (
                 f"the next record to project is {at.topic}/{at.partition} offset {position}, but"
-                f" the partition begins at {beginnings[at]}: records were deleted"
+                f" the partition begins at {beginnings[at]}: records were deleted. With an archive"
+                " that has them, `cua-project rebuild --archive` makes the tables"
             )
             raise CuaProjectError(message)
-        if position > ends[at]:
-            message = (
-                f"the tables contain {at.topic}/{at.partition} up to offset {position}, but the"
-                f" partition ends at {ends[at]}: this is another log, or it was truncated"
-            )
-            raise MismatchError(message)
         start[at] = position
     missing = sorted(set(positions) - set(partitions))
     if missing:

@@ -16,10 +16,15 @@ from consumers.database.shape import Problem, find_problems
 from consumers.errors import CuaProjectError, MismatchError, NotFoundError
 from consumers.fold.fold import EVERYTHING, ReplayFilter
 from consumers.fold.parse import ParsedRecord
-from consumers.log.reader import LogReader
+from consumers.log.reader import LOOK_AT, LogReader
 from consumers.progress import ReplayProgress
 from consumers.projection.loop import ParallelFill
-from consumers.projection.positions import Positions, load_positions, read_state
+from consumers.projection.positions import (
+    Positions,
+    check_reach,
+    load_positions,
+    read_state,
+)
 from consumers.rebuild.built import INTO, check_name, new_schema
 from consumers.rebuild.carry import require_carriable
 from consumers.rebuild.finished import (
@@ -96,7 +101,8 @@ def compare(
     """Compare the live tables with a replay of the log to their positions; changes nothing.
 
     CuaProjectError when the log lacks its beginning, or while a migration or another rebuild runs;
-    MismatchError when the log is shorter than the positions.
+    MismatchError when the log is shorter than the positions, or an empty one beside tables of
+    another.
     """
     began = time.monotonic()
     check_beginning(reader)
@@ -124,13 +130,15 @@ def rebuild(
     *,
     parallel: ParallelFill | None = None,
     swap_timeout_s: float | None = SWAP_TIMEOUT_S,
+    from_shorter_log: bool = False,
     progress: ReplayProgress | None = None,
 ) -> RebuildReport:
     """Replace the live tables with a replay of the log; the old ones stay as `cua_previous`.
 
     Makes again whatever is missing of the tables, and carries what users put beside them. A
     finished replay that could not be swapped in outlives this process, and the next call continues
-    with it. Raises what `compare` raises; CuaProjectError, naming it, for what cannot be carried,
+    with it. `from_shorter_log`: also from a log that does not get as far as the tables. Otherwise
+    raises what `compare` raises; CuaProjectError, naming it, for what cannot be carried,
     before the replay begins; LimitExceededError when sessions keep the tables locked for
     `swap_timeout_s` (None: for ever).
     """
@@ -145,7 +153,9 @@ def rebuild(
                 taken = finished
                 if taken is None:
                     drops = drops_hash(url)
-                    comparison = _compare(reader, url, replay, schema)
+                    comparison = _compare(
+                        reader, url, replay, schema, from_shorter_log=from_shorter_log
+                    )
                     _catch_up(replay, reader)
                     finish_tables(url, schema, with_views=False)
                     taken = Finished(
@@ -272,7 +282,9 @@ def roll_back(url: str, *, swap_timeout_s: float | None = SWAP_TIMEOUT_S) -> Non
         swap_back(connection, Patience(swap_timeout_s))
 
 
-def _compare(reader: LogReader, url: str, replay: Replay, schema: str) -> _Comparison:
+def _compare(
+    reader: LogReader, url: str, replay: Replay, schema: str, *, from_shorter_log: bool = False
+) -> _Comparison:
     """Replay to the live tables' positions and compare; a table that lacks something differs."""
     with connected(url, "rebuild snapshot") as connection:
         # One snapshot of positions and hashes, whatever is projected meanwhile.
@@ -291,9 +303,21 @@ def _compare(reader: LogReader, url: str, replay: Replay, schema: str) -> _Compa
             live = hash_tables(cursor, SCHEMA, whole)
             order = read_live_order(cursor, SCHEMA)
     if log_id not in {None, reader.log_id}:
+        if not any(reader.end_offsets(reader.partitions()).values()):
+            message = (
+                f"the tables were made from the log {log_id}, and the configured log is empty;"
+                f" nothing was changed. {LOOK_AT}"
+            )
+            raise MismatchError(message)
         logger.warning("the tables were made from another log (%s): not compared", log_id)
         return _Comparison(is_same_log=False, different=[])
-    _check_ends(positions, reader)
+    try:
+        check_reach(positions, reader)
+    except MismatchError as error:
+        if not from_shorter_log or not any(reader.end_offsets(reader.partitions()).values()):
+            raise
+        logger.warning("not compared: %s", error)
+        return _Comparison(is_same_log=False, different=[])
     replay.advance(positions, order)
     replayed = _hashes(url, schema, whole)
     changed = {name for name in whole if live[name] != replayed[name]} | broken
@@ -316,18 +340,6 @@ def _named(problems: list[Problem]) -> list[str]:
     """The tables that the problems are about; of a whole schema, every table."""
     found = {problem.table for problem in problems if problem.is_fatal}
     return [*NAMES] if None in found else sorted(str(name) for name in found)
-
-
-def _check_ends(positions: Positions, reader: LogReader) -> None:
-    ends = reader.end_offsets(reader.partitions())
-    beyond = [at for at, offset in positions.items() if offset > ends.get(at, 0)]
-    if beyond:
-        at = beyond[0]
-        message = (
-            f"the tables contain {at.topic}/{at.partition} up to offset {positions[at]}, but the"
-            f" partition ends at {ends.get(at, 0)}: this is another log, or it was truncated"
-        )
-        raise MismatchError(message)
 
 
 def _catch_up(replay: Replay, reader: LogReader) -> None:

@@ -19,6 +19,7 @@ from consumers.projection.positions import (
     Positions,
     ProjectionState,
     check_log,
+    check_reach,
     load_positions,
     read_state,
 )
@@ -150,6 +151,7 @@ def verify(reader: LogReader, url: str, *, progress: ReplayProgress | None = Non
             *(problem.text for problem in snapshot.problems),
         ]
         check_log(snapshot.state, reader)
+        check_reach(snapshot.positions, reader)
         check_beginning(reader)
         if not snapshot.tables:
             # Without positions there is nothing to replay to.

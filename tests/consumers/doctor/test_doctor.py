@@ -184,6 +184,11 @@ def test_topics_that_lose_events_are_named_with_the_command_that_mends_them(
             admin.create_topics(
                 {prefix + name: {"num_partitions": 3, "replication_factor": 1, "configs": configs}}
             )
+            if name == "training":
+                found = checks(call, 1)["topics"]
+                assert f"{prefix}rollouts does not exist, others of the prefix do" in str(found)
+                without = f"has no topic {prefix}rollouts, but others of the prefix"
+                assert call("tail").err.count(without) == 1
     finally:
         admin.close()
     done = call("doctor", "--json")

@@ -306,6 +306,20 @@ def test_a_log_whose_beginning_is_gone_or_elsewhere_does_not_say_which_blobs_are
     assert store.exists(ref)
 
 
+@pytest.mark.usefixtures("on_kafka")
+def test_blobs_beside_a_prefix_without_topics_stay(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a host that emits nothing, a mistyped prefix is the only thing that is wrong."""
+    shared = FolderBlobs(tmp_path / "shared")
+    ref = put(shared, b"whose?")
+    monkeypatch.setenv("CUA_BLOBS", str(shared.folder))
+    monkeypatch.setenv("CUA_TOPIC_PREFIX", f"gc{uuid4().hex[:8]}.")
+    refused = call("gc", "--yes", "--store-is-ours", "--only", "blobs")
+    assert (refused.code, "CUA_TOPIC_PREFIX" in refused.err) == (1, True)
+    assert shared.exists(ref)
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_archive_names_the_blobs_of_events_that_kafka_has_deleted(
     call: Call, on_kafka: Installation, kafka: KafkaService, tmp_path: Path
