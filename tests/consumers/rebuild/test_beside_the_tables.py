@@ -86,8 +86,10 @@ CARRIED = {
     "constraints": (
         "ALTER TABLE cua.turn ADD CONSTRAINT mine CHECK (reward > -5); ALTER TABLE cua.rollout ADD"
         " CONSTRAINT mine_unique UNIQUE (id, status); ALTER TABLE cua.turn ADD CONSTRAINT mine_ref"
-        " FOREIGN KEY (rollout_id) REFERENCES cua.rollout (id) NOT VALID",
-        "SELECT string_agg(conrelid::regclass::text || pg_get_constraintdef(oid), ';' ORDER BY 1)"
+        " FOREIGN KEY (rollout_id) REFERENCES cua.rollout (id) NOT VALID; COMMENT ON CONSTRAINT"
+        " mine ON cua.turn IS 'x'; COMMENT ON CONSTRAINT mine_ref ON cua.turn IS 'y'",
+        "SELECT string_agg(concat(conrelid::regclass, pg_get_constraintdef(oid),"
+        " obj_description(oid, 'pg_constraint')), ';' ORDER BY conname)"
         " FROM pg_constraint WHERE connamespace = 'cua'::regnamespace AND conname LIKE 'mine%'",
     ),
     "a trigger": (
@@ -239,6 +241,8 @@ REFUSED = {
     " cua.turn INHERIT public.parent",
     "rename it": "ALTER TABLE cua.turn RENAME TO turn_old; CREATE VIEW cua.turn AS TABLE"
     " cua.turn_old",
+    "constraint mine on table public.keeps: its triggers are disabled": "CREATE TABLE public.keeps"
+    " (id uuid CONSTRAINT mine REFERENCES cua.turn); ALTER TABLE public.keeps DISABLE TRIGGER ALL",
     "type public.mine": "CREATE DOMAIN public.mine AS cua.turn",
 }
 
