@@ -137,7 +137,10 @@ def _refuse_parents(cursor: Cursor, plan: Plan) -> None:
         " pg_depend ON classid = 'pg_class'::regclass AND objid = tables.oid AND deptype IN ('e',"
         " 'x') UNION ALL SELECT pg_describe_object('pg_class'::regclass, tables.oid, objsubid) ||"
         " ': it has a security label' FROM tables JOIN pg_seclabel ON classoid ="
-        " 'pg_class'::regclass AND objoid = tables.oid",
+        " 'pg_class'::regclass AND objoid = tables.oid UNION ALL SELECT"
+        " pg_describe_object('pg_class'::regclass, tables.oid, 0) || format(': the subscription %%I"
+        " replicates into it', subname) FROM tables JOIN pg_subscription_rel ON srrelid ="
+        " tables.oid JOIN pg_subscription ON pg_subscription.oid = srsubid",
         LIVE,
     )
     plan.refused += [row[0] for row in cursor.fetchall()]

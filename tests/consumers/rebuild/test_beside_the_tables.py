@@ -261,6 +261,25 @@ def test_what_cannot_be_carried_is_named_before_the_replay_and_nothing_changes(
     assert tables == one(migrated_url, "SELECT array_agg(oid ORDER BY oid) FROM pg_class")
 
 
+def test_a_subscription_that_writes_into_a_table_is_named_before_the_replay(
+    migrated_url: str, log: MemoryLog
+) -> None:
+    execute(
+        migrated_url,
+        "CREATE SUBSCRIPTION mine CONNECTION 'dbname=x' PUBLICATION p WITH (connect = false); SET"
+        " allow_system_table_mods = on; INSERT INTO pg_subscription_rel SELECT oid,"
+        " 'cua.turn'::regclass, 'r', NULL FROM pg_subscription",
+    )
+    try:
+        with pytest.raises(CuaProjectError, match=r"turn: the subscription mine replicates into"):
+            rebuild(_Unreadable(log), migrated_url)
+    finally:
+        execute(
+            migrated_url,
+            "ALTER SUBSCRIPTION mine SET (slot_name = NONE); DROP SUBSCRIPTION mine",
+        )
+
+
 class _Unreadable(MemoryReader):
     """A log whose replay would take long."""
 
