@@ -19,12 +19,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Connection", "Cursor", "connect", "connected", "join_group", "schema_engine"]
 
+NO_LIMITS = {"statement_timeout": "0", "idle_in_transaction_session_timeout": "0"}
+"""Limits of a role or a database are meant for people's sessions; a replay takes longer."""
+
 SETTINGS = {
     "timezone": "UTC",
     "datestyle": "ISO,YMD",
     "extra_float_digits": "1",
     "bytea_output": "hex",
     "search_path": "public",
+    **NO_LIMITS,
     # The server notices within half a minute that our host is gone.
     "tcp_keepalives_idle": "10",
     "tcp_keepalives_interval": "5",
@@ -51,7 +55,7 @@ def connect(url: str, purpose: str, settings: Mapping[str, str] | None = None) -
     try:
         return open_watched(
             url,
-            options=" ".join(f"-c {name}={value}" for name, value in fixed.items()),
+            options=_options(fixed),
             application_name=f"cua-project {purpose}",
             keepalives_idle=10,
             keepalives_interval=5,
@@ -60,6 +64,10 @@ def connect(url: str, purpose: str, settings: Mapping[str, str] | None = None) -
         )
     except psycopg2.OperationalError as error:
         raise unreachable(url, error) from None
+
+
+def _options(settings: Mapping[str, str]) -> str:
+    return " ".join(f"-c {name}={value}" for name, value in settings.items())
 
 
 @contextmanager
@@ -98,7 +106,10 @@ def schema_engine(url: str) -> "Engine":
     def creator() -> Connection:
         connection = open_watched(url)
         with connection, connection.cursor() as cursor:
-            cursor.execute(f"SET idle_in_transaction_session_timeout = '{ABANDONED_S}s'")
+            cursor.execute(
+                "SET statement_timeout = 0; SET idle_in_transaction_session_timeout ="
+                f" '{ABANDONED_S}s'"
+            )
         return connection
 
     return create_engine(sqlalchemy_url(url), poolclass=pool.NullPool, creator=creator)

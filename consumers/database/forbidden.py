@@ -9,12 +9,18 @@ ADVICE = {
         " (USAGE on the schemas cua and cua_ops, all on their tables, CREATE on the database)"
     ),
     "25006": "connect to the primary, or let the role and the database write",
+    "53100": "free some space on its disk, then run the same command again",
+    "P0001": (
+        "a trigger or function of this database says that: disable it (event triggers: ALTER EVENT"
+        " TRIGGER name DISABLE) or let cua-project pass, then run the same command again"
+    ),
 }
-"""SQLSTATE -> what to do: insufficient_privilege, read_only_sql_transaction."""
+"""SQLSTATE -> what to do: insufficient_privilege, read_only_sql_transaction, disk_full,
+raise_exception."""
 
 
 def forbidden(error: BaseException) -> str | None:
-    """The message for an error about rights or a read-only database; None for any other."""
+    """The message for an error that a user mends; None for any other."""
     # SQLAlchemy wraps the driver's error.
     original = getattr(error, "orig", None) or error
     advice = ADVICE.get(str(getattr(original, "pgcode", None)))

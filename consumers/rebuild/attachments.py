@@ -21,6 +21,7 @@ class _Index(NamedTuple):
     qualified: str
     """Name of its table as the definition has it."""
     comment: str | None
+    is_valid: bool
 
 
 def own_names() -> frozenset[str]:
@@ -47,6 +48,12 @@ def _indexes(cursor: Cursor, plan: Plan) -> None:
     for key in present.keys() - wanted.keys():
         plan.before.append(f"DROP INDEX {quoted(plan.target, key[1])}")
     for key, index in wanted.items():
+        if not index.is_valid:
+            plan.refused.append(
+                f"index {SCHEMA}.{index.name}: it is invalid; a CREATE INDEX CONCURRENTLY"
+                " has failed or is still running"
+            )
+            continue
         if key in present:
             continue
         head, found, tail = index.definition.partition(f" ON {index.qualified} ")
@@ -62,10 +69,10 @@ def _indexes(cursor: Cursor, plan: Plan) -> None:
 def _read_indexes(cursor: Cursor, schema: str) -> dict[tuple[str, str], _Index]:
     cursor.execute(
         f"WITH {TABLES} SELECT name, relname, pg_get_indexdef(pg_class.oid), format('%%I.%%I',"
-        " %(schema)s, name), quote_literal(obj_description(pg_class.oid, 'pg_class')) FROM tables"
-        " JOIN pg_index ON indrelid = tables.oid JOIN pg_class ON pg_class.oid = indexrelid WHERE"
-        " NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = indexrelid AND conrelid ="
-        " tables.oid) AND relname <> ALL(%(own)s) ORDER BY 2",
+        " %(schema)s, name), quote_literal(obj_description(pg_class.oid, 'pg_class')), indisvalid"
+        " FROM tables JOIN pg_index ON indrelid = tables.oid JOIN pg_class ON pg_class.oid ="
+        " indexrelid WHERE NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = indexrelid AND"
+        " conrelid = tables.oid) AND relname <> ALL(%(own)s) ORDER BY 2",
         {"schema": schema, "names": list(TABLE_NAMES), "own": list(own_names())},
     )
     return {(row[0], row[1]): _Index(*row) for row in cursor.fetchall()}
@@ -77,7 +84,7 @@ def _constraints(cursor: Cursor, plan: Plan) -> None:
         plan.before.append(
             f"ALTER TABLE {quoted(plan.target, table)} DROP CONSTRAINT {quoted(name)}"
         )
-    for (table, name), (kind, definition, is_valid) in wanted.items():
+    for (table, name), (kind, definition, is_valid, comment) in wanted.items():
         add = f"ADD CONSTRAINT {quoted(name)} {definition}"
         if kind == "f":
             # It may refer to another of our tables, which has its name only after the swap.
@@ -87,6 +94,8 @@ def _constraints(cursor: Cursor, plan: Plan) -> None:
                 f"ALTER TABLE {quoted(PREVIOUS_SCHEMA, table)} DROP CONSTRAINT {quoted(name)}",
                 f"ALTER TABLE {live} {add}{unchecked}",
             ]
+            if comment is not None:
+                plan.after.append(f"COMMENT ON CONSTRAINT {quoted(name)} ON {live} IS {comment}")
             if is_valid:
                 plan.validate.append(f"ALTER TABLE {live} VALIDATE CONSTRAINT {quoted(name)}")
         elif kind == "p":
@@ -95,14 +104,22 @@ def _constraints(cursor: Cursor, plan: Plan) -> None:
             plan.before.append(f"ALTER TABLE {quoted(plan.target, table)} {add}")
 
 
-def _read_constraints(cursor: Cursor, schema: str) -> dict[tuple[str, str], tuple[str, str, bool]]:
+class _Constraint(NamedTuple):
+    kind: str
+    definition: str
+    is_valid: bool
+    comment: str | None
+
+
+def _read_constraints(cursor: Cursor, schema: str) -> dict[tuple[str, str], _Constraint]:
     cursor.execute(
         f"WITH {TABLES} SELECT name, conname, contype, pg_get_constraintdef(pg_constraint.oid),"
-        " convalidated FROM tables JOIN pg_constraint ON conrelid = tables.oid WHERE contype IN"
+        " convalidated, quote_literal(obj_description(pg_constraint.oid, 'pg_constraint')) FROM"
+        " tables JOIN pg_constraint ON conrelid = tables.oid WHERE contype IN"
         " ('c', 'u', 'x', 'p', 'f') AND conname <> ALL(%(own)s) ORDER BY 2",
         {"schema": schema, "names": list(TABLE_NAMES), "own": list(own_names())},
     )
-    return {(row[0], row[1]): row[2:5] for row in cursor.fetchall()}
+    return {(row[0], row[1]): _Constraint(*row[2:]) for row in cursor.fetchall()}
 
 
 def _triggers(cursor: Cursor, plan: Plan) -> None:

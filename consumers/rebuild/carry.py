@@ -12,6 +12,7 @@ from consumers.database.dependants import TABLE_NAMES, TABLES, quoted
 from consumers.errors import CuaProjectError
 from consumers.rebuild.attachments import own_names, plan_attachments
 from consumers.rebuild.dependants import plan_dependants
+from consumers.rebuild.index_settings import plan_index_settings
 from consumers.rebuild.permissions import plan_permissions
 from consumers.rebuild.plan import LIVE, Plan
 from consumers.rebuild.settings import plan_settings
@@ -27,6 +28,7 @@ def make_plan(cursor: Cursor, target: str) -> Plan:
     plan_dependants(cursor, plan)
     plan_permissions(cursor, plan)
     plan_settings(cursor, plan)
+    plan_index_settings(cursor, plan)
     _refuse_extra_columns(cursor, plan)
     _refuse_parents(cursor, plan)
     _refuse_names(cursor, plan)
@@ -55,16 +57,21 @@ def require_nothing_refused(plan: Plan) -> None:
         raise CuaProjectError(message)
 
 
-def run_before(connection: Connection, target: str) -> Plan:
-    """Make on the target's tables what needs no lock on the live ones; the plan as it was.
+ROUNDS = 2
+"""Of making what is attached: comments and settings of what the first made come in the second."""
+
+
+def run_before(connection: Connection, target: str) -> None:
+    """Make on the target's tables what needs no lock on the live ones.
 
     CuaProjectError when something is refused, or does not fit the rows.
     """
     connection.rollback()
     with connection, connection.cursor() as cursor:
-        plan = make_plan(cursor, target)
-        require_nothing_refused(plan)
-        execute_all(cursor, plan.before)
+        for _ in range(ROUNDS):
+            plan = make_plan(cursor, target)
+            require_nothing_refused(plan)
+            execute_all(cursor, plan.before)
         for what, query in plan.dangling:
             cursor.execute(query)
             row = cursor.fetchone()
@@ -74,7 +81,6 @@ def run_before(connection: Connection, target: str) -> Plan:
                     " those rows or drop the constraint, then run the same command again"
                 )
                 raise CuaProjectError(message)
-    return plan
 
 
 def execute_all(cursor: Cursor, statements: list[str]) -> None:
@@ -131,7 +137,10 @@ def _refuse_parents(cursor: Cursor, plan: Plan) -> None:
         " pg_depend ON classid = 'pg_class'::regclass AND objid = tables.oid AND deptype IN ('e',"
         " 'x') UNION ALL SELECT pg_describe_object('pg_class'::regclass, tables.oid, objsubid) ||"
         " ': it has a security label' FROM tables JOIN pg_seclabel ON classoid ="
-        " 'pg_class'::regclass AND objoid = tables.oid",
+        " 'pg_class'::regclass AND objoid = tables.oid UNION ALL SELECT"
+        " pg_describe_object('pg_class'::regclass, tables.oid, 0) || format(': the subscription %%I"
+        " replicates into it', subname) FROM tables JOIN pg_subscription_rel ON srrelid ="
+        " tables.oid JOIN pg_subscription ON pg_subscription.oid = srsubid",
         LIVE,
     )
     plan.refused += [row[0] for row in cursor.fetchall()]

@@ -132,7 +132,8 @@ def _foreign_keys(cursor: Cursor, plan: Plan, dependants: Sequence[Dependant]) -
     cursor.execute(
         "SELECT pg_constraint.oid, conrelid, conname, format('%%I.%%I', nspname, relname),"
         " pg_get_constraintdef(pg_constraint.oid), convalidated, pg_has_role(relowner, 'USAGE') AND"
-        " contype = 'f' AND conparentid = 0 AND relkind = 'r',"
+        " contype = 'f' AND conparentid = 0 AND relkind = 'r', EXISTS (SELECT FROM pg_trigger WHERE"
+        " tgconstraint = pg_constraint.oid AND tgenabled <> 'O'),"
         " quote_literal(obj_description(pg_constraint.oid, 'pg_constraint')), (SELECT"
         " format('SELECT count(*) FROM %%s AS child WHERE %%s AND NOT EXISTS (SELECT FROM %%I.%%I"
         " AS parent WHERE %%s)', conrelid::regclass, string_agg(format('child.%%I IS NOT NULL',"
@@ -153,11 +154,17 @@ def _foreign_keys(cursor: Cursor, plan: Plan, dependants: Sequence[Dependant]) -
         definition,
         is_valid,
         is_allowed,
+        is_switched_off,
         comment,
         dangling,
     ) in cursor.fetchall():
         if not is_allowed:
             _refuse(plan, [by_oid[oid]])
+            continue
+        if is_switched_off:
+            plan.refused.append(
+                f"{by_oid[oid].what}: its triggers are disabled, which a new one's would not be"
+            )
             continue
         plan.relations.add(relation)
         plan.names.append(by_oid[oid].what)

@@ -54,7 +54,7 @@ def plan_settings(cursor: Cursor, plan: Plan) -> None:
 def _plan_table(plan: Plan, name: str, wanted: _Table, present: _Table) -> None:
     target, live = quoted(plan.target, name), quoted(SCHEMA, name)
     alter = f"ALTER TABLE {target} "
-    plan.before += [alter + change for change in _options(wanted.options, present.options)]
+    plan.before += [alter + change for change in option_changes(wanted.options, present.options)]
     if wanted.tablespace != present.tablespace:
         plan.before.append(f"{alter}SET TABLESPACE {quoted(wanted.tablespace or 'pg_default')}")
     if wanted.persistence != present.persistence:
@@ -82,7 +82,8 @@ def _plan_table(plan: Plan, name: str, wanted: _Table, present: _Table) -> None:
         plan.after.append(f"ALTER TABLE {live} OWNER TO {wanted.owner}")
 
 
-def _options(wanted: list[str], present: list[str]) -> list[str]:
+def option_changes(wanted: list[str], present: list[str]) -> list[str]:
+    """What follows ALTER TABLE, INDEX or COLUMN to get from the present options to the wanted."""
     gone = {one.partition("=")[0] for one in present} - {one.partition("=")[0] for one in wanted}
     changed = sorted(set(wanted) - set(present))
     return [
@@ -100,7 +101,7 @@ def _plan_column(plan: Plan, table: str, name: str, wanted: _Column, present: _C
         plan.before.append(f"{alter}SET STORAGE {STORAGE[wanted.storage]}")
     if wanted.compression != present.compression:
         plan.before.append(f"{alter}SET COMPRESSION {COMPRESSION[wanted.compression]}")
-    plan.before += [alter + change for change in _options(wanted.options, present.options)]
+    plan.before += [alter + change for change in option_changes(wanted.options, present.options)]
     if wanted.default != present.default:
         plan.before.append(
             f"{alter}DROP DEFAULT"

@@ -48,6 +48,8 @@ SNAPSHOTS_PAUSE_S = 0.01
 ABANDONED_S = 60
 """A swap whose process was stopped is rolled back by the server after so long between two
 statements."""
+STOPPED_S = 5
+"""The same while readers wait for it."""
 
 
 def swap(
@@ -198,7 +200,7 @@ def _exchange(cursor: Cursor, filled: str, awaited: Awaited) -> Plan:
     moves = [
         f"ALTER TABLE {quoted(SCHEMA, name)} SET SCHEMA {quoted(PREVIOUS)}" for name in live
     ] + [f"ALTER TABLE {quoted(filled, name)} SET SCHEMA {quoted(SCHEMA)}" for name in TABLE_NAMES]
-    _lock_tables(cursor, live, plan.locks)
+    lock_tables(cursor, live, plan.locks)
     # From here on readers wait.
     if find_dependants(cursor, SCHEMA) != dependants:
         raise _ChangedError
@@ -220,12 +222,15 @@ def _execute_at_once(cursor: Cursor, statements: list[str]) -> None:
         raise CuaProjectError(message) from None
 
 
-def _lock_tables(cursor: Cursor, live: list[str], others: list[str]) -> None:
+def lock_tables(cursor: Cursor, live: list[str], others: list[str]) -> None:
     """Lock every live table against readers too, not waiting longer than readers may.
 
     One round trip: between two locks no reader gets hold of the second.
     """
-    cursor.execute(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}")
+    cursor.execute(
+        f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}; SET LOCAL"
+        f" idle_in_transaction_session_timeout = '{STOPPED_S}s'"
+    )
     if live:
         tables = ", ".join(quoted(SCHEMA, name) for name in live)
         cursor.execute(f"SET LOCAL statement_timeout = {LOCK_TIMEOUT_MS}")

@@ -165,6 +165,21 @@ def test_a_role_without_rights_and_a_read_only_database_are_no_bugs(
         )
 
 
+@pytest.mark.services
+def test_a_trigger_of_the_database_that_refuses_ddl_is_no_bug(
+    call: Call, migrated_url: str
+) -> None:
+    execute(
+        migrated_url,
+        "CREATE FUNCTION public.no() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN RAISE"
+        " EXCEPTION ''no DDL in working hours''; END'; CREATE EVENT TRIGGER mine ON"
+        " ddl_command_start EXECUTE FUNCTION public.no()",
+    )
+    text = sentence(call("rebuild", DATABASE_URL=migrated_url), 1)
+    assert text.startswith("the database refuses this: no DDL in working hours; a trigger or")
+    assert "ALTER EVENT TRIGGER name DISABLE" in text
+
+
 @pytest.mark.parametrize(
     ("variable", "value", "start"),
     [

@@ -86,8 +86,10 @@ CARRIED = {
     "constraints": (
         "ALTER TABLE cua.turn ADD CONSTRAINT mine CHECK (reward > -5); ALTER TABLE cua.rollout ADD"
         " CONSTRAINT mine_unique UNIQUE (id, status); ALTER TABLE cua.turn ADD CONSTRAINT mine_ref"
-        " FOREIGN KEY (rollout_id) REFERENCES cua.rollout (id) NOT VALID",
-        "SELECT string_agg(conrelid::regclass::text || pg_get_constraintdef(oid), ';' ORDER BY 1)"
+        " FOREIGN KEY (rollout_id) REFERENCES cua.rollout (id) NOT VALID; COMMENT ON CONSTRAINT"
+        " mine ON cua.turn IS 'x'; COMMENT ON CONSTRAINT mine_ref ON cua.turn IS 'y'",
+        "SELECT string_agg(concat(conrelid::regclass, pg_get_constraintdef(oid),"
+        " obj_description(oid, 'pg_constraint')), ';' ORDER BY conname)"
         " FROM pg_constraint WHERE connamespace = 'cua'::regnamespace AND conname LIKE 'mine%'",
     ),
     "a trigger": (
@@ -239,6 +241,8 @@ REFUSED = {
     " cua.turn INHERIT public.parent",
     "rename it": "ALTER TABLE cua.turn RENAME TO turn_old; CREATE VIEW cua.turn AS TABLE"
     " cua.turn_old",
+    "constraint mine on table public.keeps: its triggers are disabled": "CREATE TABLE public.keeps"
+    " (id uuid CONSTRAINT mine REFERENCES cua.turn); ALTER TABLE public.keeps DISABLE TRIGGER ALL",
     "type public.mine": "CREATE DOMAIN public.mine AS cua.turn",
 }
 
@@ -255,6 +259,25 @@ def test_what_cannot_be_carried_is_named_before_the_replay_and_nothing_changes(
 
     assert name in str(refused.value)
     assert tables == one(migrated_url, "SELECT array_agg(oid ORDER BY oid) FROM pg_class")
+
+
+def test_a_subscription_that_writes_into_a_table_is_named_before_the_replay(
+    migrated_url: str, log: MemoryLog
+) -> None:
+    execute(
+        migrated_url,
+        "CREATE SUBSCRIPTION mine CONNECTION 'dbname=x' PUBLICATION p WITH (connect = false); SET"
+        " allow_system_table_mods = on; INSERT INTO pg_subscription_rel SELECT oid,"
+        " 'cua.turn'::regclass, 'r', NULL FROM pg_subscription",
+    )
+    try:
+        with pytest.raises(CuaProjectError, match=r"turn: the subscription mine replicates into"):
+            rebuild(_Unreadable(log), migrated_url)
+    finally:
+        execute(
+            migrated_url,
+            "ALTER SUBSCRIPTION mine SET (slot_name = NONE); DROP SUBSCRIPTION mine",
+        )
 
 
 class _Unreadable(MemoryReader):

@@ -10,9 +10,10 @@ import pytest
 from sqlalchemy import make_url
 
 from consumers.database.location import libpq_url
-from consumers.database.migrate import migrate
+from consumers.database.migrate import migrate, schema_differences
 from consumers.errors import CuaProjectError
 from consumers.rebuild.rebuild import rebuild, roll_back
+from consumers.rebuild.verify import verify
 from tests.reference_fold.histories import LoggedEvent, Shape
 from tests.support.logs import logged_events, memory_log
 from tests.support.memory_log import MemoryLog, MemoryReader
@@ -112,3 +113,18 @@ def test_a_plain_role_that_owns_the_database_may_rebuild_and_says_what_it_may_no
     finally:
         postgres.drop(name)
         execute(postgres.url(), f"DROP ROLE {role}")
+
+
+def test_limits_of_a_role_end_neither_a_rebuild_nor_a_comparison(
+    migrated_url: str, log: MemoryLog
+) -> None:
+    """They are meant for people's sessions, and are shorter here than the replay."""
+    database = migrated_url.rpartition("/")[2]
+    for name in ("statement_timeout", "idle_in_transaction_session_timeout"):
+        execute(migrated_url, f"ALTER DATABASE {database} SET {name} = '3ms'")
+
+    assert verify(MemoryReader(log), migrated_url).equal
+    run(log, migrated_url)
+    migrate(migrated_url, "-1")
+    migrate(migrated_url)
+    assert schema_differences(migrated_url) == []

@@ -13,7 +13,7 @@ from consumers.log.reader import LogRecord, TopicPartition
 from consumers.projection.positions import Positions
 from consumers.rebuild.rebuild import rebuild, roll_back
 from consumers.rebuild.side_schema import finish_tables, side_schema
-from consumers.rebuild.swap import swap
+from consumers.rebuild.swap import lock_tables, swap
 from consumers.rebuild.verify import verify
 from consumers.rebuild.waiting import Patience
 from tests.reference_fold.histories import LoggedEvent, Shape
@@ -226,3 +226,12 @@ def test_a_swap_whose_session_the_server_ends_changes_nothing(
                 swap(connection, schema, end_session, Patience(1))
 
     assert verify(MemoryReader(log), migrated_url).equal
+
+
+def test_a_swap_that_is_stopped_while_readers_wait_for_it_is_given_up_by_the_server_soon(
+    migrated_url: str,
+) -> None:
+    with connected(migrated_url, "swap") as connection, connection.cursor() as cursor:
+        lock_tables(cursor, ["turn"], [])
+        cursor.execute("SHOW idle_in_transaction_session_timeout")
+        assert cursor.fetchone() == ("5s",)
