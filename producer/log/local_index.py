@@ -44,6 +44,8 @@ class LocalIndex:
         self._connection = connection
         self._known: dict[str, tuple[int, str, int]] = {}
         """Stream -> end of the block of its last record, its training, the partition's id."""
+        self._known_blocks: dict[tuple[str, int], int] = {}
+        """(Training, partition's id) -> block of its last entry."""
 
     def open(
         self,
@@ -116,6 +118,7 @@ class LocalIndex:
         known = self._known
         if len(known) > REMEMBERED:
             known.clear()
+            self._known_blocks.clear()
         streams: list[Entry] = []
         trainings: list[Entry] = []
         for (_, partition_id, offset, _, key, value), (_, _, _, training) in zip(
@@ -137,7 +140,8 @@ class LocalIndex:
             block = offset // BLOCK_OFFSETS
             known[key] = ((block + 1) * BLOCK_OFFSETS, training, partition_id)
             streams.append((key, partition_id, block))
-            if training:
+            if training and self._known_blocks.get((training, partition_id)) != block:
+                self._known_blocks[training, partition_id] = block
                 trainings.append((training, partition_id, block))
         self._insert(streams, trainings)
 

@@ -144,6 +144,30 @@ def test_what_is_read_of_a_training_does_not_grow_with_what_others_append(tmp_pa
     log.close()
 
 
+def test_a_block_is_written_once_for_a_training_however_many_streams_it_has(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite3"
+    LocalLog(path, topics=TOPICS).close()
+    statements: list[str] = []
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        index = LocalIndex(connection)
+        connection.set_trace_callback(statements.append)
+        # Two blocks of one partition, in commits of ten.
+        for position in range(1, 2 * BLOCK_OFFSETS, 10):
+            records = [
+                written(f"rollout/{number}", TRAININGS[number % 2])
+                for number in range(position, position + 10)
+            ]
+            rows = [
+                (position + number, 1, position + number - 1, 0, one.key, one.value)
+                for number, one in enumerate(records)
+            ]
+            index.extend(rows, records)
+        found = set(connection.execute("SELECT training, block FROM training_blocks"))
+    made = [one for one in statements if "INTO training_blocks" in one]
+    assert found == {(str(training), block) for training in TRAININGS[:2] for block in (0, 1, 2)}
+    assert len(made) == len(found)
+
+
 def test_a_file_without_the_index_gets_it_once_when_a_writer_opens_it(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
