@@ -142,8 +142,8 @@ def require_own_store(installation: Installation, *, is_ours: bool) -> None:
     if not is_ours:
         message = (
             f"the blobs are in {without_secrets(installation.blobs_url)}, outside of CUA_HOME, and"
-            " only the events of the configured log are known here; if no other log's events name blobs there,"
-            " repeat with --store-is-ours"
+            " only the events of the configured log are known here; if no other log's events name"
+            " blobs there, repeat with --store-is-ours"
         )
         raise UsageError(message)
 
