@@ -6,7 +6,7 @@ from urllib.request import url2pathname
 
 from consumers.errors import CuaProjectError, NotFoundError, UnreachableError
 from schemas.blobs import blob_path, blob_ref
-from schemas.installation import Installation
+from schemas.installation import Installation, without_secrets
 
 
 def read_blob(installation: Installation, ref: str) -> bytes:
@@ -15,14 +15,15 @@ def read_blob(installation: Installation, ref: str) -> bytes:
     NotFoundError; UnreachableError; CuaProjectError when the stored bytes are corrupt.
     """
     url = installation.blobs_url
+    named = without_secrets(url)
     folder = local_folder(url)
     content = _from_store(url, ref) if folder is None else _from_folder(folder, ref)
     if content is None:
-        message = f"no blob {ref} in {url}; set CUA_BLOBS to the store it was written to"
+        message = f"no blob {ref} in {named}; set CUA_BLOBS to the store it was written to"
         raise NotFoundError(message)
     if blob_ref(content) != ref:
         message = (
-            f"the blob {ref} in {url} is corrupt: its bytes have another hash; restore the file"
+            f"the blob {ref} in {named} is corrupt: its bytes have another hash; restore the file"
             " from a backup"
         )
         raise CuaProjectError(message)
@@ -56,4 +57,4 @@ def _from_store(url: str, ref: str) -> bytes | None:
         message = (
             f"cannot read the blob store {url}: {error}; CUA_BLOBS is a folder or an fsspec URL"
         )
-        raise UnreachableError(message) from error
+        raise UnreachableError(without_secrets(message)) from error

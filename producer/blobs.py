@@ -15,6 +15,7 @@ from urllib.request import url2pathname
 from producer.durable import sync_folder
 from producer.errors import NotFoundError, UnreachableError
 from schemas.blobs import blob_path, blob_ref
+from schemas.installation import without_secrets
 
 
 class FolderBlobs:
@@ -81,15 +82,15 @@ class RemoteBlobs:
         """Raises UnreachableError when fsspec has no such file system or cannot reach it."""
         import fsspec
 
-        self._url = url.rstrip("/")
+        self._name = without_secrets(url.rstrip("/"))
         try:
-            self._files, self._root = fsspec.core.url_to_fs(self._url)
+            self._files, self._root = fsspec.core.url_to_fs(url.rstrip("/"))
         except (ValueError, ImportError, OSError) as error:
             message = (
-                f"the blob store {self._url} cannot be used: {error}. Set CUA_BLOBS to a folder or"
+                f"the blob store {self._name} cannot be used: {error}. Set CUA_BLOBS to a folder or"
                 " an fsspec URL"
             )
-            raise UnreachableError(message) from error
+            raise UnreachableError(without_secrets(message)) from error
 
     def put_many(self, contents: Mapping[str, bytes]) -> None:
         """Upload the missing ones of ref -> bytes. After UnreachableError try again."""
@@ -100,8 +101,8 @@ class RemoteBlobs:
                     self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
                     self._files.pipe_file(path, content)
         except Exception as error:  # every file system of fsspec raises errors of its own
-            message = f"the blob store {self._url} cannot be written: {error}"
-            raise UnreachableError(message) from error
+            message = f"the blob store {self._name} cannot be written: {error}"
+            raise UnreachableError(without_secrets(message)) from error
 
     def check_writable(self) -> None:
         """Write a small file and remove it. UnreachableError."""
@@ -110,8 +111,8 @@ class RemoteBlobs:
             self._files.makedirs(self._root, exist_ok=True)
             self._files.pipe_file(path, b"probe")
         except Exception as error:  # every file system of fsspec raises errors of its own
-            message = f"the blob store {self._url} (CUA_BLOBS) cannot be written: {error}"
-            raise UnreachableError(message) from error
+            message = f"the blob store {self._name} (CUA_BLOBS) cannot be written: {error}"
+            raise UnreachableError(without_secrets(message)) from error
         with contextlib.suppress(Exception):  # a store may keep what it was given
             self._files.rm_file(path)
 
@@ -124,7 +125,7 @@ class RemoteBlobs:
         try:
             content = bytes(self._files.cat_file(f"{self._root}/{blob_path(ref)}"))
         except FileNotFoundError:
-            message = f"no blob {ref} in {self._url}; was CUA_BLOBS different when it was written?"
+            message = f"no blob {ref} in {self._name}; was CUA_BLOBS different when it was written?"
             raise NotFoundError(message) from None
         return _checked(ref, content)
 

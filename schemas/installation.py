@@ -3,6 +3,7 @@
 Pure: the environment is passed in; nothing is created or opened.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,13 @@ DATABASE_VARIABLES = (
     "POSTGRES_PASSWORD",
 )
 """Any of them names a PostgreSQL server; none: the embedded database of the home."""
+
+
+USER = re.compile(r"(?<=://)([^/@:\s]*):[^@\s]*@")
+PARAMETER = re.compile(
+    r"([?&][^=&\s]*(?:password|secret|token|key)[^=&\s]*=)[^&\s;,]+", re.IGNORECASE
+)
+"""What is secret in a URL: after the user's name, and by the name of a parameter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +40,8 @@ class Installation:
     """Every other `KAFKA_*` variable, sorted, under kafka-python's name (`security_protocol`).
     Contains secrets: never log it."""
     blobs_url: str
-    """`CUA_BLOBS`, an fsspec URL; by default the folder `blobs` in home."""
+    """`CUA_BLOBS`, an fsspec URL; by default the folder `blobs` in home. May contain secrets: in
+    messages `without_secrets`."""
 
     @property
     def local_log_path(self) -> Path:
@@ -63,6 +72,11 @@ class Installation:
     def runs_dir(self) -> Path:
         """Folders with the state and checkpoints of trainings."""
         return self.home / "runs"
+
+
+def without_secrets(text: str) -> str:
+    """A URL, or a text with URLs, for messages: without passwords and keys."""
+    return PARAMETER.sub(r"\1***", USER.sub(r"\1:***@", text))
 
 
 def names_database(environ: Mapping[str, str]) -> bool:

@@ -37,7 +37,8 @@ def command(*, show_all: bool, as_json: bool, check: bool, max_lag: timedelta | 
 
     Unfinished trainings come first, then the newest finished ones. --check is for alerts: exit 0
     when all is well; 6 when the tables are behind, a training is stale (no heartbeat for 60 s) or
-    records are parked or held in this home's spool; 5 when the log or the database is away.
+    records are parked or held in this home's spool; 5 when the log or the database is away; 4 when
+    the tables are of another log or version.
 
     Examples:
         cua-project status

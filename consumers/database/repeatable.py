@@ -25,6 +25,11 @@ _OF_VIEWS = ("not ours:", "add_view:", "add_function:", "modify_function:")
 Comments = dict[tuple[str, str | None], str]
 """(table or view, column or None) -> comment."""
 
+OF_ALEMBIC: Comments = {
+    ("alembic_version", None): "Which migration the schema is at; alembic's own table.",
+    ("alembic_version", "version_num"): "Revision of the last migration that was applied.",
+}
+
 
 def write_repeatable(connection: sa.Connection, schema: str = SCHEMA) -> None:
     """Write the comments and views of a schema of ours that differ; of the live one also cua_ops'.
@@ -166,7 +171,9 @@ def _wanted(schema: str) -> Comments:
         table = tables[str(definition.__table__.key)]  # type: ignore[attr-defined]  # a Table, not a join
         wanted[table.name, None] = str(table.comment)
         wanted |= {(table.name, column.name): str(column.comment) for column in table.columns}
-    if schema != OPS_SCHEMA:
+    if schema == OPS_SCHEMA:
+        wanted |= OF_ALEMBIC
+    else:
         for view in VIEWS:
             wanted[view.name, None] = view.comment
             wanted |= {(view.name, column.name): column.comment for column in view.columns}

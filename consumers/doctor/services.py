@@ -19,7 +19,7 @@ from consumers.log.open import open_reader
 from consumers.log.reader import LogReader
 from consumers.tables import PROJECTION_VERSION
 from schemas.catalogue import NUM_PARTITIONS, TOPIC_NAMES
-from schemas.installation import Installation
+from schemas.installation import Installation, without_secrets
 from schemas.kafka_log import MAX_MESSAGE_BYTES
 
 OLDEST_POSTGRES = 140000
@@ -198,4 +198,4 @@ def look_at_blobs(installation: Installation) -> Iterator[Finding]:
         return
     store = open_store(installation.blobs_url)
     has_any = next(iter(store.blobs()), None) is not None
-    yield ok("blobs", f"{installation.blobs_url}{'' if has_any else ': empty'}")
+    yield ok("blobs", f"{without_secrets(installation.blobs_url)}{'' if has_any else ': empty'}")

@@ -18,7 +18,7 @@ from consumers.garbage.references import other_targets, read_file, read_log, rea
 from consumers.garbage.spool import num_unshipped
 from consumers.garbage.stores import FolderStore, Store, open_store
 from consumers.log.reader import LOOK_AT, LogReader, TopicPartition
-from schemas.installation import Installation
+from schemas.installation import Installation, without_secrets
 
 YOUNGEST = timedelta(hours=1)
 """A younger blob is kept, whatever the options say."""
@@ -148,9 +148,9 @@ def require_own_store(installation: Installation, *, is_ours: bool) -> None:
         return
     if not is_ours:
         message = (
-            f"the blobs are in {installation.blobs_url}, outside of CUA_HOME, and only the events"
-            " of the configured log are known here; if no other log's events name blobs there,"
-            " repeat with --store-is-ours"
+            f"the blobs are in {without_secrets(installation.blobs_url)}, outside of CUA_HOME, and"
+            " only the events of the configured log are known here; if no other log's events name"
+            " blobs there, repeat with --store-is-ours"
         )
         raise UsageError(message)
 

@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 
 from consumers.blobs import local_folder
 from consumers.errors import UnreachableError
+from schemas.installation import without_secrets
 
 NAME = re.compile(r"[0-9a-f]{62}")
 DOOMED = ".gc"
@@ -113,9 +114,9 @@ class RemoteStore:
     def __init__(self, url: str) -> None:
         import fsspec
 
-        self._url = url.rstrip("/")
+        self._name = without_secrets(url.rstrip("/"))
         try:
-            self._files, root = fsspec.core.url_to_fs(self._url)
+            self._files, root = fsspec.core.url_to_fs(url.rstrip("/"))
         except Exception as error:  # every file system of fsspec raises errors of its own
             raise self._unreachable(error) from error
         self._root = f"{root}/sha256"
@@ -153,7 +154,8 @@ class RemoteStore:
 
     def _unreachable(self, error: Exception) -> UnreachableError:
         message = (
-            f"the blob store {self._url} cannot be listed or changed: {error}; check CUA_BLOBS and"
+            f"the blob store {self._name} cannot be listed or changed:"
+            f" {without_secrets(str(error))}; check CUA_BLOBS and"
             " its credentials"
         )
         return UnreachableError(message)

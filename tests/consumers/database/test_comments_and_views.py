@@ -29,13 +29,13 @@ from tests.support.paths import ROOT
 
 UNCOMMENTED = (
     "SELECT format('%I.%I.%I', table_schema, table_name, column_name) FROM"
-    " information_schema.columns WHERE table_schema = ANY(%s) AND table_name <> 'alembic_version'"
+    " information_schema.columns WHERE table_schema = ANY(%s)"
     " AND coalesce(col_description(format('%I.%I', table_schema, table_name)::regclass,"
     " ordinal_position), '') = ''"
 ).replace("%I", "%%I")
 UNCOMMENTED_TABLES = (
     "SELECT relname FROM pg_class WHERE relnamespace::regnamespace::text = ANY(%s) AND relkind IN"
-    " ('r', 'v') AND relname <> 'alembic_version' AND coalesce(obj_description(oid, 'pg_class'),"
+    " ('r', 'v') AND coalesce(obj_description(oid, 'pg_class'),"
     " '') = ''"
 )
 
