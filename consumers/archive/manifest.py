@@ -1,10 +1,12 @@
 """The archive's manifest: which file holds which offsets of which partition, and its hash.
 
 An archive is a folder: `manifest.json` and, per partition, `<topic>/<partition>/<first offset>.
-parquet`. The manifest is replaced atomically after every file, so it never names half a file.
+parquet`. The manifest is replaced atomically after every file, so it never names half a file, and
+has its own hash, so that an edited one is found.
 """
 
 import hashlib
+import json
 import os
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -48,8 +50,10 @@ class Manifest(BaseModel):
 
     format: int = FORMAT
     log_id: str
-    """The log that was copied."""
+    """The log that was copied; empty while that had no record yet."""
     files: tuple[ArchivedFile, ...] = ()
+    sha256: str | None = None
+    """Of the manifest without this field, hex; None in archives that an older version wrote."""
 
     def files_of(self, at: TopicPartition) -> list[ArchivedFile]:
         """One partition's files."""
@@ -107,8 +111,18 @@ def read_manifest(folder: Path) -> Manifest:
             f" {FORMAT}; use the version that wrote it"
         )
         raise MismatchError(message)
+    if manifest.sha256 not in {None, _manifest_hash(text)}:
+        message = f"the manifest {path} is damaged: another hand has changed it; restore it"
+        raise MismatchError(message)
     _check_contiguous(manifest, path)
     return manifest
+
+
+def _manifest_hash(text: bytes) -> str:
+    """Of what a manifest says, whatever the spaces and the order of names, but for its own hash."""
+    said = json.loads(text)
+    said.pop("sha256", None)
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
 def _check_contiguous(manifest: Manifest, path: Path) -> None:
@@ -125,10 +139,12 @@ def _check_contiguous(manifest: Manifest, path: Path) -> None:
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Replace the manifest; durable on return."""
+    """Replace the manifest, with its own hash; durable on return."""
+    digest = _manifest_hash(manifest.model_dump_json().encode())
+    signed = manifest.model_copy(update={"sha256": digest})
     new = folder / f"{NAME}.new"
     with new.open("wb") as file:
-        file.write(manifest.model_dump_json(indent=1).encode())
+        file.write(signed.model_dump_json(indent=1).encode())
         file.flush()
         os.fsync(file.fileno())
     new.replace(folder / NAME)

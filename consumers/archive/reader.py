@@ -24,7 +24,7 @@ class ArchivedLogReader:
         self._log = log
         self._folder = folder
         self._manifest = read_manifest(folder)
-        if self._manifest.log_id != log.log_id:
+        if self._manifest.log_id not in {"", log.log_id}:
             message = (
                 f"{folder} is the archive of the log {self._manifest.log_id}, but the configured"
                 f" log is {log.log_id or 'still empty'}; name this log's archive"

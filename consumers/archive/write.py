@@ -92,11 +92,11 @@ def _check_folder(folder: Path) -> None:
 
 def _open_manifest(reader: LogReader, folder: Path) -> Manifest:
     log_id = reader.log_id
-    if not (folder / NAME).exists():
+    manifest = read_manifest(folder) if (folder / NAME).exists() else Manifest(log_id="")
+    if not manifest.log_id:
+        # A new archive, or one of a log that was empty.
         manifest = Manifest(log_id=log_id)
         write_manifest(folder, manifest)
-        return manifest
-    manifest = read_manifest(folder)
     if manifest.log_id != log_id:
         message = (
             f"{folder} is the archive of the log {manifest.log_id}, but the configured log is"

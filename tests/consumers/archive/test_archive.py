@@ -35,24 +35,9 @@ from producer.log.kafka import KafkaLog
 from producer.log.writer import Record
 from schemas.catalogue import TOPIC_NAMES, topic_of
 from schemas.installation import Installation
-from tests.reference_fold.histories import LoggedEvent, Shape
+from tests.reference_fold.histories import LoggedEvent
 from tests.support.kafka import KafkaService
-from tests.support.logs import logged_events, write_local_log
-
-SMALL = Shape(steps=1, groups=2, group_size=2, turns=2)
-
-
-@pytest.fixture(scope="module")
-def events() -> list[LoggedEvent]:
-    return logged_events("a", "b", shape=SMALL)
-
-
-@pytest.fixture
-def log(tmp_path: Path, events: list[LoggedEvent]) -> Path:
-    """A local log with everything."""
-    path = tmp_path / "log.sqlite3"
-    write_local_log(path, events)
-    return path
+from tests.support.logs import write_local_log
 
 
 @contextlib.contextmanager
@@ -208,40 +193,6 @@ def test_a_damaged_file_is_named_by_check_and_by_reading(
         read_all(ArchivedLogReader(reader, folder))
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "{", "[]", "{}", '{"log_id": 1}', '{"format": 9, "log_id": "x"}', "\x00"],
-)
-def test_a_damaged_manifest_is_an_error_that_names_it(tmp_path: Path, log: Path, text: str) -> None:
-    folder = tmp_path / "archive"
-    with opened(log) as reader:
-        archive(reader, folder)
-    (folder / "manifest.json").write_text(text)
-
-    with pytest.raises(MismatchError, match=r"manifest|format 9"):
-        read_manifest(folder)
-
-
-def test_a_manifest_with_a_hole_between_two_files_is_damaged(
-    tmp_path: Path, events: list[LoggedEvent]
-) -> None:
-    path, folder = tmp_path / "log.sqlite3", tmp_path / "archive"
-    for part in (events[:60], events[60:120], events[120:]):
-        write_local_log(path, part)
-        with opened(path) as reader:
-            archive(reader, folder)
-    manifest = json.loads((folder / "manifest.json").read_text())
-    files_by_partition: dict[tuple[str, int], list[dict[str, object]]] = {}
-    for file in manifest["files"]:
-        files_by_partition.setdefault((file["topic"], file["partition"]), []).append(file)
-    middle = next(files[1] for files in files_by_partition.values() if len(files) == 3)
-    manifest["files"].remove(middle)
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-
-    with pytest.raises(MismatchError, match="begins at offset"):
-        read_manifest(folder)
-
-
 def test_a_folder_with_other_things_is_not_taken_for_an_archive(tmp_path: Path, log: Path) -> None:
     (tmp_path / "letters").mkdir()
     (tmp_path / "letters" / "dear.txt").write_text("mine")
@@ -259,6 +210,7 @@ def test_a_folder_with_other_things_is_not_taken_for_an_archive(tmp_path: Path, 
 KILLED = """
 import sys, consumers.archive.write as write
 from pathlib import Path
+from typing import Any
 from consumers.log.local import LocalLogReader
 write.POLL_RECORDS, write.FILE_BYTES = 3, 2000
 print("started", flush=True)

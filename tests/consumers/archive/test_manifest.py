@@ -1,0 +1,133 @@
+"""An archive's manifest is as `archive` wrote it, or it is refused by name."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from consumers.archive.manifest import read_manifest
+from consumers.archive.reader import ArchivedLogReader
+from consumers.archive.write import archive, check_archive
+from consumers.errors import MismatchError
+from tests.consumers.archive.test_archive import by_partition, opened, read_all
+from tests.reference_fold.histories import LoggedEvent
+from tests.support.logs import write_local_log
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "{}", '{"log_id": 1}', '{"format": 9, "log_id": "x"}', "\x00"],
+)
+def test_a_damaged_manifest_is_an_error_that_names_it(tmp_path: Path, log: Path, text: str) -> None:
+    folder = tmp_path / "archive"
+    with opened(log) as reader:
+        archive(reader, folder)
+    (folder / "manifest.json").write_text(text)
+
+    with pytest.raises(MismatchError, match=r"manifest|format 9"):
+        read_manifest(folder)
+
+
+EDITS: dict[str, Callable[[dict[str, Any]], object]] = {
+    "a file reaches further": lambda manifest: manifest["files"][-1].update(next_offset=10**6),
+    "a file ends earlier": lambda manifest: manifest["files"][-1].update(next_offset=1),
+    "a file of a partition is gone": lambda manifest: manifest["files"].pop(),
+    "another log": lambda manifest: manifest.update(log_id="local-1"),
+    "two files have each other's partitions": lambda manifest: [
+        one.update(partition=other)
+        for one, other in zip(
+            manifest["files"][:2],
+            [file["partition"] for file in reversed(manifest["files"][:2])],
+            strict=True,
+        )
+    ],
+    "a field that nobody reads": lambda manifest: manifest["files"][0].update(num_records=7),
+    "another hash": lambda manifest: manifest.update(sha256="0" * 64),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edited_manifest_is_refused_and_one_that_is_only_formatted_anew_is_read(
+    tmp_path: Path, log: Path, edit: str
+) -> None:
+    folder = tmp_path / "archive"
+    with opened(log) as reader:
+        archive(reader, folder)
+        whole = read_all(reader)
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_text())
+    path.write_text(json.dumps(dict(reversed(manifest.items())), indent=4))
+    with opened(log) as reader:
+        assert by_partition(read_all(ArchivedLogReader(reader, folder))) == by_partition(whole)
+
+    EDITS[edit](manifest)
+    path.write_text(json.dumps(manifest))
+
+    with pytest.raises(MismatchError, match="is damaged: another hand"):
+        check_archive(folder)
+    with opened(log) as reader:
+        with pytest.raises(MismatchError, match="is damaged"):
+            ArchivedLogReader(reader, folder)
+        with pytest.raises(MismatchError, match="is damaged"):
+            archive(reader, folder)
+
+
+def test_an_archive_of_before_manifests_had_a_hash_is_read_and_gets_one(
+    tmp_path: Path, events: list[LoggedEvent]
+) -> None:
+    path, folder = tmp_path / "log.sqlite3", tmp_path / "archive"
+    write_local_log(path, events[:50])
+    with opened(path) as reader:
+        archive(reader, folder)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert len(manifest.pop("sha256")) == 64
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    write_local_log(path, events[50:])
+
+    with opened(path) as reader:
+        assert archive(reader, folder).events == len(events) - 50
+
+    assert check_archive(folder).sha256 is not None
+
+
+def test_an_archive_of_an_empty_log_goes_on_with_the_log(
+    tmp_path: Path, events: list[LoggedEvent]
+) -> None:
+    path, folder = tmp_path / "log.sqlite3", tmp_path / "archive"
+    with opened(path) as reader:
+        assert archive(reader, folder).events == 0
+    assert check_archive(folder).files == ()
+
+    write_local_log(path, events)
+
+    with opened(path) as reader:
+        whole = read_all(reader)
+        found = read_all(ArchivedLogReader(reader, folder))
+        assert by_partition(found) == by_partition(whole)
+        report = archive(reader, folder)
+        assert (report.events, report.log_id) == (len(events), reader.log_id)
+    assert check_archive(folder).log_id == report.log_id
+
+
+def test_a_manifest_with_a_hole_between_two_files_is_damaged(
+    tmp_path: Path, events: list[LoggedEvent]
+) -> None:
+    path, folder = tmp_path / "log.sqlite3", tmp_path / "archive"
+    for part in (events[:60], events[60:120], events[120:]):
+        write_local_log(path, part)
+        with opened(path) as reader:
+            archive(reader, folder)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    files_by_partition: dict[tuple[str, int], list[dict[str, object]]] = {}
+    for file in manifest["files"]:
+        files_by_partition.setdefault((file["topic"], file["partition"]), []).append(file)
+    middle = next(files[1] for files in files_by_partition.values() if len(files) == 3)
+    manifest["files"].remove(middle)
+    # As an older version wrote it: without a hash.
+    del manifest["sha256"]
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+    with pytest.raises(MismatchError, match="begins at offset"):
+        read_manifest(folder)
