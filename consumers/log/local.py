@@ -382,11 +382,8 @@ class LocalLogReader:
                 f" {FORMAT}; use the version that wrote it"
             )
             raise MismatchError(message)
-        self._connection, self._log_id, self._inode = (
-            connection,
-            meta["log_id"],
-            self._path.stat().st_ino,
-        )
+        self._connection, self._log_id = connection, meta["log_id"]
+        self._inode = self._path.stat().st_ino
         return connection
 
     def _check_file(self) -> None:

@@ -4,7 +4,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
@@ -15,13 +15,12 @@ from consumers.database.connection import connect, connected
 from consumers.database.location import libpq_url
 from consumers.database.migrate import SCHEMA_LOCK, migrate, schema_differences
 from consumers.database.readiness import make_ready
-from consumers.errors import CuaProjectError, MismatchError, NotFoundError, UsageError
+from consumers.errors import CuaProjectError, NotFoundError, UsageError
 from consumers.log.reader import TopicPartition
 from consumers.projection.loop import ProjectionLoop
 from consumers.rebuild.rebuild import RebuildReport, build_into, compare, rebuild, roll_back
 from consumers.rebuild.until import format_positions, parse_until
 from consumers.rebuild.verify import verify
-from consumers.status import read_status
 from schemas.ids import training_id
 from tests.reference_fold.comparison import database_tables, differences, plain_tables
 from tests.reference_fold.histories import LoggedEvent, Shape
@@ -82,52 +81,6 @@ def test_an_empty_database_is_filled_with_the_same_hashes(
         == verify(MemoryReader(log), migrated_url).tables
     )
     assert schema_differences(database_url) == []
-
-
-@pytest.mark.parametrize("name", ["", "another"])
-def test_filled_tables_are_not_replaced_by_an_empty_log_of_another_name(
-    migrated_url: str, events: list[LoggedEvent], name: str
-) -> None:
-    """A mistyped CUA_TOPIC_PREFIX, a deleted topic, KAFKA_BOOTSTRAP_SERVERS forgotten."""
-    log = memory_log(events)
-    project(log, migrated_url)
-    before = verify(MemoryReader(log), migrated_url)
-
-    for build in (rebuild, compare):
-        with pytest.raises(MismatchError, match=r"log is empty; nothing was changed\. Look at"):
-            build(MemoryReader(MemoryLog(name)), migrated_url)
-
-    assert verify(MemoryReader(log), migrated_url) == before
-    assert rows(migrated_url, "SELECT nspname FROM pg_namespace WHERE nspname ~ 'cua_[^o]'") == []
-
-
-def test_a_log_that_was_restored_from_an_older_state_replaces_tables_only_when_told_to(
-    migrated_url: str, events: list[LoggedEvent]
-) -> None:
-    project(memory_log(events), migrated_url)
-    before = verify(MemoryReader(memory_log(events)), migrated_url)
-    restored = memory_log(events[: len(events) // 2])
-
-    looks: list[Callable[[], object]] = [
-        lambda: project(restored, migrated_url),
-        lambda: verify(MemoryReader(restored), migrated_url),
-        lambda: compare(MemoryReader(restored), migrated_url),
-        lambda: rebuild(MemoryReader(restored), migrated_url),
-        lambda: read_status(MemoryReader(restored), migrated_url),
-    ]
-    for look in looks:
-        with pytest.raises(MismatchError, match="`cua-project rebuild --from-shorter-log`"):
-            look()
-    with pytest.raises(MismatchError, match="which this log does not have"):
-        rebuild(MemoryReader(MemoryLog()), migrated_url, from_shorter_log=True)
-    assert verify(MemoryReader(memory_log(events)), migrated_url) == before
-
-    result = rebuild(MemoryReader(restored), migrated_url, from_shorter_log=True)
-
-    assert (result.swapped, result.events) == (True, len(events) // 2)
-    memory_log(events[len(events) // 2 :], restored)
-    project(restored, migrated_url)
-    assert verify(MemoryReader(restored), migrated_url).tables == before.tables
 
 
 def test_changed_deleted_and_added_rows_are_named_and_healed(

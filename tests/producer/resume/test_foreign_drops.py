@@ -22,8 +22,8 @@ from producer.emit import Emitter
 from producer.errors import MismatchError, StopRequestedError
 from producer.resume.foreign_drops import ForeignDrops
 from producer.resume.open_training import read_recorded_training
-from producer.resume.run_folder import find_run_folder
 from producer.resume.read_history import read_training_history
+from producer.resume.run_folder import find_run_folder
 from producer.rewards import REWARDS
 from producer.training.redo_command import redo
 from producer.training.rescore import Scorer, rescore
