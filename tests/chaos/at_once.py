@@ -67,6 +67,8 @@ def _received(receiver: Connection) -> Any:
 def _make(sender: Connection, call: Callable[[], object]) -> None:
     """In the new process."""
     signal.signal(signal.SIGTERM, terminate)
+    # Ctrl-C reaches whoever started this one, and ends it once, as everything else does.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     try:
         sender.send(call())
@@ -74,5 +76,3 @@ def _make(sender: Connection, call: Callable[[], object]) -> None:
         sender.send(_Failed(str(error)))
     except Exception:  # noqa: BLE001  # whatever it is, who waits is told
         sender.send(_Failed(traceback.format_exc()))
-    except KeyboardInterrupt:
-        sys.exit(128 + signal.SIGINT)

@@ -66,7 +66,7 @@ def test_whoever_failed_is_named_with_its_reason() -> None:
     assert str(failed.value) == "a: the disk burns\nc: its process ended without a word"
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_who_is_ended_leaves_nobody_behind(tmp_path: Path, how: signal.Signals) -> None:
     begun, unwound = tmp_path / "begun", tmp_path / "unwound"
     program = (
@@ -76,7 +76,7 @@ def test_who_is_ended_leaves_nobody_behind(tmp_path: Path, how: signal.Signals) 
         " at_once({'a': partial(wait, *map(Path, sys.argv[1:]))})"
     )
     words = [sys.executable, "-c", program, str(begun), str(unwound)]
-    with subprocess.Popen(words, cwd=ROOT) as process:
+    with subprocess.Popen(words, cwd=ROOT, stderr=subprocess.DEVNULL) as process:
         deadline = time.monotonic() + WAITING_S
         while not begun.exists():
             assert time.monotonic() < deadline
