@@ -10,16 +10,17 @@ from consumers.database.connection import Cursor
 from consumers.projection.positions import Positions
 from consumers.tables import SCHEMA
 
-# What vacuums sees no rows, and a parallel worker goes with its leader. Whoever waits to change the
-# positions waits for the swap, and looks at the tables again after it.
+# Autovacuum has no user, what vacuums sees no rows, and a parallel worker goes with its leader (the
+# kind of another role's session is hidden from a plain role). Whoever waits to change the positions
+# waits for the swap, and looks at the tables again after it.
 _TRANSACTIONS = (
     f"SELECT {SESSION}, virtual.virtualtransaction, backend_xmin::text IN (SELECT"
     " backend_xid::text FROM pg_stat_activity WHERE backend_xid IS NOT NULL UNION ALL SELECT"
     " transaction::text FROM pg_prepared_xacts) FROM pg_stat_activity AS session JOIN pg_locks AS"
     " virtual ON virtual.pid = session.pid AND virtual.locktype = 'virtualxid' AND"
     " virtual.virtualxid = virtual.virtualtransaction WHERE session.pid <> pg_backend_pid() AND"
-    " datname = current_database() AND backend_type NOT IN ('autovacuum worker', 'parallel worker')"
-    " AND age(backend_xmin) > age(%(limit)s::xid) AND NOT EXISTS (SELECT FROM"
+    " datname = current_database() AND usesysid IS NOT NULL AND coalesce(backend_type, '') <>"
+    " 'parallel worker' AND age(backend_xmin) > age(%(limit)s::xid) AND NOT EXISTS (SELECT FROM"
     " pg_stat_progress_vacuum AS vacuum WHERE vacuum.pid = session.pid) AND NOT EXISTS (SELECT FROM"
     " pg_locks AS awaited WHERE awaited.pid = session.pid AND NOT awaited.granted AND"
     f" awaited.relation = to_regclass('{SCHEMA}.reader_position')) ORDER BY session.pid"
