@@ -1,12 +1,13 @@
 """What producer and consumers agree on about Kafka: topic settings, log ids, client settings.
 
-Pure; uses kafka-python's names for settings but does not import it.
+Uses kafka-python's names for settings but does not import it.
 """
 
 import hashlib
 from collections.abc import Mapping
 from uuid import UUID
 
+from schemas.kafka_security import check_security
 from schemas.kafka_token import ClientCredentials
 
 MAX_MESSAGE_BYTES = 16 << 20
@@ -80,7 +81,7 @@ are Kafka's own and ignored."""
 def client_settings(
     options: tuple[tuple[str, str], ...],
 ) -> dict[str, str | bool | ClientCredentials]:
-    """Settings for kafka-python's clients. ValueError for an unknown or a missing variable."""
+    """Settings for kafka-python's clients. ValueError for an unknown, wrong or missing variable."""
     settings: dict[str, str | bool | ClientCredentials] = {}
     oauthbearer: dict[str, str] = {}
     for name, value in options:
@@ -96,9 +97,11 @@ def client_settings(
                 f"KAFKA_{name.upper()} is not a supported Kafka setting; supported are {known}"
             )
             raise ValueError(message)
-    is_oauthbearer = str(settings.get("sasl_mechanism", "")).upper() == "OAUTHBEARER"
+    for name in ("security_protocol", "sasl_mechanism"):
+        if name in settings:
+            settings[name] = str(settings[name]).upper()
+    is_oauthbearer = settings.get("sasl_mechanism") == "OAUTHBEARER"
     if is_oauthbearer:
-        settings["sasl_mechanism"] = "OAUTHBEARER"
         settings["sasl_oauth_token_provider"] = _token_provider(oauthbearer)
     elif oauthbearer:
         message = (
@@ -113,6 +116,7 @@ def client_settings(
             "no",
             "off",
         }
+    check_security(settings)
     return settings
 
 

@@ -12,6 +12,8 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable
 
+from schemas.installation import without_secrets
+
 TIMEOUT_S = 10.0
 FRESH_PART = 0.8
 """Of a token's life; in the rest a new one is asked for before it expires under a connection."""
@@ -102,6 +104,6 @@ class ClientCredentials:
 
     def _failed(self, why: str) -> TokenError:
         return TokenError(
-            f"no token for Kafka from {self._endpoint_url}: {why}; check"
+            f"no token for Kafka from {without_secrets(self._endpoint_url)}: {why}; check"
             " KAFKA_SASL_OAUTHBEARER_TOKEN_ENDPOINT_URL, _CLIENT_ID and _CLIENT_SECRET"
         )

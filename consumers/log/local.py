@@ -370,10 +370,8 @@ class LocalLogReader:
             connection.text_factory = lambda text: text.decode(errors="backslashreplace")
             meta = dict(connection.execute("SELECT name, value FROM meta"))
         except sqlite3.Error as error:
-            message = (
-                f"the local log {self._path} cannot be opened: {error}; correct its rights, or"
-                " restore it from a backup"
-            )
+            problem = f"the local log {self._path} cannot be opened: {error}"
+            message = f"{problem}; correct its rights, or restore a backup"
             raise UnreachableError(message) from error
         if int(meta["format"]) != FORMAT:
             connection.close()

@@ -69,10 +69,10 @@ def read_own_stream(
     if own.exists and not any(isinstance(one.payload, TrainingCreated) for one in own.events):
         message = (
             f"{subject} cannot be continued: an operator gave up the record that creates it"
-            " (cua-project parked drop), so the tables take nothing more of it. Choose another"
-            " --training-name"
+            " (cua-project parked drop), so the tables take nothing more of it"
         )
-        raise MismatchError(message)
+        ways = ("take the drop back, then rebuild", "choose another --training-name")
+        raise MismatchError(message, ways=ways)
     return history
 
 

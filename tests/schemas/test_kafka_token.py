@@ -8,6 +8,7 @@ from schemas.kafka_token import ClientCredentials, TokenError
 from tests.support.token_server import CLIENT_ID, CLIENT_SECRET, TokenServer
 
 VARIABLES = {
+    "KAFKA_SECURITY_PROTOCOL": "SASL_SSL",
     "KAFKA_SASL_MECHANISM": "OAUTHBEARER",
     "KAFKA_SASL_OAUTHBEARER_TOKEN_ENDPOINT_URL": "https://idp.example/token",
     "KAFKA_SASL_OAUTHBEARER_CLIENT_ID": CLIENT_ID,
@@ -62,7 +63,7 @@ def test_an_answer_without_a_token_is_an_error(answer: dict[str, object]) -> Non
 def test_variables_make_a_provider() -> None:
     found = settings({**VARIABLES, "KAFKA_SASL_OAUTHBEARER_EXTENSIONS": "a=1, b=x=y"})
     provider = found.pop("sasl_oauth_token_provider")
-    assert found == {"sasl_mechanism": "OAUTHBEARER"}
+    assert found == {"security_protocol": "SASL_SSL", "sasl_mechanism": "OAUTHBEARER"}
     assert isinstance(provider, ClientCredentials)
     assert provider.extensions() == {"a": "1", "b": "x=y"}
     assert CLIENT_SECRET not in repr(provider)
