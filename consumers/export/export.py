@@ -1,20 +1,19 @@
 """Writes the rollouts of trainings as a dataset. The folder appears when it is complete."""
 
 import logging
-import shutil
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal, NamedTuple
 from uuid import UUID
 
 from consumers.blobs import read_blob
-from consumers.errors import NotFoundError, UsageError
+from consumers.errors import NotFoundError
 from consumers.export.conversations import write_conversations
 from consumers.export.dataset import Shards, write_readme
 from consumers.export.events import of_kinds, read_events
+from consumers.export.new_folder import new_folder
 from consumers.export.rollouts import EndedRollout, RolloutCollector
 from consumers.export.rows import rollout_row, turn_rows
 from consumers.export.sessions import write_sessions
@@ -81,7 +80,7 @@ def export(
     attempts = of_kinds({"rollout"}, trainings)
     events = read_events(ordered, reader, of_topic("rollout"), until, attempts, trainings)
     write = WRITE_FORM[form]
-    with _new_folder(folder) as partial:
+    with new_folder(folder) as partial:
         image = _no_image if images is None else images.read
         num_rollouts, num_turns = write(partial, collector.collect(events), facts, image)
     num_missing = 0 if images is None else len(images.missing)
@@ -119,29 +118,6 @@ WRITE_FORM: dict[Form, Write] = {
     # Sessions have no screens.
     "sessions": lambda folder, ended, facts, _image: write_sessions(folder, ended, facts),
 }
-
-
-@contextmanager
-def _new_folder(folder: Path) -> Iterator[Path]:
-    """A folder to write into; it gets its name at the end, or is removed after a failure."""
-    partial = folder.with_name(folder.name + ".partial")
-    try:
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            message = f"{folder} exists and is not an empty folder; name a new one"
-            raise UsageError(message)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        # Left by an export that was killed.
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir()
-    except OSError as error:
-        message = f"the folder {folder} cannot be made: {error.strerror}; name another one"
-        raise UsageError(message) from None
-    try:
-        yield partial
-        partial.rename(folder)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
 
 
 def _no_image(ref: str) -> bytes | None:  # noqa: ARG001  # turn_rows calls it

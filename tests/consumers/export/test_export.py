@@ -347,6 +347,46 @@ def test_a_folder_that_has_something_is_never_overwritten(shots: list[str], tmp_
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "mine"
 
 
+@pytest.mark.parametrize("is_folder", [True, False])
+def test_what_is_called_as_an_unfinished_export_and_is_none_is_never_removed(
+    shots: list[str], tmp_path: Path, *, is_folder: bool
+) -> None:
+    assert shots
+    mine = tmp_path / "dataset.partial"
+    if is_folder:
+        mine.mkdir()
+        mine /= "thesis.txt"
+    mine.write_text("mine")
+
+    with pytest.raises(UsageError, match=r"dataset.partial is in the way"):
+        run(str(tmp_path / "dataset"))
+
+    assert mine.read_text() == "mine"
+    assert not (tmp_path / "dataset").exists()
+
+
+def test_an_empty_folder_that_is_there_is_filled_and_stays_itself(
+    shots: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shell's working folder, or a mounted volume that cannot be renamed over."""
+    assert shots
+    (tmp_path / "here" / ".partial" / "turns").mkdir(parents=True)
+    (tmp_path / "here").chmod(0o750)
+    monkeypatch.chdir(tmp_path / "here")
+    before = (tmp_path / "here").stat()
+
+    assert run(".")["turns"] == 3
+
+    after = (tmp_path / "here").stat()
+    assert (after.st_ino, after.st_mode) == (before.st_ino, before.st_mode)
+    names = {one.name for one in (tmp_path / "here").iterdir()}
+    assert names == {"README.md", "rollouts", "turns"}
+    with pytest.raises(UsageError, match="not an empty folder"):
+        run(".")
+    with pytest.raises(UsageError, match="not an empty folder"):
+        run("/")
+
+
 def test_what_a_killed_export_left_is_replaced(shots: list[str], tmp_path: Path) -> None:
     assert shots
     (tmp_path / "dataset.partial" / "turns").mkdir(parents=True)
