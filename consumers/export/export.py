@@ -83,6 +83,10 @@ def export(
     with new_folder(folder) as partial:
         image = _no_image if images is None else images.read
         num_rollouts, num_turns = write(partial, collector.collect(events), facts, image)
+    if num_rollouts == 0:
+        logger.warning(
+            "no rollout has ended: the dataset has no rows, and `datasets` opens none without rows"
+        )
     num_missing = 0 if images is None else len(images.missing)
     if num_missing:
         logger.warning(

@@ -4,8 +4,11 @@ import json
 import os
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
+from consumers.cli import cli
 from consumers.home import open_installation
 from tests.support.logs import write_local_log
 from tests.support.sql_runs import dbbench_run, text_to_sql_run
@@ -64,3 +67,16 @@ def test_conversations_without_screens_are_words_alone(tmp_path: Path) -> None:
         "output_text",
     }
     assert row["items"][2]["content"][0]["text"] == "[('Ann', 2001)]"
+
+
+def test_an_export_without_a_rollout_says_so_and_has_the_columns(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    command = ["export", str(tmp_path / "dataset"), "--json"]
+    result = CliRunner().invoke(cli, command, catch_exceptions=False)
+
+    assert json.loads(result.stdout)["rollouts"] == 0
+    assert "no rollout has ended: the dataset has no rows" in caplog.text
+    turns = pq.read_table(tmp_path / "dataset" / "turns")
+    assert turns.num_rows == 0
+    assert "screenshot" in turns.column_names
