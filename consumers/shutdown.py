@@ -41,4 +41,6 @@ def shutdown_on_signals(*, abort: bool = False) -> Shutdown:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, on_signal)
+    # Whoever started this process may have held them until now.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
     return shutdown

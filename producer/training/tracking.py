@@ -51,23 +51,37 @@ def mirrored(config: Tracked, name: str, installation: Installation) -> Iterator
     options = ["--project", config.wandb_project]
     if config.wandb_name is not None:
         options += ["--name", config.wandb_name]
-    process = subprocess.Popen(
-        [
-            *(sys.executable, "-P", "-m", "consumers", *log_flags()),
-            *("track", "wandb", "--training", name, "--follow", *options),
-            *("--while-pid", str(os.getpid())),
-        ],
-        env=os.environ | {"CUA_HOME": str(installation.home)},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        # A session of its own: Ctrl-C reaches the trainer alone, which stops this one last.
-        start_new_session=True,
-    )
+    with _sigterm_held():
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-P", "-m", "consumers", *log_flags()),
+                *("track", "wandb", "--training", name, "--follow", *options),
+                *("--while-pid", str(os.getpid())),
+            ],
+            env=os.environ | {"CUA_HOME": str(installation.home)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            # A session of its own: Ctrl-C reaches the trainer alone, which stops this one last.
+            start_new_session=True,
+        )
     logger.info("measurements go to the wandb project %s", config.wandb_project)
     try:
         yield
     finally:
         _stop(process, config.wandb_project)
+
+
+@contextmanager
+def _sigterm_held() -> Iterator[None]:
+    """A process that is started inside meets a SIGTERM once it has a handler for it.
+
+    A training may end before its mirror has been imported.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _stop(process: "subprocess.Popen[bytes]", project: str) -> None:

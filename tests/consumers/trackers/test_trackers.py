@@ -19,6 +19,7 @@ from consumers.trackers.open import TrackerPlace
 from consumers.trackers.tensorboard import TensorboardTracker
 from consumers.trackers.tracker import TrackedRun
 from producer.training.run import run
+from producer.training.tracking import mirrored
 from schemas.ids import training_id
 from schemas.installation import Installation
 from tests.support.small_run import small
@@ -189,6 +190,20 @@ def test_a_training_mirrors_itself_to_the_project_and_name_that_it_was_given(
     monkeypatch.delenv("WANDB_API_KEY", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     run(small(num_steps=1, wandb_project="phones", wandb_name="mine"), installation=installation)
+    points, exits = wandb_points(installation.home)
+    assert points["mine"]["env/all/reward/total"].keys() == {1}
+    assert exits == {"mine": 0}
+
+
+def test_a_training_that_ends_before_its_mirror_has_started_is_mirrored(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("WANDB_API_KEY", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    run(small(num_steps=1), installation=installation)
+    config = small(num_steps=1, wandb_project="phones", wandb_name="mine")
+    with mirrored(config, "small", installation):
+        pass
     points, exits = wandb_points(installation.home)
     assert points["mine"]["env/all/reward/total"].keys() == {1}
     assert exits == {"mine": 0}
