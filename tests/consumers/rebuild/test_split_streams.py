@@ -19,7 +19,14 @@ from consumers.projection.redrive import Operator
 from consumers.rebuild.rebuild import build_into, rebuild
 from consumers.rebuild.verify import verify
 from tests.reference_fold.comparison import database_tables
-from tests.reference_fold.disturbances import DISTURBANCES, Disturbance, claim_wrongly, garble
+from tests.reference_fold.disturbances import (
+    DISTURBANCES,
+    Disturbance,
+    claim_wrongly,
+    garble,
+    repeat,
+    state_again,
+)
 from tests.reference_fold.histories import LoggedEvent, Shape, history
 from tests.reference_fold.test_one_hash import empty
 from tests.support.memory_log import MemoryLog, MemoryReader
@@ -305,6 +312,15 @@ def test_every_split_of_every_log_verifies_in_every_order(
         projected=MemoryReader,
         verified=partial(read_by_partition, first=1),
         rebuilt=partial(read_by_partition, first=2),
+    )
+    # A row that is made twice, in two batches by one and in one by the other.
+    @example(
+        seed=0,
+        disturbances=[repeat, state_again],
+        partitions=1,
+        projected=MemoryReader,
+        verified=MemoryReader,
+        rebuilt=MemoryReader,
     )
     def verifies(
         seed: int,
