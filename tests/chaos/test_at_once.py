@@ -73,6 +73,8 @@ def test_who_is_ended_leaves_nobody_behind(tmp_path: Path, how: signal.Signals) 
         "import signal, sys; from functools import partial; from pathlib import Path;"
         " from tests.chaos.at_once import at_once, terminate; from tests.chaos.test_at_once import"
         " wait; signal.signal(signal.SIGTERM, terminate);"
+        # Who runs the tests in the background ignores it, and so would the program.
+        " signal.signal(signal.SIGINT, signal.default_int_handler);"
         " at_once({'a': partial(wait, *map(Path, sys.argv[1:]))})"
     )
     words = [sys.executable, "-c", program, str(begun), str(unwound)]
