@@ -1,13 +1,14 @@
-"""Transactions whose snapshot is older than the rows of the tables that come in.
+"""Transactions whose snapshot is older than the tables that come in.
 
-They would find those tables empty, or behind what they saw before: a row is invisible to a snapshot
-from before its commit, whatever its table is called now. So a swap waits until they have gone, as
-CREATE INDEX CONCURRENTLY does. Knows nothing of locks.
+They would find those tables empty: a row is invisible to a snapshot from before its commit,
+whatever its table is called now. So a swap waits until they have gone, as CREATE INDEX CONCURRENTLY
+does. One from after the replay has the state that the log had then, or seconds before, when what
+was added last was not replayed yet: a swap that waited for those too would never end where long
+statements overlap. Knows nothing of locks.
 """
 
 from consumers.database.blockers import SESSION, Session
 from consumers.database.connection import Cursor
-from consumers.projection.positions import Positions
 from consumers.tables import SCHEMA
 
 # Autovacuum has no user, what vacuums sees no rows, and a parallel worker goes with its leader (the
@@ -28,26 +29,25 @@ _TRANSACTIONS = (
 
 
 class OlderSnapshots:
-    """Those that were there when the last row was committed. Not thread-safe."""
+    """Those that were there when the replay had come to the log's end. Not thread-safe."""
 
     def __init__(self) -> None:
-        self._positions: Positions | None = None
-        self._limit = "0"
+        self._limit: str | None = None
         self._members: frozenset[str] = frozenset()
 
-    def note(self, cursor: Cursor, positions: Positions) -> None:
-        """The tables are filled up to these positions, and everything is committed."""
-        if positions == self._positions:
+    def note(self, cursor: Cursor) -> None:
+        """The tables are filled, and everything is committed. Only the first call counts."""
+        if self._limit is not None:
             return
         cursor.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::xid::text")
         row = cursor.fetchone()
         assert row is not None  # noqa: S101  # a SELECT of a function has one row
-        self._limit, self._positions = row[0], positions
+        self._limit = row[0]
         self._members = frozenset(name for _, name, _ in self._read(cursor))
 
     def remaining(self, cursor: Cursor) -> list[Session]:
         """Those that are still there, by process id."""
-        if self._positions is None:
+        if self._limit is None:
             return []
         found = self._read(cursor)
         # One that came later sees the rows: it only looks old while an older writer has not ended.

@@ -73,7 +73,7 @@ def swap(
         drop_schema(cursor, PREVIOUS)
         if _lock_out_projectors(cursor):
             catch_up(load_positions(cursor, SCHEMA))
-        awaited.older.note(cursor, load_positions(cursor, filled))
+        awaited.older.note(cursor)
         _require_gone(cursor, awaited.older)
         # Empty afterwards, and no finished replay any more.
         mark(cursor, SideSchema(filled, "rebuild", is_finished=False, details={}))

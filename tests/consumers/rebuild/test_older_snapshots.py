@@ -6,6 +6,7 @@ A transaction whose snapshot is older than those rows delays the swap, whatever 
 import re
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import psycopg2
@@ -14,7 +15,6 @@ import pytest
 from consumers.database.connection import Connection, connect, connected
 from consumers.database.location import libpq_url
 from consumers.errors import LimitExceededError
-from consumers.log.reader import TopicPartition
 from consumers.rebuild.older_snapshots import OlderSnapshots
 from consumers.rebuild.rebuild import rebuild, roll_back
 from tests.reference_fold.histories import LoggedEvent, Shape
@@ -247,7 +247,7 @@ def test_who_takes_over_an_older_snapshot_is_one_of_them_and_a_later_reader_is_n
             exported = value(user, "SELECT pg_export_snapshot()")
             # From here on a snapshot is a newer one.
             cursor.execute("CREATE TABLE public.filled ()")
-            older.note(cursor, {})
+            older.note(cursor)
             pids = [user.info.backend_pid]
             assert [session.pid for session in older.remaining(cursor)] == pids
             worker.set_session(isolation_level="REPEATABLE READ")
@@ -258,11 +258,45 @@ def test_who_takes_over_an_older_snapshot_is_one_of_them_and_a_later_reader_is_n
             assert [session.pid for session in older.remaining(cursor)] == pids
             worker.rollback()
             assert older.remaining(cursor) == []
-            # More rows: what was new enough before is older than these.
+            # Rows that a catching up adds make nobody old.
             cursor.execute("DROP TABLE public.filled")
-            older.note(cursor, {TopicPartition("cua.rollouts", 0): 1})
-            pids = [later.info.backend_pid]
-            assert [session.pid for session in older.remaining(cursor)] == pids
+            older.note(cursor)
+            assert older.remaining(cursor) == []
+
+
+@contextmanager
+def repeated(*works: Callable[[], object]) -> Iterator[None]:
+    """Each again and again, on a thread of its own."""
+    over = threading.Event()
+
+    def repeat(work: Callable[[], object]) -> None:
+        while not over.is_set():
+            work()
+
+    with ThreadPoolExecutor(len(works)) as threads:
+        done = [threads.submit(repeat, work) for work in works]
+        try:
+            yield
+        finally:
+            over.set()
+    for one_work in done:
+        one_work.result()
+
+
+def test_statements_that_overlap_for_ever_delay_the_swap_for_one_of_them_while_the_log_grows(
+    migrated_url: str, log: MemoryLog, events: list[LoggedEvent]
+) -> None:
+    def grow() -> None:
+        """A duplicate: it moves the position."""
+        memory_log(events[:1], log)
+        project(log, migrated_url)
+
+    def report() -> None:
+        with connected(migrated_url, "report") as session:
+            value(session, "SELECT pg_sleep(0.7 + random()) FROM pg_tables LIMIT 1")
+
+    with repeated(grow, report, report, report):
+        assert rebuild(MemoryReader(log), migrated_url, swap_timeout_s=20).swapped
 
 
 def test_a_role_that_may_see_nothing_of_others_waits_for_their_snapshots_too(
@@ -276,7 +310,7 @@ def test_a_role_that_may_see_nothing_of_others_waits_for_their_snapshots_too(
         with swap.cursor() as cursor:
             repeatable_read(user)
             cursor.execute(f"CREATE TABLE public.filled (); SET ROLE {role}")
-            older.note(cursor, {})
+            older.note(cursor)
             (found,) = older.remaining(cursor)
             cursor.execute(f"RESET ROLE; DROP OWNED BY {role}; DROP ROLE {role}")
     assert (found.pid, found.role, found.is_hidden) == (user.info.backend_pid, "cua", True)
