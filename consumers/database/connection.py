@@ -105,11 +105,15 @@ def schema_engine(url: str) -> "Engine":
 
     def creator() -> Connection:
         connection = open_watched(url)
-        with connection, connection.cursor() as cursor:
+        # Without a transaction, in which a limit of the role could end this session between two
+        # statements.
+        connection.autocommit = True
+        with connection.cursor() as cursor:
             cursor.execute(
                 "SET statement_timeout = 0; SET idle_in_transaction_session_timeout ="
                 f" '{ABANDONED_S}s'"
             )
+        connection.autocommit = False
         return connection
 
     return create_engine(sqlalchemy_url(url), poolclass=pool.NullPool, creator=creator)

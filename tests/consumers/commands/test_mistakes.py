@@ -317,7 +317,7 @@ def test_a_mistyped_name_is_said_to_whoever_polls_with_a_cursor_or_follows(
     for wrong, right in (
         (["--training", "dmeo"], "'demo'"),
         (["--type", "rolout.failed"], "'rollout.failed'"),
-        (["--stream", "rolout/*"], "'rollout'"),
+        (["--stream", "rolout/*"], "'rollout/*'"),
     ):
         process = subprocess.Popen([*words, *wrong], stderr=subprocess.PIPE, text=True)
         assert process.stderr is not None
