@@ -73,6 +73,7 @@ class EventLog:
         self._ends_at_contact: dict[TopicPartition, int] = {}
         self._assigned = AssignedPartitions()
         self._limits: Mapping[str, int] = {}
+        self._limits_lock = threading.Lock()  # both openings of Kafka may learn them at once
         self._is_closed = False
         self._stop = stop
         ask = partial(ask_tables, home=installation.home)
@@ -125,15 +126,16 @@ class EventLog:
 
     def _learn_limits(self, limits: Mapping[str, int]) -> None:
         small = {topic: limit for topic, limit in limits.items() if limit < MAX_MESSAGE_BYTES}
+        with self._limits_lock:
+            known, self._limits = self._limits, small
         for topic, limit in small.items():
-            if self._limits.get(topic) != limit:
+            if known.get(topic) != limit:
                 servers = self._installation.kafka_bootstrap_servers or ""
                 logger.warning(
                     "topic %s takes records of up to %s bytes; larger events are refused. To change"
                     " that, %s",
                     *(topic, f"{limit:,}", raise_limit(servers, topic, MAX_MESSAGE_BYTES)),
                 )
-        self._limits = small
 
     @property
     def is_shared(self) -> bool:
@@ -280,10 +282,7 @@ class EventLog:
         return self._history.read_training(self._connect_once(), topic, training_id, since)
 
     def agrees(self, history: StreamHistory) -> bool:
-        """Whether a training's stream, read just now, is all that there is of it.
-
-        False once, when what told where to read was wrong: read again then.
-        """
+        """Whether a training's stream, read just now, is all of it; after False, read again."""
         return self._history.agrees(history)
 
     def notify(self) -> None:
