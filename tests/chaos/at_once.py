@@ -44,9 +44,11 @@ def at_once(calls: Mapping[str, Callable[[], T]]) -> dict[str, T]:
             started.append((name, process, receiver))
             sender.close()
         results = {name: _received(receiver) for name, _, receiver in started}
-    finally:
+    except BaseException:
         for _, process, _ in started:
             process.terminate()
+        raise
+    finally:
         for _, process, _ in started:
             process.join(ENDING_S)
     failed = [
