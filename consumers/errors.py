@@ -5,46 +5,19 @@ Their text names what is wrong first, then what to do.
 
 import difflib
 import errno
-import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
+
+from schemas.advice import AdvisedError
 
 OUT_OF_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 """Error numbers of the operating system for a full disk or quota."""
 
 
-FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
-COMMAND = re.compile(r"`?cua-(?:train|project) [^`,;]*`?")
-"""A whole command line, whose flags are its own."""
-
-
-def flags_in(text: str) -> set[str]:
-    """The flags that a text names, apart from those of the commands that it shows."""
-    return set(FLAG.findall(COMMAND.sub("", text)))
-
-
-class CuaProjectError(Exception):
+class CuaProjectError(AdvisedError):
     """The command failed: exit 1."""
 
     exit_code: ClassVar[int] = 1
-
-    def __init__(self, message: str = "", *, ways: Sequence[str] = ()) -> None:
-        """`ways`: what to do, each by itself. One may name a flag, which not every command has."""
-        super().__init__(message)
-        self.message = message
-        self.ways = tuple(ways)
-
-    def __str__(self) -> str:
-        """The message with every way."""
-        if not self.ways:
-            return self.message
-        *others, last = self.ways
-        what_to_do = f"{', '.join(others)}, or {last}" if others else last
-        return f"{self.message}; {what_to_do}"
-
-    def for_command(self, flags: Collection[str]) -> None:
-        """Leave out ways that name other flags than these: the command that fails has not them."""
-        self.ways = tuple(one for one in self.ways if flags_in(one) <= set(flags))
 
 
 class SchemaBusyError(CuaProjectError):

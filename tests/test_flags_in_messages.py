@@ -17,7 +17,7 @@ import consumers.errors
 import producer.cli
 import producer.errors
 from producer.commands.log_options import flags_of
-from producer.errors import flags_in
+from schemas.advice import flags_in
 from tests.support.paths import ROOT
 
 PROGRAMS = {"producer": producer.cli, "consumers": consumers.cli}

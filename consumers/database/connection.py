@@ -55,7 +55,7 @@ def connect(url: str, purpose: str, settings: Mapping[str, str] | None = None) -
     try:
         return open_watched(
             url,
-            options=_options(fixed),
+            options=" ".join(f"-c {name}={value}" for name, value in fixed.items()),
             application_name=f"cua-project {purpose}",
             keepalives_idle=10,
             keepalives_interval=5,
@@ -64,10 +64,6 @@ def connect(url: str, purpose: str, settings: Mapping[str, str] | None = None) -
         )
     except psycopg2.OperationalError as error:
         raise unreachable(url, error) from None
-
-
-def _options(settings: Mapping[str, str]) -> str:
-    return " ".join(f"-c {name}={value}" for name, value in settings.items())
 
 
 @contextmanager

@@ -92,11 +92,8 @@ def check_ownership(stream: Stream, entities: Sequence[Entity], find_owned: Find
 
 def check_restated(stream: Stream, entity: Entity, status: str, find_owned: FindOwned) -> None:
     """IllegalTransitionError unless this stream's entity has ended with this very status."""
-    for ended in (stream.ended, stream.ended_before):
-        if entity.name in ended:
-            found: str | None = ended[entity.name]
-            break
-    else:
+    found = stream.ended.get(entity.name) or stream.ended_before.get(entity.name)
+    if found is None:
         found = find_owned(stream, [entity]).get(entity)
     if found is None:
         message = f"{entity.table} cannot become {status}: it was never created in this stream"

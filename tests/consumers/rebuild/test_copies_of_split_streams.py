@@ -5,25 +5,16 @@ import pytest
 from consumers.errors import MismatchError
 from consumers.log.reader import TopicPartition
 from consumers.rebuild.rebuild import build_into
-from tests.consumers.rebuild.test_split_streams import edited, own_stream, read_by_partition
+from tests.consumers.rebuild.test_split_streams import (
+    claimed_twice,
+    read_by_partition,
+)
 from tests.reference_fold.comparison import database_tables
 from tests.support.memory_log import MemoryLog
 from tests.support.postgres import execute, one
 from tests.support.rebuilding import project
 
 pytestmark = pytest.mark.services
-
-
-def claimed_twice() -> tuple[MemoryLog, str]:
-    """A stream that goes on in partition 1, and a claim of another writer in partition 0."""
-    events = own_stream()
-    log = MemoryLog(num_partitions=2)
-    stream = events[0].subject
-    for number, event in enumerate(events[:6]):
-        log.append(stream, event.value, partition=int(number >= 3))
-    claim = {"source": "//other/1", "epoch": 2, "sequence": 1, "continues": "1/5"}
-    log.append(stream, edited(events[6], **claim), partition=0)
-    return log, stream
 
 
 UNDECIDED = {

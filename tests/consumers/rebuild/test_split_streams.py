@@ -49,6 +49,18 @@ def own_stream() -> list[LoggedEvent]:
     return [event for event in events if event.subject == events[0].subject][:8]
 
 
+def claimed_twice() -> tuple[MemoryLog, str]:
+    """A stream that goes on in partition 1, and a claim of another writer in partition 0."""
+    events = own_stream()
+    log = MemoryLog(num_partitions=2)
+    stream = events[0].subject
+    for number, event in enumerate(events[:6]):
+        log.append(stream, event.value, partition=int(number >= 3))
+    claim = {"source": "//other/1", "epoch": 2, "sequence": 1, "continues": "1/5"}
+    log.append(stream, edited(events[6], **claim), partition=0)
+    return log, stream
+
+
 def read_by_partition(log: MemoryLog, first: int) -> MemoryReader:
     """A reader that gives one partition after the other, this one first, as Kafka may."""
     other = MemoryLog(log.log_id, log.num_partitions)
@@ -212,13 +224,7 @@ def test_a_record_that_is_held_although_it_can_be_applied_is_still_found(migrate
 def test_streams_whose_order_of_reading_was_not_kept_are_refused_by_name(
     migrated_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    events = own_stream()
-    log = MemoryLog(num_partitions=2)
-    stream = events[0].subject
-    for number, event in enumerate(events[:6]):
-        log.append(stream, event.value, partition=int(number >= 3))
-    claim = {"source": "//other/1", "epoch": 2, "sequence": 1, "continues": "1/5"}
-    log.append(stream, edited(events[6], **claim), partition=0)
+    log, stream = claimed_twice()
     project(log, migrated_url)
     # As a release left them that kept no order.
     execute(migrated_url, "UPDATE cua.stream_position SET partitions = NULL")

@@ -1,0 +1,38 @@
+"""An error that says what to do, as far as the command that fails can do it.
+
+Both sides' errors are such; what is wrong comes first.
+"""
+
+import re
+from collections.abc import Collection, Sequence
+
+FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
+COMMAND = re.compile(r"`?cua-(?:train|project) [^`,;]*`?")
+"""A whole command line, whose flags are its own."""
+
+
+def flags_in(text: str) -> set[str]:
+    """The flags that a text names, apart from those of the commands that it shows."""
+    return set(FLAG.findall(COMMAND.sub("", text)))
+
+
+class AdvisedError(Exception):
+    """A message, and ways out of what it says."""
+
+    def __init__(self, message: str = "", *, ways: Sequence[str] = ()) -> None:
+        """`ways`: what to do, each by itself. One may name a flag, which not every command has."""
+        super().__init__(message)
+        self.message = message
+        self.ways = tuple(ways)
+
+    def __str__(self) -> str:
+        """The message with every way."""
+        if not self.ways:
+            return self.message
+        *others, last = self.ways
+        what_to_do = f"{', '.join(others)}, or {last}" if others else last
+        return f"{self.message}; {what_to_do}"
+
+    def for_command(self, flags: Collection[str]) -> None:
+        """Leave out ways that name other flags than these: the command that fails has not them."""
+        self.ways = tuple(one for one in self.ways if flags_in(one) <= set(flags))
