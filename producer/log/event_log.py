@@ -15,10 +15,11 @@ from uuid import UUID
 
 from producer.blobs import FolderBlobs, RemoteBlobs, local_folder
 from producer.errors import MismatchError, StopRequestedError, UnreachableError
+from producer.log.assigned_partitions import AssignedPartitions
 from producer.log.blob_uploads import BlobUploads, NoLog
 from producer.log.interruptible import interruptible
 from producer.log.kafka_history import KafkaHistory
-from producer.log.kafka_partitions import AssignedPartitions, split_message
+from producer.log.kafka_partitions import split_message
 from producer.log.last_records import ship_remaining
 from producer.log.local import LocalLog
 from producer.log.shipper import KEEP, Shipper

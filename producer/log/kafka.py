@@ -13,6 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from producer.errors import UnreachableError
+from producer.log.assigned_partitions import AssignedPartitions
 from producer.log.kafka_client import (
     CONNECT_TIMEOUT_S,
     SIZE_ERRORS,
@@ -24,7 +25,7 @@ from producer.log.kafka_client import (
     TopicAlreadyExistsError,
     topic_ids,
 )
-from producer.log.kafka_partitions import AssignedPartitions, assigned_partitions, spans_to_read
+from producer.log.kafka_partitions import assigned_partitions, spans_to_read
 from producer.log.kafka_reading import bounds, first_keys, read_spans
 from producer.log.large_records import refusal, send_in_order
 from producer.log.writer import Coordinates, Record, TopicPartition

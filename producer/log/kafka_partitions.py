@@ -1,12 +1,11 @@
-"""Which partition a stream is in, and what is to be read of each: rules about a topic.
+"""Which partition a stream is in, and what is to be read of each: pure rules about a topic.
 
 A stream's partition is the CRC-32 of its key modulo the number of partitions, for a topic's whole
 life. A topic may get more partitions later (an operator's doing); its streams stay where they are
 only if writers go on with the number that the topic had. The records themselves tell it.
 """
 
-import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from producer.errors import MismatchError
 from producer.log.writer import TopicPartition
@@ -47,45 +46,6 @@ def _is_stream(key: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-WAIT_S = 10.0
-"""For another thread's answer: as long as Kafka is waited for."""
-
-
-class AssignedPartitions:
-    """How many partitions the keys of each topic are assigned to. Thread-safe.
-
-    A process opens Kafka twice at its start, to send and to read. Finding out costs as much as all
-    else of that, so whoever comes second waits for what the first finds.
-    """
-
-    def __init__(self, wait_s: float = WAIT_S) -> None:
-        """`wait_s`: how long to wait for another thread, before finding out oneself."""
-        self._wait_s = wait_s
-        self._lock = threading.Lock()
-        self._found: dict[tuple[str, int], int] = {}
-        """(Topic's id, size) -> number: a topic that is made anew or grows is another."""
-
-    def of(
-        self,
-        topics: Mapping[str, tuple[str, int]],
-        find: Callable[[Collection[str]], Mapping[str, int]],
-    ) -> dict[str, int]:
-        """The number of each topic, given by name with its id and size.
-
-        `find`: the numbers of some of them; asked for those that are not known. Raises what it
-        raises; nothing is remembered then.
-        """
-        has_lock = self._lock.acquire(timeout=self._wait_s)
-        try:
-            missing = [name for name, topic in topics.items() if topic not in self._found]
-            if missing:
-                self._found |= {topics[name]: number for name, number in find(missing).items()}
-            return {name: self._found[topic] for name, topic in topics.items()}
-        finally:
-            if has_lock:
-                self._lock.release()
 
 
 def split_message(topic: str) -> str:

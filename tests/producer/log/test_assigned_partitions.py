@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from producer.errors import UnreachableError
-from producer.log.kafka_partitions import AssignedPartitions
+from producer.log.assigned_partitions import AssignedPartitions
 
 TRAINING, ROLLOUTS = ("id-of-training", 12), ("id-of-rollouts", 24)
 TOPICS = {"cua.training": TRAINING, "cua.rollouts": ROLLOUTS}
