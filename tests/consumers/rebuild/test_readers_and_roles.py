@@ -14,27 +14,13 @@ from consumers.database.migrate import migrate, schema_differences
 from consumers.errors import CuaProjectError
 from consumers.rebuild.rebuild import rebuild, roll_back
 from consumers.rebuild.verify import verify
-from tests.reference_fold.histories import LoggedEvent, Shape
-from tests.support.logs import logged_events, memory_log
+from tests.reference_fold.histories import LoggedEvent
+from tests.support.logs import memory_log
 from tests.support.memory_log import MemoryLog, MemoryReader
 from tests.support.postgres import PostgresServer, execute, one
 from tests.support.rebuilding import project, run
 
 pytestmark = pytest.mark.services
-SMALL = Shape(steps=1, groups=1, group_size=2, turns=1)
-
-
-@pytest.fixture(scope="module")
-def events() -> list[LoggedEvent]:
-    return logged_events("a", shape=SMALL)
-
-
-@pytest.fixture
-def log(migrated_url: str, events: list[LoggedEvent]) -> MemoryLog:
-    """A log of which the tables have all but the last events."""
-    log = memory_log(events[:-20])
-    project(log, migrated_url)
-    return log
 
 
 @contextmanager

@@ -16,26 +16,13 @@ from consumers.rebuild.side_schema import finish_tables, side_schema
 from consumers.rebuild.swap import lock_tables, swap
 from consumers.rebuild.verify import verify
 from consumers.rebuild.waiting import Patience
-from tests.reference_fold.histories import LoggedEvent, Shape
-from tests.support.logs import logged_events, memory_log
+from tests.reference_fold.histories import LoggedEvent
+from tests.support.logs import memory_log
 from tests.support.memory_log import MemoryLog, MemoryReader
 from tests.support.postgres import one
 from tests.support.rebuilding import project
 
 pytestmark = pytest.mark.services
-SMALL = Shape(steps=1, groups=1, group_size=2, turns=1)
-
-
-@pytest.fixture(scope="module")
-def events() -> list[LoggedEvent]:
-    return logged_events("a", shape=SMALL)
-
-
-@pytest.fixture
-def log(migrated_url: str, events: list[LoggedEvent]) -> MemoryLog:
-    log = memory_log(events[:-20])
-    project(log, migrated_url)
-    return log
 
 
 @pytest.fixture
