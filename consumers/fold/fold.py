@@ -6,17 +6,18 @@ The same in the live projection and in a rebuild.
 """
 
 import gc
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 from consumers.fold.apply import Rejection, Write, apply_event
 from consumers.fold.held import Coordinates, Held
 from consumers.fold.operator_drops import Drops
 from consumers.fold.order import Order, OrderRules, PartitionProgress
-from consumers.fold.ownership import FindOwned, no_rows
+from consumers.fold.ownership import NO_TABLES, IsStep, Lookups
 from consumers.fold.parse import ParsedRecord, parse_record
-from consumers.fold.rows import Rows
+from consumers.fold.rows import Operation, RemoveEvaluation, Rows
 from consumers.fold.stream import Stream
 from schemas.event import Envelope
 
@@ -60,7 +61,7 @@ class Fold:
 
     `streams` must contain every stored stream of the batch's records; those that get a record
     change. With `write` every event's operations go there instead of into `batch.rows`.
-    `find_owned` asks the tables of what its stream has forgotten; its errors end the batch.
+    `lookups` ask the tables; their errors end the batch.
     """
 
     def __init__(
@@ -70,21 +71,35 @@ class Fold:
         log_id: str,
         drops: Drops,
         write: Write | None = None,
-        find_owned: FindOwned = no_rows,
+        lookups: Lookups = NO_TABLES,
         replay_filter: ReplayFilter = EVERYTHING,
     ) -> None:
         self._wanted = replay_filter.wanted
         self._partitions: dict[tuple[str, int], PartitionProgress] = {}
+        self.steps: set[str] = set()
+        """Steps that this batch makes."""
         rows = Rows()
         write_event = rows.add if write is None else write
+        remembered = Lookups(lookups.find_owned, self._remember_steps(lookups.is_step))
+
+        def write_and_note(operations: Sequence[Operation]) -> None:
+            write_event(operations)
+            for operation in operations:
+                if isinstance(operation, RemoveEvaluation):
+                    self.steps.add(operation.id)
 
         def apply(stream: Stream, envelope: Envelope) -> Rejection | None:
-            return apply_event(stream, envelope, write_event, find_owned)
+            return apply_event(stream, envelope, write_and_note, remembered)
 
         self._order = Order(streams, apply, OrderRules(log_id, drops, replay_filter.parked))
         self.batch = FoldedBatch(
             rows, self._order.changed, self._order.held, self._order.released, self._partitions
         )
+
+    def _remember_steps(self, is_step: IsStep) -> IsStep:
+        """Asked once per evaluation; the steps of this batch are not in the tables yet."""
+        asked = cache(is_step)
+        return lambda id_: id_ in self.steps or asked(id_)
 
     def take_all(self, parsed_records: Iterable[ParsedRecord]) -> FoldedBatch:
         """Fold records, each partition's in order, and advance the partitions' positions."""

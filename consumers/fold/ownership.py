@@ -5,6 +5,10 @@ other step or group that an event names must be the stream's own: it has not end
 stream's statuses, or it ended a moment ago, or its row says whose it is. So a stranger's event is
 parked in whatever order it comes. Ids that only point at another stream's row (a sample's rollout,
 a rollout's group) are references, and belong to whoever they belong to.
+
+One id cannot be recomputed: that of an evaluation started by hand, whose nonce no event states. Its
+stream may have a step's id, and then its groups would have the ids of the step's. Such a stream has
+no rows, whether the step comes before or after it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,9 +42,18 @@ FindOwned = Callable[[Stream, Sequence[Entity]], Mapping[Entity, str]]
 status."""
 
 
-def no_rows(_stream: Stream, _entities: Sequence[Entity]) -> Mapping[Entity, str]:
-    """A FindOwned without tables: what a stream knows itself is all there is."""
-    return {}
+IsStep = Callable[[str], bool]
+"""Whether there is a step with this id."""
+
+
+class Lookups(NamedTuple):
+    """Questions to the tables; by default there are none."""
+
+    find_owned: FindOwned = lambda _stream, _entities: {}
+    is_step: IsStep = lambda _id: False
+
+
+NO_TABLES = Lookups()
 
 
 def owned_entities(stream: Stream, payload: Payload) -> list[Entity]:  # noqa: PLR0911  # one case per event

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import BigInteger, Integer
 
-from consumers.fold.rows import Operation, UnappliableError, Update
+from consumers.fold.rows import Operation, RemoveEvaluation, UnappliableError, Update
 from consumers.tables import ROW_TABLES, StatusHistory
 
 INTEGERS: dict[str, tuple[tuple[str, int], ...]] = {
@@ -31,6 +31,8 @@ class OutOfRangeError(UnappliableError):
 def check_ranges(operations: Sequence[Operation]) -> None:
     """OutOfRangeError for an integer that its column cannot store."""
     for operation in operations:
+        if isinstance(operation, RemoveEvaluation):
+            continue
         limits = INTEGERS.get(operation.table)
         if not limits:
             continue

@@ -41,7 +41,17 @@ class Upsert(NamedTuple):
     row: Row
 
 
-Operation = Insert | Update | Upsert
+class RemoveEvaluation(NamedTuple):
+    """Take away every row that the stream `evaluation/<id>` has made: the id is a step's.
+
+    Group ids hash their source's id, so that its groups could have the ids of the step's.
+    """
+
+    id: str
+
+
+RowOperation = Insert | Update | Upsert
+Operation = RowOperation | RemoveEvaluation
 
 
 class UnappliableError(Exception):
@@ -62,6 +72,8 @@ class Rows:
         """Table -> id -> columns of an older row."""
         self.upserts: dict[str, dict[str, Row]] = {}
         """Table -> id -> content-addressed row."""
+        self.removed: set[str] = set()
+        """Evaluations whose rows of earlier batches go, before anything else is written."""
 
     def add(self, operations: Sequence[Operation]) -> None:
         """Merge one event's operations."""
@@ -83,8 +95,10 @@ class Rows:
                     self.changes[table].pop(key, None)
             elif isinstance(operation, Update):
                 self._update(*operation)
-            else:
+            elif isinstance(operation, Upsert):
                 self._upsert(*operation)
+            else:
+                self._remove(operation.id)
 
     def _update(self, table: str, key: str, values: Row) -> None:
         new = self.inserts.get(table)
@@ -96,6 +110,21 @@ class Rows:
             row.update(values)
         else:
             older[key] = values
+
+    def _remove(self, evaluation: str) -> None:
+        self.removed.add(evaluation)
+        for table in ("eval", "baseline"):
+            self.inserts.get(table, {}).pop(evaluation, None)
+            self.changes.get(table, {}).pop(evaluation, None)
+        subject = f"evaluation/{evaluation}"
+        groups = self.inserts.get("group", {})
+        for key, row in list(groups.items()):
+            if evaluation in {str(row.get("eval_id")), str(row.get("baseline_id"))}:
+                del groups[key]
+        histories = self.inserts.get("status_history", {})
+        for key, row in list(histories.items()):
+            if row["stream"] == subject:
+                del histories[key]
 
     def _upsert(self, table: str, row: Row) -> None:
         rows = self.upserts.setdefault(table, {})

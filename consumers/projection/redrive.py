@@ -7,7 +7,6 @@ them is tried the stream stays parked, so that whoever is interrupted can start 
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import NamedTuple
 from uuid import uuid4
 
@@ -38,7 +37,7 @@ from consumers.projection.held_records import (
 from consumers.projection.lock_watch import LockWatch
 from consumers.projection.positions import read_state
 from consumers.projection.savepoints import is_refused, write_singly
-from consumers.projection.stored import find_owned, load_streams
+from consumers.projection.stored import load_streams, lookups
 from consumers.projection.write import UnwritableError, batch_commands, execute
 
 __all__ = ["HeldSummary", "Operator", "Redriven"]
@@ -291,7 +290,7 @@ class Operator:
             log_id=log_id,
             drops=load_drops(cursor),
             write=write,
-            find_owned=partial(find_owned, cursor, self._schema),
+            lookups=lookups(cursor, self._schema),
         )
 
     def _decide(self, decision: Decision) -> _Batch:

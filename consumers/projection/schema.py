@@ -5,7 +5,6 @@ Serves the live schema and those that a rebuild fills. Knows no loop and no leas
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 import psycopg2
 
@@ -14,6 +13,7 @@ from consumers.fold.apply import Write
 from consumers.fold.fold import EVERYTHING, Fold, FoldedBatch, ReplayFilter, missing_streams
 from consumers.fold.operator_drops import Drops, load_drops
 from consumers.fold.order import PartitionProgress
+from consumers.fold.ownership import Lookups
 from consumers.fold.parse import ParsedRecord
 from consumers.fold.stream import Stream
 from consumers.fold.training_blocks import TrainingBlocks
@@ -26,7 +26,7 @@ from consumers.projection.positions import (
     load_state,
 )
 from consumers.projection.savepoints import is_refused, write_singly
-from consumers.projection.stored import find_owned, load_streams
+from consumers.projection.stored import load_streams, lookups
 from consumers.projection.write import (
     Command,
     UnwritableError,
@@ -85,6 +85,8 @@ class ProjectedSchema:
         self.committed = committed or Committed()
         self.state = ProjectionState("", 0, "", None)
         self._streams: dict[str, Stream] = {}
+        self._steps: set[str] = set()
+        """Made in the last batch, which may not be committed yet."""
         self._folded: Positions = {}
         self._blocks = TrainingBlocks()
         self._drops = Drops()
@@ -120,6 +122,7 @@ class ProjectedSchema:
 
     def _forget(self) -> None:
         self._streams.clear()
+        self._steps = set()
         self._blocks.clear()
         self._folded = dict(self.committed.positions)
 
@@ -163,12 +166,13 @@ class ProjectedSchema:
         subjects = missing_streams(parsed_records, self._streams)
         if subjects:
             self._streams.update(load_streams(cursor, self.schema, subjects))
+        asked = lookups(cursor, self.schema)
         fold = Fold(
             self._streams,
             log_id=self.log_id,
             drops=self._drops,
             write=write,
-            find_owned=partial(find_owned, cursor, self.schema),
+            lookups=Lookups(asked.find_owned, lambda id_: id_ in self._steps or asked.is_step(id_)),
             replay_filter=self._replay_filter,
         )
         fold.take_all(parsed_records)
@@ -178,7 +182,9 @@ class ProjectedSchema:
         for at, offset in (read_to or {}).items():
             if offset > self._folded.get(at, 0):
                 fold.skip_to(at, offset)
-        return self._prepare(parsed_records, fold.batch)
+        prepared = self._prepare(parsed_records, fold.batch)
+        self._steps = fold.steps
+        return prepared
 
     def _prepare(self, parsed_records: Sequence[ParsedRecord], batch: FoldedBatch) -> PreparedBatch:
         base = {

@@ -1,10 +1,11 @@
 """Reads stream states and held records back from a projected schema."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from consumers.database.connection import Cursor
 from consumers.fold.held import Held, HeldAs, record_of
-from consumers.fold.ownership import Entity
+from consumers.fold.ownership import Entity, Lookups
 from consumers.fold.stream import Stream, stored_stream
 from schemas.event import Envelope
 from schemas.wire import UnreadableError, read_envelope
@@ -67,6 +68,17 @@ def find_owned(
             cursor.execute(statement.format(schema=f'"{schema}"'), (wanted, stream.owner))
             found |= {Entity(table, id_): status for id_, status in cursor.fetchall()}
     return found
+
+
+def is_step(cursor: Cursor, schema: str, id_: str) -> bool:
+    """Whether a step has this id."""
+    cursor.execute(f'SELECT 1 FROM "{schema}".step WHERE id = %s', (id_,))
+    return cursor.fetchone() is not None
+
+
+def lookups(cursor: Cursor, schema: str) -> Lookups:
+    """What the fold asks the tables, in the cursor's transaction."""
+    return Lookups(partial(find_owned, cursor, schema), partial(is_step, cursor, schema))
 
 
 def load_held(

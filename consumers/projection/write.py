@@ -10,10 +10,19 @@ from contextlib import contextmanager
 from io import BytesIO
 from typing import NamedTuple
 
-from consumers.database.connection import Cursor
+from consumers.database.connection import Connection, Cursor
 from consumers.fold.fold import FoldedBatch
 from consumers.fold.held import Coordinates
-from consumers.fold.rows import UNPROVEN, Insert, Operation, Row, Rows, Update, Upsert
+from consumers.fold.rows import (
+    UNPROVEN,
+    Insert,
+    Operation,
+    RemoveEvaluation,
+    Row,
+    Rows,
+    Update,
+    Upsert,
+)
 from consumers.fold.stream import Stream
 from consumers.fold.training_blocks import Blocks
 from consumers.projection.copying import TABLES, copy_text, json_text
@@ -74,7 +83,7 @@ def _unwritable() -> Iterator[None]:
 
 def row_commands(schema: str, rows: Rows) -> list[Command]:
     """Every row, tables and keys in a fixed order so that two writers cannot deadlock."""
-    commands: list[Command] = []
+    commands = removal_commands(schema, rows.removed)
     for table, upserts in sorted(rows.upserts.items()):
         commands += upsert_commands(schema, table, upserts)
     for table in sorted(rows.inserts):
@@ -82,6 +91,35 @@ def row_commands(schema: str, rows: Rows) -> list[Command]:
     for table in sorted(rows.changes):
         commands += update_commands(schema, table, rows.changes[table])
     return commands
+
+
+def removal_commands(schema: str, evaluations: Iterable[str]) -> list[Command]:
+    """Delete what the streams of these evaluations have made; mostly there is nothing."""
+    ids = sorted(evaluations)
+    if not ids:
+        return []
+    statement = (
+        "WITH wanted AS (SELECT one.id::uuid FROM json_array_elements_text(%s::json) AS one (id)),"
+        f' evals AS (DELETE FROM "{schema}".eval AS old USING wanted WHERE old.id = wanted.id'
+        f' RETURNING old.id), baselines AS (DELETE FROM "{schema}".baseline AS old USING wanted'
+        " WHERE old.id = wanted.id RETURNING old.id), gone AS (SELECT id FROM evals UNION ALL"
+        f' SELECT id FROM baselines), groups AS (DELETE FROM "{schema}"."group" AS old USING gone'
+        " WHERE gone.id = coalesce(old.eval_id, old.baseline_id) RETURNING old.id, gone.id AS"
+        " source), entities AS (SELECT id, id AS source FROM gone UNION ALL SELECT id, source FROM"
+        f' groups) DELETE FROM "{schema}".status_history AS old USING entities WHERE'
+        " old.entity_id = entities.id AND old.stream = 'evaluation/' || entities.source::text"
+    )
+    return [Command(statement, is_copy=False, data=json_text(ids))]
+
+
+def remove_evaluations_of_steps(connection: Connection, schema: str) -> None:
+    """Delete what evaluations have made whose ids are steps'; one transaction."""
+    with connection, connection.cursor() as cursor:
+        cursor.execute(
+            f'SELECT id::text FROM "{schema}".step WHERE id IN (SELECT id FROM "{schema}".eval'
+            f' UNION ALL SELECT id FROM "{schema}".baseline)'
+        )
+        execute(cursor, removal_commands(schema, [id_ for (id_,) in cursor.fetchall()]))
 
 
 def copy_commands(schema: str, table: str, rows: Iterable[Row]) -> list[Command]:
@@ -216,4 +254,6 @@ def operation_commands(schema: str, operations: Sequence[Operation]) -> list[Com
                     commands += update_commands(schema, table, {key: values})
                 case Upsert(table, row):
                     commands += upsert_commands(schema, table, {str(row["id"]): row})
+                case RemoveEvaluation(evaluation):
+                    commands += removal_commands(schema, [evaluation])
     return commands

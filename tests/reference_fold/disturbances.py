@@ -3,8 +3,14 @@
 import json
 from collections.abc import Callable
 from random import Random
+from uuid import UUID
 
-from tests.reference_fold.writers import LoggedEvent
+from schemas import ids
+from schemas.base import Payload
+from schemas.evaluation import EvaluationCancelled, EvaluationCreated, EvaluationStarted, Kind
+from schemas.group import GroupCreated, GroupStarted
+from schemas.wire import encode
+from tests.reference_fold.writers import BEGAN, LoggedEvent
 
 Disturbance = Callable[[list[LoggedEvent], Random], None]
 
@@ -156,6 +162,49 @@ FACTS_ABOUT_ENTITIES |= {
 """Types of events that name a step or a group, which only its own stream may."""
 
 
+def pose_as_step(events: list[LoggedEvent], random: Random) -> None:
+    """An evaluation begins under a step's id, so that its group has the id of the step's group."""
+    steps = [
+        event["data"]["step_id"]
+        for event in (json.loads(events[at].value) for at in _readable(events))
+        if event["type"] == "cua.step.created"
+    ]
+    if not steps:
+        return
+    step = UUID(random.choice(steps))
+    kind: Kind = random.choice(["manual", "baseline", "scheduled"])
+    group = ids.group_id(step, 0)
+    places = sorted(random.randint(0, len(events)) for _ in range(5))
+    facts: list[Payload] = [
+        EvaluationCreated(
+            kind=kind, training_id=None, generation=None, step=None, model_path=None, total_tasks=1
+        ),
+        EvaluationStarted(kind=kind, started_at=BEGAN),
+        GroupCreated(
+            group_id=group,
+            source_type="baseline" if kind == "baseline" else "eval",
+            source_id=step,
+            group_num=0,
+            batch=0,
+            num_rollouts=99,
+        ),
+        GroupStarted(group_id=group, started_at=BEGAN),
+        EvaluationCancelled(kind=kind, reason="a stranger's", ended_at=BEGAN),
+    ]
+    for number, (place, fact) in enumerate(zip(places, facts, strict=True)):
+        value = encode(
+            fact,
+            id=ids.uuid7(BEGAN),
+            source="//stranger/1",
+            time=BEGAN,
+            subject=f"evaluation/{step}",
+            epoch=1,
+            sequence=number + 1,
+            training_id=None,
+        )
+        events.insert(place + number, LoggedEvent(f"evaluation/{step}", value))
+
+
 def restate(events: list[LoggedEvent], random: Random) -> None:
     """Another content under the id of a task or a validator."""
     stated = [index for index in _readable(events) if b".stated" in events[index].value]
@@ -217,4 +266,5 @@ DISTURBANCES: tuple[Disturbance, ...] = (
     restate,
     claim_another_training,
     state_again,
+    pose_as_step,
 )

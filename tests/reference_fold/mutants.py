@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from consumers.fold.rows import Insert, Operation, Row, Update, Upsert
+from consumers.fold.rows import Insert, Row, RowOperation, Update, Upsert
 from consumers.projection.copying import json_text
 from tests.reference_fold.comparison import plain_tables
 from tests.reference_fold.cutting import cut_streams_at
@@ -41,7 +41,7 @@ class Mutant(NamedTuple):
         what = {0: "nothing is written", 1: "{} is left out", 2: "{} and {} are swapped"}
         return f"{self.type}: {self.table}: {what[len(self.columns)].format(*self.columns)}"
 
-    def apply(self, operation: Operation) -> Operation | None:
+    def apply(self, operation: RowOperation) -> RowOperation | None:
         """What the wrong projector writes instead."""
         if operation.table != self.table:
             return operation
@@ -59,14 +59,14 @@ class Mutant(NamedTuple):
         return operation._replace(row=row)
 
 
-def _content(operation: Operation) -> str:
+def _content(operation: RowOperation) -> str:
     return "values" if isinstance(operation, Update) else "row"
 
 
 class Log(NamedTuple):
     """What one log does to each row, and the row that the reference fold has."""
 
-    writes: dict[RowKey, list[tuple[str, Operation]]]
+    writes: dict[RowKey, list[tuple[str, RowOperation]]]
     """Row -> (event type, operation), in order."""
     rows: dict[str, dict[str, dict[str, Any]]]
 
@@ -76,7 +76,7 @@ def make_logs(num_logs: int = NUM_LOGS, shape: Shape = SHAPE) -> list[Log]:
     logs = []
     for seed in range(num_logs):
         events = cut_streams_at(history(f"run-{seed}", seed, shape), seed)
-        writes: dict[RowKey, list[tuple[str, Operation]]] = defaultdict(list)
+        writes: dict[RowKey, list[tuple[str, RowOperation]]] = defaultdict(list)
         for effect in effects(events):
             for operation in effect.operations:
                 writes[_key(operation)].append((effect.type, operation))
@@ -86,7 +86,7 @@ def make_logs(num_logs: int = NUM_LOGS, shape: Shape = SHAPE) -> list[Log]:
     return logs
 
 
-def _key(operation: Operation) -> RowKey:
+def _key(operation: RowOperation) -> RowKey:
     match operation:
         case Update(table, key, _):
             return table, key
@@ -151,7 +151,7 @@ def changes_nothing(mutant: Mutant, logs: list[Log]) -> bool:
     return True
 
 
-def _alike(operation: Operation, other: Operation | None) -> bool:
+def _alike(operation: RowOperation, other: RowOperation | None) -> bool:
     if other is None:
         return False
     before, after = (dict(getattr(each, _content(each))) for each in (operation, other))

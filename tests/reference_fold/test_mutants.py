@@ -11,7 +11,7 @@ import pytest
 
 from consumers.fold.projectors.projector import EventContext, Projector
 from consumers.fold.projectors.registry import PROJECTORS
-from consumers.fold.rows import Operation
+from consumers.fold.rows import Operation, RemoveEvaluation
 from schemas.base import Payload
 from schemas.catalogue import PAYLOADS
 from schemas.completion import CompletionExecuted, CompletionStepsScored
@@ -85,7 +85,10 @@ class Mutated(NamedTuple):
 
     def project(self, payload: Payload, context: EventContext) -> Sequence[Operation]:
         operations = self.projector.project(payload, context)
-        mutated = [self.mutant.apply(operation) for operation in operations]
+        mutated = [
+            one if isinstance(one, RemoveEvaluation) else self.mutant.apply(one)
+            for one in operations
+        ]
         return [operation for operation in mutated if operation is not None]
 
 

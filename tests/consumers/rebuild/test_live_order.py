@@ -16,6 +16,7 @@ from consumers.fold.arrivals import MAX_RUNS, Arrivals, stored_arrivals
 from consumers.fold.fold import Fold
 from consumers.fold.held import Coordinates, Held
 from consumers.fold.operator_drops import Drop, Drops, value_hash
+from consumers.fold.ownership import Lookups
 from consumers.fold.parse import ParsedRecord, parse_record
 from consumers.fold.rows import Rows
 from consumers.fold.stream import Stream
@@ -47,7 +48,9 @@ class Tables:
     held: dict[Coordinates, Held] = field(default_factory=dict)
 
     def fold(self) -> Fold:
-        return Fold(self.streams, log_id="log", drops=Drops(self.drops), write=self.rows.add)
+        drops, rows = Drops(self.drops), self.rows
+        lookups = Lookups(is_step=lambda id_: id_ in rows.inserts.get("step", {}))
+        return Fold(self.streams, log_id="log", drops=drops, write=rows.add, lookups=lookups)
 
     def note(self, fold: Fold) -> None:
         for coordinates in fold.batch.released:

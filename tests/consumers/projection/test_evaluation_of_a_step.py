@@ -1,0 +1,141 @@
+"""An evaluation under a step's id has no rows, whichever comes first; the step's group is its own.
+
+Group ids hash their source's id and number, and the id of an evaluation started by hand proves
+nothing: a stranger's would make the rows of the step's groups.
+"""
+
+import json
+from random import Random
+
+import pytest
+from psycopg2.errors import UniqueViolation
+
+from consumers.database.connection import connected
+from consumers.fold.parse import parse_record
+from consumers.projection.loop import ProjectionLoop
+from consumers.projection.schema import ProjectedSchema
+from consumers.projection.write import remove_evaluations_of_steps
+from consumers.rebuild.verify import verify
+from tests.reference_fold.comparison import database_tables, differences, plain_tables
+from tests.reference_fold.disturbances import pose_as_step
+from tests.reference_fold.histories import LoggedEvent, Shape, history
+from tests.reference_fold.reference import fold
+from tests.reference_fold.test_one_hash import empty
+from tests.support.logs import memory_log
+from tests.support.memory_log import MemoryLog, MemoryReader
+
+TRAINING = history("rightful", 1, Shape(steps=1, groups=1, group_size=1, turns=1))
+ORDERS = ["the step first", "the evaluation first", "mixed"]
+
+
+def with_stranger(order: str, seed: int) -> list[LoggedEvent]:
+    """The training and an evaluation under the id of its step."""
+    events = list(TRAINING)
+    pose_as_step(events, Random(seed))
+    if order == "mixed":
+        return events
+    ours, strangers = list(TRAINING), [one for one in events if one not in TRAINING]
+    return ours + strangers if order == "the step first" else strangers + ours
+
+
+def step_of(events: list[LoggedEvent]) -> str:
+    (stranger,) = {
+        one.subject for one in events if json.loads(one.value)["source"] == "//stranger/1"
+    }
+    return stranger.partition("/")[2]
+
+
+@pytest.mark.services
+@pytest.mark.parametrize("batch_records", [1, 3, 400])
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_tables_are_those_of_the_training_alone(
+    migrated_url: str, order: str, batch_records: int, seed: int
+) -> None:
+    empty(migrated_url)
+    events = with_stranger(order, seed)
+    log = memory_log(events)
+    ProjectionLoop(MemoryReader(log), migrated_url, batch_records=batch_records).run_once()
+
+    alone = fold((one.subject, one.value) for one in TRAINING)
+    tables = database_tables(migrated_url)
+
+    assert differences(plain_tables(alone.tables), tables) == []
+    assert any(row.get("step_id") == step_of(events) for row in tables["group"].values())
+    assert verify(MemoryReader(log), migrated_url).equal
+
+
+@pytest.mark.services
+@pytest.mark.parametrize("batch_records", [1, 400])
+def test_the_same_facts_under_an_id_of_their_own_have_rows(
+    migrated_url: str, batch_records: int
+) -> None:
+    empty(migrated_url)
+    events = with_stranger("the evaluation first", 1)
+    owner = step_of(events)
+    log = memory_log([one for one in events if one.subject == f"evaluation/{owner}"])
+    ProjectionLoop(MemoryReader(log), migrated_url, batch_records=batch_records).run_once()
+
+    tables = database_tables(migrated_url)
+
+    assert [len(tables[name]) for name in ("eval", "baseline", "group")] in ([1, 0, 1], [0, 1, 1])
+    assert len(tables["status_history"]) == 5
+
+
+@pytest.mark.services
+@pytest.mark.parametrize("is_step_between", [True, False])
+def test_processes_that_do_not_see_each_others_rows_leave_those_of_the_training(
+    migrated_url: str, *, is_step_between: bool
+) -> None:
+    empty(migrated_url)
+    events = with_stranger("the step first", 1)
+    strangers = [one for one in events if one not in TRAINING]
+    log = memory_log(strangers, MemoryLog(num_partitions=1))
+    made = 1 + next(at for at, one in enumerate(TRAINING) if b"cua.step.created" in one.value)
+    for one in TRAINING:
+        log.append(one.subject, one.value, topic="training")
+    theirs = [parse_record(record) for record in log.records[: len(strangers)]]
+    ours = [parse_record(record) for record in log.records[len(strangers) :]]
+
+    with connected(migrated_url, "test") as one, connected(migrated_url, "test") as other:
+        stranger = ProjectedSchema(one, "cua", log.log_id)
+        training = ProjectedSchema(other, "cua", log.log_id)
+        stranger.load()
+        training.load()
+        early = stranger.fold(theirs, one)
+        one.rollback()
+        if is_step_between:
+            training.apply(ours[:made])
+            stranger.commit(early)
+            training.apply(ours[made:])
+        else:
+            training.apply(ours)
+            with pytest.raises(UniqueViolation):
+                stranger.commit(early)
+            stranger.apply_in_parts(theirs)
+        remove_evaluations_of_steps(one, "cua")
+
+    alone = fold((one.subject, one.value) for one in TRAINING)
+    assert differences(plain_tables(alone.tables), database_tables(migrated_url)) == []
+
+
+@pytest.mark.services
+def test_a_step_whose_batch_is_not_committed_yet_is_known(migrated_url: str) -> None:
+    empty(migrated_url)
+    log = memory_log(with_stranger("the step first", 1), MemoryLog(num_partitions=1))
+    records = [parse_record(record) for record in log.records]
+    training = [one for one in records if one.record.topic != "cua.training"]
+    shared = [one for one in records if one.record.topic == "cua.training"]
+    strangers = [one for one in shared if str(one.stream).startswith("evaluation/")][-5:]
+    ours = [*training, *(one for one in shared if one not in strangers)]
+
+    with connected(migrated_url, "test") as writer, connected(migrated_url, "test") as lookups:
+        schema = ProjectedSchema(writer, "cua", log.log_id)
+        schema.load()
+        batches = [schema.fold(ours, lookups), schema.fold(strangers, lookups)]
+        lookups.rollback()
+        for batch in batches:
+            schema.commit(batch)
+
+    alone = fold((one.subject, one.value) for one in TRAINING)
+    assert differences(plain_tables(alone.tables), database_tables(migrated_url)) == []
