@@ -69,14 +69,14 @@ def apply_event(
     if isinstance(prepared, Rejection):
         return prepared
     try:
+        check_ownership(stream, prepared.owned, lookups.find_owned)
+        if prepared.restated is not None:
+            check_restated(stream, *prepared.restated, lookups.find_owned)
+        operations = prepared.operations
         if stream.subject.startswith("evaluation/") and lookups.is_step(stream.owner):
-            # No rows, so none to ask; tasks, entries and validators are nobody's.
-            write([one for one in prepared.operations if isinstance(one, Upsert)])
-        else:
-            check_ownership(stream, prepared.owned, lookups.find_owned)
-            if prepared.restated is not None:
-                check_restated(stream, *prepared.restated, lookups.find_owned)
-            write(prepared.operations)
+            # Tasks, entries and validators are nobody's; everything else would be the step's.
+            operations = [one for one in operations if isinstance(one, Upsert)]
+        write(operations)
     except DatabaseRefusedError as error:
         return Rejection("database", str(error))
     except UnappliableError as error:

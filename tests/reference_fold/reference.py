@@ -163,10 +163,7 @@ class StreamFold:
             and type_ != "cua.environment.requested"
         ):
             raise ParkedError(type_)
-        # Under a step's id its groups would have the ids of the step's: it has no rows.
-        has_rows = not (self.subject.startswith("evaluation/") and owner in tables["step"])
-        said = presupposed(type_, data, owner) if has_rows else []
-        if any(one not in self.statuses for one in said):
+        if any(one not in self.statuses for one in presupposed(type_, data, owner)):
             raise ParkedError(type_)
         moved = False
         if entity and new:
@@ -181,6 +178,8 @@ class StreamFold:
             type_, data, owner, self.subject, claimed
         ):
             raise ParkedError(type_)
+        # Under a step's id its groups would have the ids of the step's: it has no rows.
+        has_rows = not (self.subject.startswith("evaluation/") and owner in tables["step"])
         if not has_rows and type_.split(".")[1] not in {"task", "validator", "entry"}:
             self.statuses |= {entity: new} if entity and new and moved else {}
             return
