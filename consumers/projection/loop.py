@@ -303,7 +303,7 @@ class ProjectionLoop:
             )
         except UnfinishedError as error:
             logger.warning("%s; continuing with one process", error)
-        schema.load()
+        schema.load_after_parallel_fill()
 
     def _follow(
         self,

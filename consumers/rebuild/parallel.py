@@ -4,8 +4,7 @@ A stream is in one partition, a row in one stream: each process reads, folds and
 one would. Where that is not so, because a topic has grown or another program chose the partitions,
 a process stops before the first record that is not in its stream's partition, and one process goes
 on alone. Rows that several streams define alike (tasks, validators) are written in one order. A
-process that dies leaves its partitions at its last commit. An evaluation under a step's id has no
-rows; what it got before another process committed the step goes at the end.
+process that dies leaves its partitions at its last commit.
 """
 
 import multiprocessing
@@ -19,12 +18,10 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
 from consumers.archive.open import open_with_archive
-from consumers.database.connection import connected
 from consumers.fold.fold import reduce_gc_frequency
 from consumers.log.reader import TopicPartition
 from consumers.projection.loop import UnfinishedError
 from consumers.projection.positions import Positions
-from consumers.projection.write import remove_evaluations_of_steps
 from consumers.rebuild.replay import Replay
 from schemas.installation import Installation
 
@@ -83,8 +80,6 @@ class Parallel:
                 process.kill()
                 process.join()
                 receiver.close()
-            with connected(url, f"fill {schema}") as connection:
-                remove_evaluations_of_steps(connection, schema)
 
 
 def _collect(waiting: list[Connection], schema: str, keep_going: Callable[[], bool]) -> int:

@@ -163,7 +163,7 @@ class Replay:
             self._target.committed.num_events += num_events
         except UnfinishedError as error:
             logger.warning("%s; continuing with one process", error)
-        self._target.load()
+        self._target.load_after_parallel_fill()
 
     def _show(self, positions: Mapping[TopicPartition, int], until: Positions) -> None:
         if self._progress is not None:

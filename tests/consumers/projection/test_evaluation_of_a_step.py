@@ -14,7 +14,6 @@ from consumers.database.connection import connected
 from consumers.fold.parse import parse_record
 from consumers.projection.loop import ProjectionLoop
 from consumers.projection.schema import ProjectedSchema
-from consumers.projection.write import remove_evaluations_of_steps
 from consumers.rebuild.verify import verify
 from tests.reference_fold.comparison import database_tables, differences, plain_tables
 from tests.reference_fold.disturbances import pose_as_step
@@ -113,7 +112,7 @@ def test_processes_that_do_not_see_each_others_rows_leave_those_of_the_training(
             with pytest.raises(UniqueViolation):
                 stranger.commit(early)
             stranger.apply_in_parts(theirs)
-        remove_evaluations_of_steps(one, "cua")
+        stranger.load_after_parallel_fill()
 
     alone = fold((one.subject, one.value) for one in TRAINING)
     assert differences(plain_tables(alone.tables), database_tables(migrated_url)) == []
