@@ -19,7 +19,7 @@ from consumers.fold.ownership import (
 from consumers.fold.projectors.projector import EventContext
 from consumers.fold.projectors.registry import HOMES, PROJECTORS
 from consumers.fold.ranges import OutOfRangeError, check_ranges
-from consumers.fold.rows import Operation, UnappliableError, Update, Upsert
+from consumers.fold.rows import Operation, UnappliableError, Upsert
 from consumers.fold.stream import Stream
 from consumers.fold.transition import StatusTransition, find_transition, history, remember
 from schemas.event import Envelope, Event
@@ -72,10 +72,11 @@ def apply_event(
         check_ownership(stream, prepared.owned, lookups.find_owned)
         if prepared.restated is not None:
             check_restated(stream, *prepared.restated, lookups.find_owned)
-        if stream.subject.startswith("evaluation/"):
-            write(_of_evaluation(prepared.operations, is_step=lookups.is_step(stream.owner)))
-        else:
-            write(prepared.operations)
+        operations = prepared.operations
+        if stream.subject.startswith("evaluation/") and lookups.is_step(stream.owner):
+            # Tasks, entries and validators are nobody's; everything else would be the step's.
+            operations = [one for one in operations if isinstance(one, Upsert)]
+        write(operations)
     except DatabaseRefusedError as error:
         return Rejection("database", str(error))
     except UnappliableError as error:
@@ -85,20 +86,6 @@ def apply_event(
     if prepared.transition is not None:
         remember(stream, prepared.transition)
     return None
-
-
-def _of_evaluation(operations: Sequence[Operation], *, is_step: bool) -> list[Operation]:
-    """What an evaluation may write; `is_step`: under a step's id.
-
-    Then it is only what is nobody's: tasks, entries and validators. A process that does not know of
-    the step yet spares its groups all the same.
-    """
-    if is_step:
-        return [one for one in operations if isinstance(one, Upsert)]
-    return [
-        one._replace(spares_steps=True) if isinstance(one, Update) and one.table == "group" else one
-        for one in operations
-    ]
 
 
 def prepare(stream: Stream, envelope: Envelope) -> Prepared | Rejection:

@@ -28,8 +28,6 @@ class Update(NamedTuple):
     table: str
     id: str
     values: Row
-    spares_steps: bool = False
-    """It is an evaluation's, and a group that is a step's by now stays as it is."""
 
 
 class Upsert(NamedTuple):
@@ -72,8 +70,6 @@ class Rows:
         """Table -> id -> new row."""
         self.changes: dict[str, dict[str, Row]] = {}
         """Table -> id -> columns of an older row."""
-        self.sparing_steps: set[str] = set()
-        """Groups of evaluations among those that change."""
         self.upserts: dict[str, dict[str, Row]] = {}
         """Table -> id -> content-addressed row."""
         self.removed: set[str] = set()
@@ -104,13 +100,11 @@ class Rows:
             else:
                 self._remove(operation.id)
 
-    def _update(self, table: str, key: str, values: Row, spares_steps: bool) -> None:  # noqa: FBT001  # the fields of an Update
+    def _update(self, table: str, key: str, values: Row) -> None:
         new = self.inserts.get(table)
         if new is not None and (row := new.get(key)) is not None:
             row.update(values)
             return
-        if spares_steps:
-            self.sparing_steps.add(key)
         older = self.changes.setdefault(table, {})
         if (row := older.get(key)) is not None:
             row.update(values)

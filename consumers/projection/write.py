@@ -5,7 +5,7 @@ rows cannot exist yet (see `projectors.projector`), so COPY, the cheapest statem
 projection too.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from typing import NamedTuple
@@ -89,8 +89,7 @@ def row_commands(schema: str, rows: Rows) -> list[Command]:
     for table in sorted(rows.inserts):
         commands += copy_commands(schema, table, rows.inserts[table].values())
     for table in sorted(rows.changes):
-        sparing = rows.sparing_steps if table == "group" else frozenset()
-        commands += update_commands(schema, table, rows.changes[table], sparing_steps=sparing)
+        commands += update_commands(schema, table, rows.changes[table])
     return commands
 
 
@@ -114,22 +113,13 @@ def removal_commands(schema: str, evaluations: Iterable[str]) -> list[Command]:
 
 
 def remove_evaluations_of_steps(connection: Connection, schema: str) -> None:
-    """Delete what evaluations have made whose ids are steps'; one transaction.
-
-    Each table by itself and as a whole: a process that did not know of the step may have told what
-    became of rows that the step had already taken away.
-    """
-    owners = {
-        "eval": "old.id = step.id",
-        "baseline": "old.id = step.id",
-        "group": "coalesce(old.eval_id, old.baseline_id) = step.id",
-        "status_history": "old.stream = 'evaluation/' || step.id::text",
-    }
+    """Delete what evaluations have made whose ids are steps'; one transaction."""
     with connection, connection.cursor() as cursor:
-        for table, is_owned in sorted(owners.items()):
-            cursor.execute(
-                f'DELETE FROM "{schema}"."{table}" AS old USING "{schema}".step WHERE {is_owned}'
-            )
+        cursor.execute(
+            f'SELECT id::text FROM "{schema}".step WHERE id IN (SELECT id FROM "{schema}".eval'
+            f' UNION ALL SELECT id FROM "{schema}".baseline)'
+        )
+        execute(cursor, removal_commands(schema, [id_ for (id_,) in cursor.fetchall()]))
 
 
 def copy_commands(schema: str, table: str, rows: Iterable[Row]) -> list[Command]:
@@ -149,32 +139,23 @@ def copy_commands(schema: str, table: str, rows: Iterable[Row]) -> list[Command]
 
 
 def update_commands(
-    schema: str,
-    table: str,
-    rows: dict[str, Row],
-    key: str = "id",
-    sparing_steps: Collection[str] = (),
+    schema: str, table: str, rows: dict[str, Row], key: str = "id"
 ) -> list[Command]:
-    """Update columns of existing rows; a missing row stays missing.
-
-    `sparing_steps`: groups that stay as they are if they are a step's (`Update.spares_steps`).
-    """
+    """Update columns of existing rows; a missing row stays missing."""
     if not rows:
         return []
-    by_columns: dict[tuple[tuple[str, ...], bool], list[Row]] = {}
+    by_columns: dict[tuple[str, ...], list[Row]] = {}
     for row_key in sorted(rows):
         values = rows[row_key]
-        kind = tuple(sorted(values)), row_key in sparing_steps
-        by_columns.setdefault(kind, []).append({key: row_key} | values)
+        by_columns.setdefault(tuple(sorted(values)), []).append({key: row_key} | values)
     columns = TABLES[table].by_name
     commands = []
-    for (names, spares_steps), changed in by_columns.items():
+    for names, changed in by_columns.items():
         assignments = ", ".join(f'"{name}" = new."{name}"' for name in names)
         record = ", ".join(f'"{name}" {columns[name].type}' for name in (key, *names))
         statement = (
             f'UPDATE "{schema}"."{table}" AS old SET {assignments} FROM json_to_recordset(%s::json)'
             f' AS new ({record}) WHERE old."{key}" = new."{key}"'
-            f"{' AND old.step_id IS NULL' if spares_steps else ''}"
         )
         commands.append(Command(statement, is_copy=False, data=json_text(changed)))
     return commands
@@ -269,9 +250,8 @@ def operation_commands(schema: str, operations: Sequence[Operation]) -> list[Com
             match operation:
                 case Insert(table, row):
                     commands += copy_commands(schema, table, [row])
-                case Update(table, key, values, spares_steps):
-                    sparing = [key] if spares_steps else []
-                    commands += update_commands(schema, table, {key: values}, sparing_steps=sparing)
+                case Update(table, key, values):
+                    commands += update_commands(schema, table, {key: values})
                 case Upsert(table, row):
                     commands += upsert_commands(schema, table, {str(row["id"]): row})
                 case RemoveEvaluation(evaluation):

@@ -82,9 +82,9 @@ def test_the_same_facts_under_an_id_of_their_own_have_rows(
 
 
 @pytest.mark.services
-@pytest.mark.parametrize("num_before_step", [0, 3, 5])
+@pytest.mark.parametrize("is_step_between", [True, False])
 def test_processes_that_do_not_see_each_others_rows_leave_those_of_the_training(
-    migrated_url: str, num_before_step: int
+    migrated_url: str, *, is_step_between: bool
 ) -> None:
     empty(migrated_url)
     events = with_stranger("the step first", 1)
@@ -101,20 +101,17 @@ def test_processes_that_do_not_see_each_others_rows_leave_those_of_the_training(
         training = ProjectedSchema(other, "cua", log.log_id)
         stranger.load()
         training.load()
-        early = [stranger.fold(theirs[:3], one), stranger.fold(theirs[3:], one)]
+        early = stranger.fold(theirs, one)
         one.rollback()
-        if num_before_step == 3:
-            stranger.commit(early[0])
-        training.apply(ours[:made])
-        if num_before_step == 0:
-            stranger.commit(early[0])
-        training.apply(ours[made:])
-        if num_before_step == 5:
-            with pytest.raises(UniqueViolation):
-                stranger.commit(early[0])
-            stranger.apply_in_parts(theirs)
+        if is_step_between:
+            training.apply(ours[:made])
+            stranger.commit(early)
+            training.apply(ours[made:])
         else:
-            stranger.commit(early[1])
+            training.apply(ours)
+            with pytest.raises(UniqueViolation):
+                stranger.commit(early)
+            stranger.apply_in_parts(theirs)
         stranger.load_after_parallel_fill()
 
     alone = fold((one.subject, one.value) for one in TRAINING)
