@@ -78,6 +78,8 @@ class Fold:
         self._partitions: dict[tuple[str, int], PartitionProgress] = {}
         self.steps: set[str] = set()
         """Steps that this batch makes."""
+        self.without_rows: set[str] = set()
+        """Evaluations whose ids were found to be those of steps."""
         rows = Rows()
         write_event = rows.add if write is None else write
         remembered = Lookups(lookups.find_owned, self._remember_steps(lookups.is_step))
@@ -99,7 +101,14 @@ class Fold:
     def _remember_steps(self, is_step: IsStep) -> IsStep:
         """Asked once per evaluation; the steps of this batch are not in the tables yet."""
         asked = cache(is_step)
-        return lambda id_: id_ in self.steps or asked(id_)
+
+        def is_known(id_: str) -> bool:
+            found = id_ in self.steps or asked(id_)
+            if found:
+                self.without_rows.add(id_)
+            return found
+
+        return is_known
 
     def take_all(self, parsed_records: Iterable[ParsedRecord]) -> FoldedBatch:
         """Fold records, each partition's in order, and advance the partitions' positions."""

@@ -74,6 +74,10 @@ class Rows:
         """Table -> id -> content-addressed row."""
         self.removed: set[str] = set()
         """Evaluations whose rows of earlier batches go, before anything else is written."""
+        self.displaced: set[str] = set()
+        """Those of them with rows in this batch."""
+        self._made_by: dict[str, list[str]] = {}
+        """Stream of an evaluation -> ids of its new rows of status_history."""
 
     def add(self, operations: Sequence[Operation]) -> None:
         """Merge one event's operations."""
@@ -87,18 +91,22 @@ class Rows:
                 new.add(name)
         for operation in operations:
             if isinstance(operation, Insert):
-                table, row = operation
-                key = str(row["id"])
-                self.inserts.setdefault(table, {})[key] = row
-                if table in self.changes:
-                    # An update before its row exists changes nothing, whatever the batching.
-                    self.changes[table].pop(key, None)
+                self._insert(*operation)
             elif isinstance(operation, Update):
                 self._update(*operation)
             elif isinstance(operation, Upsert):
                 self._upsert(*operation)
             else:
                 self._remove(operation.id)
+
+    def _insert(self, table: str, row: Row) -> None:
+        key = str(row["id"])
+        self.inserts.setdefault(table, {})[key] = row
+        if table in self.changes:
+            # An update before its row exists changes nothing, whatever the batching.
+            self.changes[table].pop(key, None)
+        if table == "status_history" and str(row["stream"]).startswith("evaluation/"):
+            self._made_by.setdefault(str(row["stream"]), []).append(key)
 
     def _update(self, table: str, key: str, values: Row) -> None:
         new = self.inserts.get(table)
@@ -113,18 +121,14 @@ class Rows:
 
     def _remove(self, evaluation: str) -> None:
         self.removed.add(evaluation)
-        for table in ("eval", "baseline"):
-            self.inserts.get(table, {}).pop(evaluation, None)
-            self.changes.get(table, {}).pop(evaluation, None)
-        subject = f"evaluation/{evaluation}"
-        groups = self.inserts.get("group", {})
-        for key, row in list(groups.items()):
-            if evaluation in {str(row.get("eval_id")), str(row.get("baseline_id"))}:
-                del groups[key]
         histories = self.inserts.get("status_history", {})
-        for key, row in list(histories.items()):
-            if row["stream"] == subject:
-                del histories[key]
+        # Whatever it has made begins with a status. A scan for it would cost every step a batch.
+        made = self._made_by.pop(f"evaluation/{evaluation}", [])
+        if made:
+            self.displaced.add(evaluation)
+        for key in made:
+            row = histories.pop(key)
+            self.inserts.get(str(row["entity_type"]), {}).pop(str(row["entity_id"]), None)
 
     def _upsert(self, table: str, row: Row) -> None:
         rows = self.upserts.setdefault(table, {})

@@ -26,7 +26,7 @@ class Stream:
     """The uuid in the subject."""
     position: StreamPosition = field(default_factory=StreamPosition)
     statuses: dict[str, str] = field(default_factory=dict)
-    """`step/<uuid>` -> status, of the owner and of every other entity that has not ended."""
+    """`step/<uuid>` -> status, of the owner and of what it has created; see `forgets`."""
     parked_since: datetime | None = None
     """Not None: a record could not be applied; everything after it is parked too."""
     abandoned: bool = False
@@ -43,6 +43,15 @@ class Stream:
     yet, so that the tables cannot tell whose it is."""
     ended_before: dict[str, str] = field(default_factory=dict, compare=False)
     """The same of the stream's batch before, which may still be in flight."""
+
+    @property
+    def forgets(self) -> bool:
+        """Whether what has ended leaves `statuses`, because its row says whose it is.
+
+        A training has too many groups to keep them. An evaluation keeps its own: under a step's id
+        (see `ownership`) it has no rows that could be asked.
+        """
+        return not self.subject.startswith("evaluation/")
 
     def remembers(self, name: str) -> bool:
         """Whether it knows without the tables that it has created this entity."""

@@ -116,11 +116,12 @@ def find_transition(stream: Stream, event: Event) -> StatusTransition | None:
 
 
 def remember(stream: Stream, transition: StatusTransition) -> None:
-    """Update the stream's statuses: the owner's is kept for ever, others' until they end."""
+    """Update the stream's statuses: of a training, what is not itself is kept until it ends."""
     if not transition.changes_status or transition.new is None:
         return
     name = f"{transition.entity}/{transition.id}"
-    if transition.new in ENDS[transition.entity] and transition.id != stream.owner:
+    is_own = transition.id == stream.owner
+    if stream.forgets and not is_own and transition.new in ENDS[transition.entity]:
         stream.statuses.pop(name, None)
         stream.ended[name] = transition.new
     else:

@@ -303,7 +303,7 @@ class ProjectionLoop:
             )
         except UnfinishedError as error:
             logger.warning("%s; continuing with one process", error)
-        schema.load_after_parallel_fill()
+        schema.load()
 
     def _follow(
         self,

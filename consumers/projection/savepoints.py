@@ -6,7 +6,7 @@ import psycopg2
 
 from consumers.database.connection import Cursor
 from consumers.fold.apply import DatabaseRefusedError, Write
-from consumers.fold.rows import Insert, Operation, RemoveEvaluation, UnappliableError
+from consumers.fold.rows import Insert, Operation, UnappliableError
 from consumers.projection.write import UnwritableError, execute, operation_commands
 
 REFUSED_CLASSES = ("22", "23", "54", "09", "27", "38", "39", "44", "P0")
@@ -31,7 +31,6 @@ def write_singly(cursor: Cursor, schema: str) -> Write:
     """Writes one event's rows per call, in a savepoint of the cursor's transaction."""
 
     def write(operations: Sequence[Operation]) -> None:
-        operations = [*_rivals(cursor, schema, operations), *operations]
         cursor.execute("SAVEPOINT event")
         try:
             execute(cursor, operation_commands(schema, operations))
@@ -53,28 +52,6 @@ def write_singly(cursor: Cursor, schema: str) -> Write:
         cursor.execute("RELEASE SAVEPOINT event")
 
     return write
-
-
-def _rivals(cursor: Cursor, schema: str, operations: Sequence[Operation]) -> list[Operation]:
-    """What takes away the groups of evaluations that stand in the place of a step's.
-
-    Left over only where another process of a parallel fill could not know of the step.
-    """
-    groups = [
-        str(operation.row["id"])
-        for operation in operations
-        if isinstance(operation, Insert)
-        and operation.table == "group"
-        and operation.row.get("step_id") is not None
-    ]
-    if not groups:
-        return []
-    cursor.execute(
-        f'SELECT coalesce(eval_id, baseline_id)::text FROM "{schema}"."group" WHERE id ='
-        " ANY(%s::uuid[]) AND step_id IS NULL",
-        (groups,),
-    )
-    return [RemoveEvaluation(rival) for (rival,) in cursor.fetchall()]
 
 
 def _made_before(cursor: Cursor, schema: str, operations: Sequence[Operation]) -> str | None:

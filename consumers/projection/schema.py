@@ -33,7 +33,7 @@ from consumers.projection.write import (
     batch_commands,
     block_commands,
     execute,
-    remove_evaluations_of_steps,
+    warn_without_rows,
 )
 
 MAX_STREAMS = 20_000
@@ -97,15 +97,6 @@ class ProjectedSchema:
         """Drop everything in memory and read the tables' state."""
         self.load_and_hold()
         self.connection.commit()
-
-    def load_after_parallel_fill(self) -> None:
-        """Load what other processes have committed.
-
-        An evaluation under a step's id has no rows, but one process cannot know of a step that
-        another has not committed yet.
-        """
-        remove_evaluations_of_steps(self.connection, self.schema)
-        self.load()
 
     def load_and_hold(self) -> None:
         """Load, and let no operator change anything before the transaction ends: `apply` ends it.
@@ -194,6 +185,8 @@ class ProjectedSchema:
                 fold.skip_to(at, offset)
         prepared = self._prepare(parsed_records, fold.batch)
         self._steps = fold.steps
+        for evaluation in sorted(fold.without_rows | fold.batch.rows.displaced):
+            warn_without_rows(evaluation)
         return prepared
 
     def _prepare(self, parsed_records: Sequence[ParsedRecord], batch: FoldedBatch) -> PreparedBatch:

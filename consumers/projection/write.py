@@ -5,12 +5,14 @@ rows cannot exist yet (see `projectors.projector`), so COPY, the cheapest statem
 projection too.
 """
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from io import BytesIO
 from typing import NamedTuple
 
-from consumers.database.connection import Connection, Cursor
+from consumers.database.connection import Cursor
 from consumers.fold.fold import FoldedBatch
 from consumers.fold.held import Coordinates
 from consumers.fold.rows import (
@@ -27,6 +29,8 @@ from consumers.fold.stream import Stream
 from consumers.fold.training_blocks import Blocks
 from consumers.projection.copying import TABLES, copy_text, json_text
 
+logger = logging.getLogger(__name__)
+
 COPY_CHUNK = 1 << 16
 """Bytes per call to libpq."""
 
@@ -42,6 +46,8 @@ class Command(NamedTuple):
     is_copy: bool
     data: str
     """COPY's input, or the one parameter, a JSON array of rows."""
+    takes_rows_away: bool = False
+    """From evaluations under the ids of steps; it returns those that had any."""
 
 
 def execute(cursor: Cursor, commands: Iterable[Command]) -> None:
@@ -54,8 +60,21 @@ def execute(cursor: Cursor, commands: Iterable[Command]) -> None:
                 cursor.copy_expert(command.statement, data, COPY_CHUNK)
             else:
                 cursor.execute(command.statement, (command.data,))
+            if command.takes_rows_away:
+                for (evaluation,) in cursor.fetchall():
+                    warn_without_rows(evaluation)
         except ValueError as error:
             raise UnwritableError(str(error)) from error
+
+
+@lru_cache(maxsize=1_000)
+def warn_without_rows(evaluation: str) -> None:
+    """Say, once in a process, why an evaluation is not in the tables."""
+    logger.warning(
+        "the evaluation %s has no rows: its id is that of a step, which ours never have; the step's"
+        " groups keep their rows",
+        evaluation,
+    )
 
 
 def batch_commands(schema: str, batch: FoldedBatch) -> list[Command]:
@@ -94,32 +113,29 @@ def row_commands(schema: str, rows: Rows) -> list[Command]:
 
 
 def removal_commands(schema: str, evaluations: Iterable[str]) -> list[Command]:
-    """Delete what the streams of these evaluations have made; mostly there is nothing."""
+    """Delete what the streams of these evaluations have made; mostly there is nothing.
+
+    Then the statement looks for primary keys and no more: EXISTS, which is evaluated once, keeps
+    every plan from reading a table whose size is history's.
+    """
     ids = sorted(evaluations)
     if not ids:
         return []
+    wanted = "ARRAY(SELECT one.id::uuid FROM wanted AS one)"
+    found = "EXISTS (SELECT FROM gone)"
     statement = (
-        "WITH wanted AS (SELECT one.id::uuid FROM json_array_elements_text(%s::json) AS one (id)),"
-        f' evals AS (DELETE FROM "{schema}".eval AS old USING wanted WHERE old.id = wanted.id'
-        f' RETURNING old.id), baselines AS (DELETE FROM "{schema}".baseline AS old USING wanted'
-        " WHERE old.id = wanted.id RETURNING old.id), gone AS (SELECT id FROM evals UNION ALL"
-        f' SELECT id FROM baselines), groups AS (DELETE FROM "{schema}"."group" AS old USING gone'
-        " WHERE gone.id = coalesce(old.eval_id, old.baseline_id) RETURNING old.id, gone.id AS"
-        " source), entities AS (SELECT id, id AS source FROM gone UNION ALL SELECT id, source FROM"
-        f' groups) DELETE FROM "{schema}".status_history AS old USING entities WHERE'
-        " old.entity_id = entities.id AND old.stream = 'evaluation/' || entities.source::text"
+        "WITH wanted AS (SELECT one.id FROM json_array_elements_text(%s::json) AS one (id)),"
+        f' evals AS (DELETE FROM "{schema}".eval WHERE id = ANY({wanted}) RETURNING id), baselines'
+        f' AS (DELETE FROM "{schema}".baseline WHERE id = ANY({wanted}) RETURNING id), gone AS'
+        " (SELECT id FROM evals UNION ALL SELECT id FROM baselines), groups AS (DELETE FROM"
+        f' "{schema}"."group" WHERE {found} AND (eval_id = ANY(ARRAY(SELECT id FROM gone)) OR'
+        " baseline_id = ANY(ARRAY(SELECT id FROM gone))) RETURNING id), histories AS (DELETE FROM"
+        f' "{schema}".status_history WHERE {found} AND entity_type = ANY(\'{{eval,baseline,'
+        "group}') AND entity_id = ANY(ARRAY(SELECT id FROM gone UNION ALL SELECT id FROM groups))"
+        " AND stream = ANY(ARRAY(SELECT 'evaluation/' || id::text FROM gone)))"
+        " SELECT DISTINCT id::text FROM gone"
     )
-    return [Command(statement, is_copy=False, data=json_text(ids))]
-
-
-def remove_evaluations_of_steps(connection: Connection, schema: str) -> None:
-    """Delete what evaluations have made whose ids are steps'; one transaction."""
-    with connection, connection.cursor() as cursor:
-        cursor.execute(
-            f'SELECT id::text FROM "{schema}".step WHERE id IN (SELECT id FROM "{schema}".eval'
-            f' UNION ALL SELECT id FROM "{schema}".baseline)'
-        )
-        execute(cursor, removal_commands(schema, [id_ for (id_,) in cursor.fetchall()]))
+    return [Command(statement, is_copy=False, data=json_text(ids), takes_rows_away=True)]
 
 
 def copy_commands(schema: str, table: str, rows: Iterable[Row]) -> list[Command]:

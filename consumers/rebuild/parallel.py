@@ -4,7 +4,9 @@ A stream is in one partition, a row in one stream: each process reads, folds and
 one would. Where that is not so, because a topic has grown or another program chose the partitions,
 a process stops before the first record that is not in its stream's partition, and one process goes
 on alone. Rows that several streams define alike (tasks, validators) are written in one order. A
-process that dies leaves its partitions at its last commit.
+process that dies leaves its partitions at its last commit. One process has every training and every
+evaluation: of a step and an evaluation of one id only the step has rows, and what another process
+has not committed yet cannot be known.
 """
 
 import multiprocessing
@@ -23,6 +25,7 @@ from consumers.log.reader import TopicPartition
 from consumers.projection.loop import UnfinishedError
 from consumers.projection.positions import Positions
 from consumers.rebuild.replay import Replay
+from schemas.catalogue import TOPICS
 from schemas.installation import Installation
 
 WORTHWHILE_RECORDS = 300_000
@@ -58,7 +61,7 @@ class Parallel:
         """
         shards = divide(start, until, self.num_processes)
         num_records = sum(max(0, end - start.get(at, 0)) for at, end in until.items())
-        if self.num_processes == 1 or num_records < self.worthwhile_records:
+        if len(shards) < 2 or num_records < self.worthwhile_records:  # noqa: PLR2004  # several
             return 0
         context = multiprocessing.get_context("spawn")
         processes: dict[Connection, SpawnProcess] = {}
@@ -104,16 +107,20 @@ def divide(
 ) -> list[Positions]:
     """The partitions that are behind, in shards of about equal work, with their end offsets.
 
-    Longest first, each to the shard with the least work.
+    Longest first, each to the shard with the least work; the topic of evaluations as one.
     """
     shards: list[Positions] = [{} for _ in range(num_shards)]
     work = [0] * num_shards
     lags = {at: end - positions.get(at, 0) for at, end in until.items()}
+    pieces: dict[TopicPartition | str, list[TopicPartition]] = {}
     for at in sorted(lags, key=lambda at: (-lags[at], at)):
         if lags[at] > 0:
-            least = work.index(min(work))
-            shards[least][at] = until[at]
-            work[least] += lags[at]
+            is_together = at.topic.endswith(TOPICS["evaluation"])
+            pieces.setdefault(at.topic if is_together else at, []).append(at)
+    for piece in sorted(pieces.values(), key=lambda piece: -sum(lags[at] for at in piece)):
+        least = work.index(min(work))
+        shards[least] |= {at: until[at] for at in piece}
+        work[least] += sum(lags[at] for at in piece)
     return [shard for shard in shards if shard]
 
 

@@ -16,7 +16,7 @@ from consumers.projection.pipeline import Pipeline
 from consumers.projection.positions import Positions, load_positions, start_positions
 from consumers.projection.schema import ProjectedSchema
 from consumers.rebuild.live_order import LiveOrder
-from schemas.catalogue import NUM_PARTITIONS
+from schemas.catalogue import NUM_PARTITIONS, TOPICS
 from schemas.local_log import partition_of
 
 logger = logging.getLogger(__name__)
@@ -163,7 +163,7 @@ class Replay:
             self._target.committed.num_events += num_events
         except UnfinishedError as error:
             logger.warning("%s; continuing with one process", error)
-        self._target.load_after_parallel_fill()
+        self._target.load()
 
     def _show(self, positions: Mapping[TopicPartition, int], until: Positions) -> None:
         if self._progress is not None:
@@ -199,9 +199,10 @@ def check_beginning(reader: LogReader) -> None:
 
 
 def misplaced(records: Iterable[LogRecord], reader: LogReader) -> str | None:
-    """Names a record that is not in its key's partition, as many as there are now; None: none is.
+    """Names a record that is not in its key's topic and partition, as many as there are now.
 
-    Its stream may then be in two: the topic has grown, or another program chose the partition.
+    Its stream may then be in two: the topic has grown, or another program chose the place. None:
+    every record is where it belongs.
     """
     counts: dict[str, int] = {}
     if reader.kind == "local":
@@ -209,16 +210,24 @@ def misplaced(records: Iterable[LogRecord], reader: LogReader) -> str | None:
     else:
         for at in reader.partitions():
             counts[at.topic] = counts.get(at.topic, 0) + 1
-    homes: dict[tuple[str, str | None], int] = {}
+    homes: dict[tuple[str, str | None], str] = {}
     for record in records:
         name = record.topic, record.key
         if (home := homes.get(name)) is None:
-            # Without a key only the value names its stream: rare, and not worth several processes.
-            home = -1 if record.key is None else partition_of(record.key, counts[record.topic])
-            homes[name] = home
-        if home != record.partition:
+            home = homes[name] = _home(record.key, record.topic, counts[record.topic])
+        if home != f"{record.topic}/{record.partition}":
             return (
-                f"{record.topic}/{record.partition} offset {record.offset} belongs in partition"
-                f" {home}: the topic has grown, or another program chose the partition"
+                f"{record.topic}/{record.partition} offset {record.offset} belongs in {home}: the"
+                " topic has grown, or another program chose the place"
             )
     return None
+
+
+def _home(key: str | None, topic: str, num_partitions: int) -> str:
+    """Where a record of this topic with this key belongs."""
+    if key is None:
+        # Only the value names its stream: rare, and not worth several processes.
+        return "its stream's partition"
+    if not topic.endswith(TOPICS.get(key.partition("/")[0], "")):
+        return "the topic of its kind"
+    return f"{topic}/{partition_of(key, num_partitions)}"

@@ -112,8 +112,8 @@ class StreamState(Base):
     refused: Mapped[Document]
     """[epoch, source] of invalid claims."""
     statuses: Mapped[Document]
-    """Status of the stream's owner and of every other entity that has not ended: {"step/<uuid>":
-    "training"}."""
+    """Status of the stream's owner and of what it has created: {"step/<uuid>": "training"}. Of a
+    training's steps and groups only those that have not ended."""
     parked_since: Mapped[OptTime]
     """Time of the event that could not be applied (unreadable: of appending); everything later is
     parked behind it."""

@@ -19,6 +19,7 @@ from consumers.projection.schema import ProjectedSchema
 from consumers.rebuild.parallel import divide
 from consumers.rebuild.rebuild import rebuild
 from consumers.rebuild.replay import Replay
+from schemas.catalogue import topic_of
 from tests.reference_fold.writers import LoggedEvent
 from tests.support.memory_log import MemoryLog, MemoryReader
 
@@ -43,7 +44,7 @@ class Installation:
         """Append some of what is left, or all of it."""
         size = len(self.left) if whole else self.random.randint(0, len(self.left) * 2 // 3 + 1)
         for one in self.left[:size]:
-            self.log.append(one.subject, one.value)
+            self.log.append(one.subject, one.value, topic_of(one.subject, "cua."))
         del self.left[:size]
 
 
@@ -58,7 +59,7 @@ def write_again(home: Installation) -> None:
     if home.log.records:
         start = home.random.randrange(len(home.log.records))
         for record in home.log.records[start : start + home.random.randint(1, 20)]:
-            home.log.append(record.key, record.value)
+            home.log.append(record.key, record.value, record.topic)
 
 
 def project_in_parallel(home: Installation) -> None:

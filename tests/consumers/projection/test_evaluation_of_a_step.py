@@ -5,15 +5,18 @@ nothing: a stranger's would make the rows of the step's groups.
 """
 
 import json
+from collections.abc import Iterator
 from random import Random
+from typing import Any
+from uuid import uuid4
 
 import pytest
-from psycopg2.errors import UniqueViolation
 
 from consumers.database.connection import connected
 from consumers.fold.parse import parse_record
 from consumers.projection.loop import ProjectionLoop
 from consumers.projection.schema import ProjectedSchema
+from consumers.projection.write import removal_commands, warn_without_rows
 from consumers.rebuild.verify import verify
 from tests.reference_fold.comparison import database_tables, differences, plain_tables
 from tests.reference_fold.disturbances import pose_as_step
@@ -78,44 +81,52 @@ def test_the_same_facts_under_an_id_of_their_own_have_rows(
     tables = database_tables(migrated_url)
 
     assert [len(tables[name]) for name in ("eval", "baseline", "group")] in ([1, 0, 1], [0, 1, 1])
-    assert len(tables["status_history"]) == 5
+    expected = fold((record.key, record.value) for record in log.records)
+    assert differences(plain_tables(expected.tables), tables) == []
 
 
 @pytest.mark.services
-@pytest.mark.parametrize("is_step_between", [True, False])
-def test_processes_that_do_not_see_each_others_rows_leave_those_of_the_training(
-    migrated_url: str, *, is_step_between: bool
+@pytest.mark.parametrize("batch_records", [1, 400])
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_projectors_log_names_the_evaluation_once(
+    migrated_url: str, order: str, batch_records: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     empty(migrated_url)
-    events = with_stranger("the step first", 1)
-    strangers = [one for one in events if one not in TRAINING]
-    log = memory_log(strangers, MemoryLog(num_partitions=1))
-    made = 1 + next(at for at, one in enumerate(TRAINING) if b"cua.step.created" in one.value)
-    for one in TRAINING:
-        log.append(one.subject, one.value, topic="training")
-    theirs = [parse_record(record) for record in log.records[: len(strangers)]]
-    ours = [parse_record(record) for record in log.records[len(strangers) :]]
+    warn_without_rows.cache_clear()
+    events = with_stranger(order, 1)
+    ProjectionLoop(
+        MemoryReader(memory_log(events)), migrated_url, batch_records=batch_records
+    ).run_once()
 
-    with connected(migrated_url, "test") as one, connected(migrated_url, "test") as other:
-        stranger = ProjectedSchema(one, "cua", log.log_id)
-        training = ProjectedSchema(other, "cua", log.log_id)
-        stranger.load()
-        training.load()
-        early = stranger.fold(theirs, one)
-        one.rollback()
-        if is_step_between:
-            training.apply(ours[:made])
-            stranger.commit(early)
-            training.apply(ours[made:])
-        else:
-            training.apply(ours)
-            with pytest.raises(UniqueViolation):
-                stranger.commit(early)
-            stranger.apply_in_parts(theirs)
-        stranger.load_after_parallel_fill()
+    told = [one.message for one in caplog.records if "has no rows" in one.message]
+    assert len(told) == 1
+    assert told[0].startswith(f"the evaluation {step_of(events)} has no rows: its id is that of a")
 
-    alone = fold((one.subject, one.value) for one in TRAINING)
-    assert differences(plain_tables(alone.tables), database_tables(migrated_url)) == []
+
+@pytest.mark.services
+def test_a_step_without_such_an_evaluation_reads_nothing_that_grows_with_history(
+    migrated_url: str,
+) -> None:
+    empty(migrated_url)
+    log = memory_log(TRAINING)
+    ProjectionLoop(MemoryReader(log), migrated_url).run_once()
+    (command,) = removal_commands("cua", [str(uuid4())])
+
+    with connected(migrated_url, "test") as connection, connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {command.statement}", (command.data,))
+        ((((plan,),),)) = cursor.fetchall()
+        connection.rollback()
+
+    loops = {name: num for name, num in scans(plan["Plan"]) if name in {"group", "status_history"}}
+    assert loops == {"group": 0, "status_history": 0}
+
+
+def scans(plan: dict[str, Any]) -> Iterator[tuple[str, int]]:
+    """(table, how often it is read) of a plan."""
+    if plan["Node Type"].endswith("Scan") and "Relation Name" in plan:
+        yield plan["Relation Name"], plan["Actual Loops"]
+    for part in plan.get("Plans", ()):
+        yield from scans(part)
 
 
 @pytest.mark.services
@@ -125,7 +136,7 @@ def test_a_step_whose_batch_is_not_committed_yet_is_known(migrated_url: str) -> 
     records = [parse_record(record) for record in log.records]
     training = [one for one in records if one.record.topic != "cua.training"]
     shared = [one for one in records if one.record.topic == "cua.training"]
-    strangers = [one for one in shared if str(one.stream).startswith("evaluation/")][-5:]
+    strangers = [one for one in shared if one.envelope and one.envelope.source == "//stranger/1"]
     ours = [*training, *(one for one in shared if one not in strangers)]
 
     with connected(migrated_url, "test") as writer, connected(migrated_url, "test") as lookups:

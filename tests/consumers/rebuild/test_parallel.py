@@ -2,6 +2,8 @@
 
 import os
 from pathlib import Path
+from random import Random
+from uuid import UUID
 
 import pytest
 
@@ -11,19 +13,29 @@ from consumers.log.reader import TopicPartition
 from consumers.projection.loop import ProjectionLoop
 from consumers.rebuild.parallel import Parallel, divide
 from consumers.rebuild.rebuild import rebuild
+from consumers.rebuild.replay import misplaced
 from consumers.rebuild.verify import verify
+from schemas.catalogue import NUM_PARTITIONS
 from schemas.installation import Installation, read_installation
+from schemas.local_log import partition_of
 from tests.reference_fold.comparison import database_tables, differences, plain_tables
+from tests.reference_fold.disturbances import pose_as_step
 from tests.reference_fold.histories import LoggedEvent, Shape
 from tests.reference_fold.reference import fold
 from tests.support.logs import logged_events, write_local_log
+from tests.support.memory_log import MemoryLog, MemoryReader
 
 SHAPE = Shape(steps=2, groups=2, group_size=3, turns=3)
+SEED = 10
+"""Of an evaluation under a step's id that ends its group, and of which nothing is parked."""
 
 
 @pytest.fixture
 def events() -> list[LoggedEvent]:
-    return logged_events("a", "b", "c", shape=SHAPE)
+    events = logged_events("a", "b", "c", shape=SHAPE)
+    pose_as_step(events, Random(SEED))
+    assert fold((one.subject, one.value) for one in events).count("parked") == 0
+    return events
 
 
 @pytest.fixture
@@ -45,6 +57,43 @@ def test_work_is_divided_by_length_and_nothing_is_left_out() -> None:
 
     assert shards == [{partitions[0]: 100}, {partitions[1]: 60, partitions[2]: 50}]
     assert divide(until, until, 2) == []
+
+
+def test_one_process_has_every_training_and_evaluation_however_many_partitions_they_have() -> None:
+    """A step and an evaluation of its id must know of each other."""
+    rollouts = [TopicPartition("p.rollouts", number) for number in range(3)]
+    trainings = [TopicPartition("p.training", number) for number in range(4)]
+    lengths = (*(90, 80, 70), *(40, 30, 0, 20))
+
+    shards = divide({}, dict(zip([*rollouts, *trainings], lengths, strict=True)), 3)
+
+    # 90, 90 and 80 records, and then 70 for whoever has the least.
+    assert {trainings[0]: 40, trainings[1]: 30, trainings[3]: 20} in shards
+    assert [sum(shard.values()) for shard in shards] == [90, 90, 150]
+
+
+@pytest.mark.parametrize(
+    ("topic", "key", "is_misplaced"),
+    [
+        ("cua.training", "evaluation", False),
+        ("cua.rollouts", "evaluation", True),
+        ("cua.rollouts", "training", True),
+        ("cua.training", "rollout", True),
+        ("cua.rollouts", "rollout", False),
+    ],
+)
+def test_a_process_stops_before_a_stream_in_a_topic_that_is_not_its_own(
+    topic: str, key: str, *, is_misplaced: bool
+) -> None:
+    log = MemoryLog(num_partitions=1)
+    name = f"{key}/{UUID(int=1)}"
+    log.append(name, b"", topic, partition_of(name, NUM_PARTITIONS))
+    (record,) = log.records
+
+    problem = misplaced([record], MemoryReader(log))
+
+    assert (problem is not None) == is_misplaced
+    assert problem is None or " belongs in the topic of its kind: " in problem
 
 
 @pytest.mark.services

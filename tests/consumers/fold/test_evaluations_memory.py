@@ -1,0 +1,77 @@
+"""What an evaluation has created is in its stream's memory: under a step's id it has no rows."""
+
+import pytest
+
+from consumers.fold.fold import Fold
+from consumers.fold.held import Held
+from consumers.fold.operator_drops import Drops
+from consumers.fold.ownership import Lookups
+from consumers.fold.parse import parse_record
+from consumers.fold.stream import Stream, new_stream, stored_stream
+from consumers.log.reader import LogRecord
+from schemas import ids
+from schemas.base import Payload
+from schemas.evaluation import EvaluationCreated, EvaluationStarted, EvaluationSuperseded
+from schemas.group import GroupCreated, GroupDropped, GroupFailed, GroupStarted
+from schemas.wire import encode
+from tests.support.memory_log import BEGAN
+
+STEP = ids.step_id(ids.training_id("a"), 0, 1)
+GROUP = ids.group_id(STEP, 0)
+SUBJECT = f"evaluation/{STEP}"
+MADE = GroupCreated(
+    group_id=GROUP, source_type="eval", source_id=STEP, group_num=0, batch=0, num_rollouts=1
+)
+ENDED = GroupFailed(group_id=GROUP, completed_rollouts=0, error_message="", ended_at=BEGAN)
+BEGUN = EvaluationStarted(kind="manual", started_at=BEGAN)
+BEFORE: list[Payload] = [
+    EvaluationCreated(
+        kind="manual", training_id=None, generation=None, step=None, model_path=None, total_tasks=1
+    ),
+    *(MADE, ENDED),
+    *(BEGUN, BEGUN, BEGUN),
+]
+
+
+def take_singly(facts: list[Payload], *, is_step: bool) -> list[Held]:
+    """What is held when each event is a batch, after which the tables alone are known."""
+    stream, held = new_stream(SUBJECT), list[Held]()
+    for number, fact in enumerate(facts, start=1):
+        streams: dict[str, Stream] = {SUBJECT: stream}
+        lookups = Lookups(is_step=lambda _: is_step)
+        fold = Fold(streams, log_id="log", drops=Drops(), lookups=lookups)
+        value = encode(
+            fact,
+            id=ids.uuid7(BEGAN),
+            source="//a",
+            time=BEGAN,
+            subject=SUBJECT,
+            epoch=1,
+            sequence=number,
+            training_id=None,
+        )
+        fold.take_all([parse_record(LogRecord("t", 0, number, SUBJECT, value, BEGAN))])
+        held += fold.batch.held.values()
+        stream = stored_stream(stream.row(), ())
+    return held
+
+
+@pytest.mark.parametrize("is_step", [True, False])
+@pytest.mark.parametrize(
+    "said",
+    [
+        ENDED,
+        GroupDropped(group_id=GROUP, reason="stale"),
+        EvaluationSuperseded(kind="manual", group_ids=(GROUP,)),
+    ],
+)
+def test_its_group_is_its_own_long_after_it_has_ended(said: Payload, *, is_step: bool) -> None:
+    assert take_singly([*BEFORE, said], is_step=is_step) == []
+
+
+@pytest.mark.parametrize("is_step", [True, False])
+@pytest.mark.parametrize("said", [MADE, GroupStarted(group_id=GROUP, started_at=BEGAN)])
+def test_a_group_that_has_ended_neither_begins_nor_is_made_again(
+    said: Payload, *, is_step: bool
+) -> None:
+    assert [one.kind for one in take_singly([*BEFORE, said], is_step=is_step)] == ["transition"]
