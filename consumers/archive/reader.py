@@ -8,7 +8,7 @@ from pathlib import Path
 from consumers.archive.files import read_file
 from consumers.archive.manifest import ArchivedFile, check_file, read_manifest
 from consumers.errors import CuaProjectError, MismatchError
-from consumers.log.reader import LogReader, LogRecord, TopicPartition
+from consumers.log.reader import LastRecord, LogReader, LogRecord, TopicPartition
 
 
 class ArchivedLogReader:
@@ -103,6 +103,10 @@ class ArchivedLogReader:
                     )
                     break
         return found
+
+    def replaced(self, last: Mapping[TopicPartition, LastRecord]) -> dict[TopicPartition, datetime]:
+        """The log's."""
+        return self._log.replaced(last)
 
     def seek(self, positions: Mapping[TopicPartition, int]) -> None:
         """Read these partitions, from these offsets, and no others."""
