@@ -14,7 +14,7 @@ from operator import itemgetter
 from pathlib import Path
 
 from consumers.errors import CuaProjectError, MismatchError, UnreachableError
-from consumers.log.local_file import open_file
+from consumers.log.local_file import files_of, leave_open, open_file
 from consumers.log.reader import LastRecord, LogRecord, TopicPartition
 from schemas.catalogue import TOPIC_NAMES
 from schemas.local_index import Places, spans
@@ -48,7 +48,7 @@ class LocalLogReader:
         self._topics = [topic_prefix + name for name in TOPIC_NAMES]
         self._connection: sqlite3.Connection | None = None
         self._log_id = ""
-        self._inode = 0
+        self._files: list[int | None] = []
         self._wanted: dict[TopicPartition, int] = {}
         """The next offsets to return."""
         self._places_by_id: dict[int, TopicPartition] = {}
@@ -184,10 +184,11 @@ class LocalLogReader:
         while not (records := self._read(max_records)):
             left_s = deadline - time.monotonic()
             if left_s <= 0:
-                self._check_file()
                 break
             time.sleep(min(nap_s, left_s))
             nap_s = min(nap_s * 2, LONGEST_NAP_S)
+        # Also after records: whoever had the removed file open may write into it for ever.
+        self._check_file()
         return records
 
     def _read(self, max_records: int) -> list[LogRecord]:
@@ -373,16 +374,20 @@ class LocalLogReader:
         if opened is None:
             return None
         self._connection, self._log_id = opened
-        self._inode = self._path.stat().st_ino
+        self._files = files_of(self._path)
         return self._connection
 
     def _check_file(self) -> None:
         """CuaProjectError when the open file is no longer the one at the path."""
         if self._connection is None:
             return
-        if not self._path.exists() or self._path.stat().st_ino != self._inode:
-            message = (
-                f"the local log {self._path} was removed or replaced while it was being read; start"
-                " the command again"
-            )
-            raise CuaProjectError(message)
+        now = files_of(self._path)
+        if all(before in {None, one} for before, one in zip(self._files, now, strict=True)):
+            return
+        leave_open(self._connection)
+        self._connection = None
+        message = (
+            f"the local log {self._path} was removed or replaced while it was being read; start"
+            " the command again"
+        )
+        raise CuaProjectError(message)

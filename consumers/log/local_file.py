@@ -1,5 +1,6 @@
-"""Opens the local log's file for reading, as a file of this format."""
+"""Opens the local log's file for reading, and tells when another is in its place."""
 
+import ctypes
 import sqlite3
 from pathlib import Path
 
@@ -39,3 +40,23 @@ def open_file(path: Path) -> tuple[sqlite3.Connection, str] | None:
         )
         raise MismatchError(message)
     return connection, meta["log_id"]
+
+
+def files_of(path: Path) -> list[int | None]:
+    """Which files the log is, with SQLite's two beside it; nobody removes those of an open log."""
+    return [_inode(path.with_name(path.name + suffix)) for suffix in ("", "-wal", "-shm")]
+
+
+def _inode(path: Path) -> int | None:
+    try:
+        return path.stat().st_ino
+    except FileNotFoundError:
+        return None
+
+
+def leave_open(connection: sqlite3.Connection) -> None:
+    """Never close it, not even at the end of the process.
+
+    Closing would write what its removed WAL has into whatever file is in the log's place.
+    """
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
