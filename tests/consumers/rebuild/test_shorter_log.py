@@ -59,10 +59,10 @@ def test_a_log_that_was_restored_from_an_older_state_replaces_tables_only_when_t
     before = verify(MemoryReader(memory_log(events)), migrated_url)
     restored = memory_log(events[: len(events) // 2])
 
-    for look in [
-        *looks(restored, migrated_url),
-        lambda: verify(MemoryReader(restored), migrated_url),
-    ]:
+    def look_closer() -> object:
+        return verify(MemoryReader(restored), migrated_url)
+
+    for look in (*looks(restored, migrated_url), look_closer):
         with pytest.raises(MismatchError, match="`cua-project rebuild --from-shorter-log`"):
             look()
     with pytest.raises(MismatchError, match="which this log does not have"):
