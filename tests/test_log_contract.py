@@ -10,7 +10,7 @@ import pytest
 
 from consumers.errors import MismatchError
 from consumers.log.open import open_reader
-from consumers.log.reader import LogReader, LogRecord, TopicPartition
+from consumers.log.reader import LastRecord, LogReader, LogRecord, TopicPartition
 from consumers.tail.reading import read_bounded, read_newest_first
 from producer.log.kafka import KafkaLog
 from producer.log.local import LocalLog
@@ -149,6 +149,38 @@ def test_time_finds_the_first_record_appended_then_or_later(open_log: Callable[[
         assert reader.offsets_for_time([at], time)[at] == times.index(time) <= offset
     assert reader.offsets_for_time([at], times[-1] + timedelta(seconds=1)) == {at: 3}
     assert reader.offsets_for_time([at], times[0] - timedelta(days=1)) == {at: 0}
+
+
+def test_a_record_in_the_place_of_one_that_was_read_is_told_by_its_time(
+    open_log: Callable[[], Pair],
+) -> None:
+    """What a log has that was restored from an older state, and has grown since."""
+    writer, reader = open_log()
+    topic = rollouts(reader)
+    writer.append([Record(topic, key, b"one") for key in KEYS])
+    writer.append([Record(topic, key, b"two") for key in KEYS])
+    reader.seek(dict.fromkeys(reader.partitions(), 0))
+    records = read(reader, 2 * len(KEYS))
+    last = {
+        TopicPartition(one.topic, one.partition): LastRecord(one.offset + 1, one.appended_at)
+        for one in records
+    }
+    assert len(last) == 12
+    assert reader.replaced(last) == {}
+    assert reader.replaced({}) == {}
+
+    for step in (timedelta(milliseconds=-1), timedelta(milliseconds=1), timedelta(days=-9)):
+        moved = {tp: one._replace(appended_at=one.appended_at + step) for tp, one in last.items()}
+        assert reader.replaced(moved) == {tp: one.appended_at for tp, one in last.items()}
+
+    one, *others = sorted(last)
+    mixed = last | {one: moved[one]}
+    assert reader.replaced(mixed) == {one: last[one].appended_at}
+    beyond = {tp: LastRecord(10**9, moved[tp].appended_at) for tp in others}
+    assert reader.replaced(beyond) == {}
+
+    reader.seek(dict.fromkeys(reader.partitions(), 0))
+    assert sorted(read(reader, len(records))) == sorted(records)
 
 
 def test_a_position_that_the_log_cannot_have_is_refused(open_log: Callable[[], Pair]) -> None:

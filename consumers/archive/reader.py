@@ -5,18 +5,19 @@ from datetime import datetime
 from itertools import islice
 from pathlib import Path
 
+from consumers.archive.belonging import check_last_records
 from consumers.archive.files import read_file
 from consumers.archive.manifest import ArchivedFile, check_file, read_manifest
 from consumers.errors import CuaProjectError, MismatchError
-from consumers.log.reader import LogReader, LogRecord, TopicPartition
+from consumers.log.reader import LastRecord, LogReader, LogRecord, TopicPartition
 
 
 class ArchivedLogReader:
     """LogReader of a log whose beginning may only be in an archive. Not thread-safe.
 
     Archived offsets are read from the archive, later ones from the log. MismatchError when it is
-    another log's archive, when one of its files is missing or corrupt; CuaProjectError when
-    neither has some offsets.
+    another log's archive, when the log was restored from an older state and has grown since, when
+    one of its files is missing or corrupt; CuaProjectError when neither has some offsets.
     """
 
     def __init__(self, log: LogReader, folder: Path) -> None:
@@ -36,6 +37,7 @@ class ArchivedLogReader:
         self._positions: dict[TopicPartition, int] = {}
         """While the archive is read."""
         self._checked: set[str] = set()
+        check_last_records(self._manifest, log, folder)
         self._check_no_gap()
 
     def _check_no_gap(self) -> None:
@@ -103,6 +105,10 @@ class ArchivedLogReader:
                     )
                     break
         return found
+
+    def replaced(self, last: Mapping[TopicPartition, LastRecord]) -> dict[TopicPartition, datetime]:
+        """The log's."""
+        return self._log.replaced(last)
 
     def seek(self, positions: Mapping[TopicPartition, int]) -> None:
         """Read these partitions, from these offsets, and no others."""

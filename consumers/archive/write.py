@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from filelock import FileLock, Timeout
 
+from consumers.archive.belonging import check_last_records, check_reach
 from consumers.archive.files import FileWriter
 from consumers.archive.manifest import (
     NAME,
@@ -48,8 +49,9 @@ def archive(reader: LogReader, folder: Path) -> ArchiveReport:
     """Create or extend the archive in `folder`.
 
     What a killed run has finished stays; the next run goes on from there. UsageError when the
-    folder has other things in it; MismatchError when it is another log's archive; CuaProjectError
-    when the log has lost records that were not archived, or another run is writing.
+    folder has other things in it; MismatchError when it is another log's archive, or the log was
+    restored from an older state; CuaProjectError when the log has lost records that were not
+    archived, or another run is writing.
     """
     began = time.monotonic()
     _check_folder(folder)
@@ -103,6 +105,8 @@ def _open_manifest(reader: LogReader, folder: Path) -> Manifest:
             f" {log_id or 'still empty'}; name another folder for this log"
         )
         raise MismatchError(message)
+    check_reach(manifest, reader, folder)
+    check_last_records(manifest, reader, folder)
     return manifest
 
 

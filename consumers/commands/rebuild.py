@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 @click.option(
     "--from-shorter-log",
     is_flag=True,
-    help="Also from a log that does not get as far as the tables (restored from an older state).",
+    help="Also from a log that lacks records of the tables (it was restored from an older state).",
 )
 @click.option(
     "--archive",

@@ -62,12 +62,15 @@ def command(*, archive: Path | None, as_json: bool) -> None:
             "has_more": result.has_more,
             "redrivable": result.redrivable,
             "missing": result.missing,
+            "log_problem": result.log_problem,
         }
         click.echo(json.dumps(report))
     else:
         _print(result)
     if result.missing:
         raise MismatchError(describe(result.missing))
+    if result.log_problem is not None:
+        raise MismatchError(result.log_problem)
     if not result.equal:
         message = (
             "the tables differ from the log; `cua-project rebuild` replaces them with what the log"

@@ -118,8 +118,8 @@ class Fold:
             progress = partitions.get((topic, partition))
             if progress is None:
                 progress = partitions[topic, partition] = PartitionProgress()
-            progress.next_offset = offset + 1
-            progress.appended_at = appended_at
+            if offset >= progress.next_offset:
+                progress.next_offset, progress.appended_at = offset + 1, appended_at
             if wanted is None or wanted(parsed):
                 order.take(parsed, progress)
                 if parsed.stream is not None:
@@ -130,6 +130,12 @@ class Fold:
         """Advance a partition's position over offsets that hold no record."""
         progress = self._partitions.setdefault((at[0], at[1]), PartitionProgress())
         progress.next_offset = max(progress.next_offset, offset)
+
+    def stay_at(self, at: tuple[str, int], offset: int) -> None:
+        """Move a partition's position not back behind this, where it was before."""
+        progress = self._partitions[at[0], at[1]]
+        if progress.next_offset <= offset:
+            progress.next_offset, progress.appended_at = offset, None
 
     def retry(self, held: Iterable[Held]) -> int:
         """Fold parked records of streams that are no longer parked; the number applied."""

@@ -21,8 +21,9 @@ from consumers.log.kafka_client import (
     KafkaPartition,
     topic_ids,
 )
+from consumers.log.kafka_last_records import replaced
 from consumers.log.kafka_records import log_records
-from consumers.log.reader import LogRecord, TopicPartition
+from consumers.log.reader import LastRecord, LogRecord, TopicPartition
 from schemas.catalogue import TOPIC_NAMES
 from schemas.ids import EPOCH_START
 from schemas.installation import Installation
@@ -211,6 +212,10 @@ class KafkaLogReader:
             return {}
         found = self._ask(lambda consumer: question(consumer, partitions))
         return {TopicPartition(at.topic, at.partition): int(offset) for at, offset in found.items()}
+
+    def replaced(self, last: Mapping[TopicPartition, LastRecord]) -> dict[TopicPartition, datetime]:
+        """Partitions that have another record at the offset before `next_offset`, and its time."""
+        return self._ask(lambda consumer: replaced(consumer, last))
 
     def seek(self, positions: Mapping[TopicPartition, int]) -> None:
         """Read these partitions from these offsets, and no others.

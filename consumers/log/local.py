@@ -14,12 +14,12 @@ from operator import itemgetter
 from pathlib import Path
 
 from consumers.errors import CuaProjectError, MismatchError, UnreachableError
-from consumers.log.reader import LogRecord, TopicPartition
+from consumers.log.local_file import files_of, leave_open, open_file
+from consumers.log.reader import LastRecord, LogRecord, TopicPartition
 from schemas.catalogue import TOPIC_NAMES
 from schemas.local_index import Places, spans
-from schemas.local_log import FORMAT, from_microseconds, to_microseconds
+from schemas.local_log import from_microseconds, to_microseconds
 
-BUSY_TIMEOUT_S = 30.0
 MOST_BYTES = 64 << 20
 """Values of one `poll`: 5,000 records of 16 MB would not fit into any memory."""
 SHORTEST_NAP_S, LONGEST_NAP_S = 0.002, 0.050
@@ -48,7 +48,7 @@ class LocalLogReader:
         self._topics = [topic_prefix + name for name in TOPIC_NAMES]
         self._connection: sqlite3.Connection | None = None
         self._log_id = ""
-        self._inode = 0
+        self._files: list[int | None] = []
         self._wanted: dict[TopicPartition, int] = {}
         """The next offsets to return."""
         self._places_by_id: dict[int, TopicPartition] = {}
@@ -119,6 +119,19 @@ class LocalLogReader:
             found[tp] = low
         return found
 
+    def replaced(self, last: Mapping[TopicPartition, LastRecord]) -> dict[TopicPartition, datetime]:
+        """Partitions that have another record at the offset before `next_offset`, and its time."""
+        ids = self._ids()
+        found: dict[TopicPartition, datetime] = {}
+        for tp, (next_offset, appended_at) in last.items():
+            at = self._one(
+                'SELECT appended_at FROM records WHERE partition_id = ? AND "offset" = ?',
+                (ids.get(tp), next_offset - 1),
+            )
+            if at is not None and at != to_microseconds(appended_at):
+                found[tp] = from_microseconds(at)
+        return found
+
     def seek(self, positions: Mapping[TopicPartition, int]) -> None:
         """Read these partitions from these offsets, and no others.
 
@@ -171,10 +184,11 @@ class LocalLogReader:
         while not (records := self._read(max_records)):
             left_s = deadline - time.monotonic()
             if left_s <= 0:
-                self._check_file()
                 break
             time.sleep(min(nap_s, left_s))
             nap_s = min(nap_s * 2, LONGEST_NAP_S)
+        # Also after records: whoever had the removed file open may write into it for ever.
+        self._check_file()
         return records
 
     def _read(self, max_records: int) -> list[LogRecord]:
@@ -356,41 +370,24 @@ class LocalLogReader:
         """The connection; None until there is a log."""
         if self._connection is not None or not self._path.exists():
             return self._connection
-        try:
-            # rw never creates the file; ro could not read a WAL without its shared memory.
-            uri = f"{self._path.absolute().as_uri()}?mode=rw"
-            connection = sqlite3.connect(
-                uri, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
-            )
-            if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
-                connection.close()
-                return None
-            connection.execute("PRAGMA query_only = ON")
-            # As Kafka's reader: a key of any bytes is a key, which names no stream of ours.
-            connection.text_factory = lambda text: text.decode(errors="backslashreplace")
-            meta = dict(connection.execute("SELECT name, value FROM meta"))
-        except sqlite3.Error as error:
-            problem = f"the local log {self._path} cannot be opened: {error}"
-            message = f"{problem}; correct its rights, or restore a backup"
-            raise UnreachableError(message) from error
-        if int(meta["format"]) != FORMAT:
-            connection.close()
-            message = (
-                f"the local log {self._path} has format {meta['format']}, this version reads format"
-                f" {FORMAT}; use the version that wrote it"
-            )
-            raise MismatchError(message)
-        self._connection, self._log_id = connection, meta["log_id"]
-        self._inode = self._path.stat().st_ino
-        return connection
+        opened = open_file(self._path)
+        if opened is None:
+            return None
+        self._connection, self._log_id = opened
+        self._files = files_of(self._path)
+        return self._connection
 
     def _check_file(self) -> None:
         """CuaProjectError when the open file is no longer the one at the path."""
         if self._connection is None:
             return
-        if not self._path.exists() or self._path.stat().st_ino != self._inode:
-            message = (
-                f"the local log {self._path} was removed or replaced while it was being read; start"
-                " the command again"
-            )
-            raise CuaProjectError(message)
+        now = files_of(self._path)
+        if all(before in {None, one} for before, one in zip(self._files, now, strict=True)):
+            return
+        leave_open(self._connection)
+        self._connection = None
+        message = (
+            f"the local log {self._path} was removed or replaced while it was being read; start"
+            " the command again"
+        )
+        raise CuaProjectError(message)

@@ -30,6 +30,14 @@ class LogRecord(NamedTuple):
     """UTC; never falls within a partition."""
 
 
+class LastRecord(NamedTuple):
+    """The last record that somebody has read of a partition."""
+
+    next_offset: int
+    """It is before this one; offsets between the two hold no record."""
+    appended_at: datetime
+
+
 class LogReader(Protocol):
     """Reads durable records; positions are the caller's, nothing is committed. Not thread-safe."""
 
@@ -67,6 +75,14 @@ class LogReader(Protocol):
         self, partitions: Sequence[TopicPartition], time: datetime
     ) -> dict[TopicPartition, int]:
         """First offset appended at or after `time`; the end if there is none."""
+        ...
+
+    def replaced(self, last: Mapping[TopicPartition, LastRecord]) -> dict[TopicPartition, datetime]:
+        """Partitions that have another record at the offset before `next_offset`, and its time.
+
+        A log that was restored from an older state, and has grown since, has others there. Where
+        it has no record at that offset nothing is said. Call `seek` before the next `poll`.
+        """
         ...
 
     def seek(self, positions: Mapping[TopicPartition, int]) -> None:

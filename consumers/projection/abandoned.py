@@ -14,7 +14,14 @@ from consumers.fold.held import Held
 from consumers.fold.parse import ParsedRecord, parse_record
 from consumers.log.reader import LogReader, TopicPartition
 from consumers.log.until import read_until
-from consumers.projection.positions import check_log, load_positions, read_state
+from consumers.projection.positions import (
+    check_last_records,
+    check_log,
+    check_reach,
+    load_last_records,
+    load_positions,
+    read_state,
+)
 from consumers.projection.redrive import Operator, Redriven
 from consumers.projection.write import copy_commands, execute
 from consumers.tables import OPS_SCHEMA, SCHEMA
@@ -57,7 +64,8 @@ def take_up_again(
 ) -> Redriven:
     """Undo `drop --rest`: read the stream again from the log, and redrive it.
 
-    NotFoundError when the stream is not abandoned; MismatchError on another log.
+    NotFoundError when the stream is not abandoned; MismatchError on another log, and on one that
+    was restored from an older state.
     """
     connection = operator.connection
     with connection, connection.cursor() as cursor:
@@ -69,6 +77,8 @@ def take_up_again(
             raise NotFoundError(message)
         check_log(read_state(cursor, SCHEMA), reader)
         positions = load_positions(cursor, SCHEMA)
+        check_reach(positions, reader)
+        check_last_records(load_last_records(cursor, SCHEMA), reader)
         # What an interrupted try has left.
         cursor.execute(
             f'DELETE FROM "{SCHEMA}".held_record WHERE stream = %s AND held_as = %s',

@@ -36,7 +36,9 @@ from consumers.projection.pipeline import Pipeline
 from consumers.projection.positions import (
     Positions,
     SupersededError,
+    check_last_records,
     check_log,
+    load_last_records,
     load_positions,
     start_positions,
 )
@@ -210,6 +212,8 @@ class ProjectionLoop:
         schema.load()
         self._prepare(schema, lease)
         start = start_positions(run.committed.positions, self._reader)
+        with schema.connection, schema.connection.cursor() as cursor:
+            check_last_records(load_last_records(cursor, SCHEMA), self._reader)
         until = self._reader.end_offsets(list(start))
         with CatchingUp(
             start, until, lease.note_caught_up, announces=run.until is None
@@ -356,6 +360,8 @@ class ProjectionLoop:
         self._check_version(schema)
         # A rebuild on another log may be what changed it.
         check_log(schema.state, self._reader)
+        with schema.connection.cursor() as cursor:
+            check_last_records(load_last_records(cursor, schema.schema), self._reader)
         self._seek(schema)
         records = self._reader.poll(self._batch_records, POLL_S)
         schema.apply([parse_record(record) for record in records], self._read_to(schema))

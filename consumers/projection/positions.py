@@ -5,6 +5,7 @@ A projector that was paused and replaced finds them moved, and changes nothing.
 
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import NamedTuple
 from uuid import uuid4
 
@@ -12,7 +13,7 @@ from consumers.database.connection import Cursor
 from consumers.errors import CuaProjectError, MismatchError
 from consumers.fold.order import PartitionProgress
 from consumers.fold.projectors.registry import catalogue_hash
-from consumers.log.reader import LOOK_AT, LogReader, TopicPartition
+from consumers.log.reader import LOOK_AT, LastRecord, LogReader, TopicPartition
 from consumers.tables import PROJECTION_VERSION
 
 Positions = dict[TopicPartition, int]
@@ -65,6 +66,18 @@ def load_positions(cursor: Cursor, schema: str) -> Positions:
     }
 
 
+def load_last_records(cursor: Cursor, schema: str) -> dict[TopicPartition, LastRecord]:
+    """The last record that was read of every partition; without partitions that had none."""
+    cursor.execute(
+        f'SELECT topic, partition, next_offset, appended_at FROM "{schema}".reader_position WHERE'
+        " appended_at IS NOT NULL"
+    )
+    return {
+        TopicPartition(topic, partition): LastRecord(next_offset, appended_at)
+        for topic, partition, next_offset, appended_at in cursor.fetchall()
+    }
+
+
 def check_log(state: ProjectionState, reader: LogReader) -> None:
     """MismatchError when the positions belong to another log."""
     if state.log_id is not None and state.log_id != reader.log_id:
@@ -98,6 +111,28 @@ def check_reach(positions: Mapping[TopicPartition, int], reader: LogReader) -> N
                 " the tables with what it has"
             )
             raise MismatchError(message)
+
+
+def check_last_records(last: Mapping[TopicPartition, LastRecord], reader: LogReader) -> None:
+    """MismatchError when the log has other records where the tables have read.
+
+    It was restored from an older state and has grown past the tables since. Only the last record
+    of each partition is looked at: those before it are then the same.
+    """
+    partitions = set(reader.partitions())
+    replaced = reader.replaced({at: one for at, one in last.items() if at in partitions})
+    for at, appended_at in sorted(replaced.items())[:1]:
+        message = (
+            f"the tables have read offset {last[at].next_offset - 1} of {at.topic}/{at.partition},"
+            f" appended at {_text(last[at].appended_at)}, but what the log has there was appended"
+            f" at {_text(appended_at)}: the log was restored from an older state, and has grown"
+            " since; `cua-project rebuild --from-shorter-log` replaces the tables with what it has"
+        )
+        raise MismatchError(message)
+
+
+def _text(time: datetime) -> str:
+    return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def start_positions(positions: Mapping[TopicPartition, int], reader: LogReader) -> Positions:

@@ -179,7 +179,7 @@ class ProjectedSchema:
         fold.take_all(parsed_records)
         for at in list(fold.batch.partitions):
             # Records that a replay takes last move no position back.
-            fold.skip_to(at, self._folded.get(TopicPartition(*at), 0))
+            fold.stay_at(at, self._folded.get(TopicPartition(*at), 0))
         for at, offset in (read_to or {}).items():
             if offset > self._folded.get(at, 0):
                 fold.skip_to(at, offset)

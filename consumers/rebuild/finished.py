@@ -8,8 +8,15 @@ from typing import NamedTuple
 from consumers.database.connection import connected
 from consumers.database.migrate import newest_revision
 from consumers.database.side_schemas import drop_debris, find_side_schemas
-from consumers.errors import CuaProjectError
+from consumers.errors import CuaProjectError, MismatchError
 from consumers.fold.projectors.registry import catalogue_hash
+from consumers.log.reader import LogReader
+from consumers.projection.positions import (
+    check_last_records,
+    check_reach,
+    load_last_records,
+    load_positions,
+)
 from consumers.rebuild.side_schema import (
     drop_unless_finished,
     finish,
@@ -49,12 +56,14 @@ def discard(url: str, schema: str) -> None:
 
 
 @contextmanager
-def filled_schema(url: str, log_id: str) -> Iterator[tuple[str, Finished | None]]:
+def filled_schema(url: str, reader: LogReader) -> Iterator[tuple[str, Finished | None]]:
     """A finished replay of this code and log, or a new empty schema with None.
+
+    One that has records which the log no longer has is none of this log.
 
     On the way out it is dropped unless it is finished.
     """
-    found = _find(url, log_id)
+    found = _find(url, reader)
     if found is None:
         with side_schema(url, PURPOSE) as name:
             yield name, None
@@ -69,7 +78,7 @@ def filled_schema(url: str, log_id: str) -> Iterator[tuple[str, Finished | None]
             drop_unless_finished(keeper, name)
 
 
-def _find(url: str, log_id: str) -> tuple[str, Finished] | None:
+def _find(url: str, reader: LogReader) -> tuple[str, Finished] | None:
     """The newest that fits; those that no longer do are unmarked, and so dropped as debris."""
     with connected(url, "finished") as connection, connection, connection.cursor() as cursor:
         sides = [
@@ -77,16 +86,26 @@ def _find(url: str, log_id: str) -> tuple[str, Finished] | None:
             for side in find_side_schemas(cursor)
             if side.purpose == PURPOSE and side.is_finished
         ]
-    wanted = {**_code(log_id), "drops": drops_hash(url)}
+    wanted = {**_code(reader.log_id), "drops": drops_hash(url)}
     for side in sides:
         try:
             if all(side.details.get(name) == value for name, value in wanted.items()):
-                return side.name, _read(side.details)
-        except (TypeError, KeyError, ValueError):
+                found = side.name, _read(side.details)
+                _check_records(url, side.name, reader)
+                return found
+        except (TypeError, KeyError, ValueError, MismatchError):
             pass
         logger.info("the finished replay in the schema %s no longer fits; dropping it", side.name)
         unmark(url, side.name, PURPOSE)
     return None
+
+
+def _check_records(url: str, schema: str, reader: LogReader) -> None:
+    """MismatchError when the log lacks what the replay has read."""
+    with connected(url, "finished") as connection, connection, connection.cursor() as cursor:
+        positions, last = load_positions(cursor, schema), load_last_records(cursor, schema)
+    check_reach(positions, reader)
+    check_last_records(last, reader)
 
 
 def _read(details: Mapping[str, object]) -> Finished:

@@ -21,7 +21,9 @@ from consumers.progress import ReplayProgress
 from consumers.projection.loop import ParallelFill
 from consumers.projection.positions import (
     Positions,
+    check_last_records,
     check_reach,
+    load_last_records,
     load_positions,
     read_state,
 )
@@ -101,8 +103,8 @@ def compare(
     """Compare the live tables with a replay of the log to their positions; changes nothing.
 
     CuaProjectError when the log lacks its beginning, or while a migration or another rebuild runs;
-    MismatchError when the log is shorter than the positions, or an empty one beside tables of
-    another.
+    MismatchError when the log lacks records that the tables have read, or is an empty one beside
+    tables of another.
     """
     began = time.monotonic()
     check_beginning(reader)
@@ -137,8 +139,8 @@ def rebuild(
 
     Makes again whatever is missing of the tables, and carries what users put beside them. A
     finished replay that could not be swapped in outlives this process, and the next call continues
-    with it. `from_shorter_log`: also from a log that does not get as far as the tables. Otherwise
-    raises what `compare` raises; CuaProjectError, naming it, for what cannot be carried,
+    with it. `from_shorter_log`: also from a log that lacks records that the tables have read.
+    Otherwise raises what `compare` raises; CuaProjectError, naming it, for what cannot be carried,
     before the replay begins; LimitExceededError when sessions keep the tables locked for
     `swap_timeout_s` (None: for ever).
     """
@@ -146,7 +148,7 @@ def rebuild(
     check_beginning(reader)
     with schema_lock(url):
         prepare_database(url)
-        with filled_schema(url, reader.log_id) as (schema, finished):
+        with filled_schema(url, reader) as (schema, finished):
             with connected(url, "rebuild, dependants") as connection:
                 require_carriable(connection, schema)
             with Replay(reader, url, schema, parallel=parallel, progress=progress) as replay:
@@ -299,6 +301,7 @@ def _compare(
                 return _Comparison(is_same_log=False, different=_named(problems))
             log_id = read_state(cursor, SCHEMA).log_id
             positions = load_positions(cursor, SCHEMA)
+            last = load_last_records(cursor, SCHEMA)
             whole = [name for name in NAMES if name not in broken]
             live = hash_tables(cursor, SCHEMA, whole)
             order = read_live_order(cursor, SCHEMA)
@@ -313,6 +316,7 @@ def _compare(
         return _Comparison(is_same_log=False, different=[])
     try:
         check_reach(positions, reader)
+        check_last_records(last, reader)
     except MismatchError as error:
         if not from_shorter_log or not any(reader.end_offsets(reader.partitions()).values()):
             raise

@@ -1,8 +1,9 @@
 """Compares every table, at one snapshot, with a replay of the log to that snapshot's positions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
+from types import MappingProxyType
 from typing import NamedTuple
 
 from consumers.database.connection import Connection, Cursor, connected
@@ -11,15 +12,17 @@ from consumers.database.shape import Problem, find_problems
 from consumers.errors import MismatchError
 from consumers.fold.fold import ReplayFilter
 from consumers.fold.projectors.registry import catalogue_hash
-from consumers.log.reader import LogReader
+from consumers.log.reader import LastRecord, LogReader, TopicPartition
 from consumers.progress import ReplayProgress
 from consumers.projection.copying import TABLES
 from consumers.projection.held_records import interrupted_redrives
 from consumers.projection.positions import (
     Positions,
     ProjectionState,
+    check_last_records,
     check_log,
     check_reach,
+    load_last_records,
     load_positions,
     read_state,
 )
@@ -68,6 +71,8 @@ class Snapshot(NamedTuple):
     """What the live schema lacks."""
     order: LiveOrder
     """How the live tables read streams in several partitions."""
+    last: Mapping[TopicPartition, LastRecord] = MappingProxyType({})
+    """The last record of each partition that the live tables have read."""
 
     @property
     def broken(self) -> set[str | None]:
@@ -88,6 +93,9 @@ class Verification:
     redrivable: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     """What the live schema lacks, in words; whatever it is, the tables are not equal."""
+    log_problem: str | None = None
+    """The log was restored from an older state and has grown past the tables; they are not equal
+    to it, whatever their rows."""
 
 
 def take_snapshot(connection: Connection, schema: str = SCHEMA) -> Snapshot:
@@ -110,6 +118,7 @@ def take_snapshot(connection: Connection, schema: str = SCHEMA) -> Snapshot:
             )
             raise MismatchError(message)
         positions = load_positions(cursor, schema)
+        last = load_last_records(cursor, schema)
         replay_filter, redrivable = ReplayFilter(), list[str]()
         if state.catalogue_hash != catalogue_hash():
             replay_filter, redrivable = _parked_by_other_code(cursor, schema)
@@ -120,7 +129,7 @@ def take_snapshot(connection: Connection, schema: str = SCHEMA) -> Snapshot:
         whole = [name for name in NAMES if name not in broken]
         tables = hash_tables(cursor, schema, whole)
         order = read_live_order(cursor, schema)
-        return Snapshot(state, positions, tables, replay_filter, redrivable, problems, order)
+        return Snapshot(state, positions, tables, replay_filter, redrivable, problems, order, last)
 
 
 def _parked_by_other_code(cursor: Cursor, schema: str) -> tuple[ReplayFilter, list[str]]:
@@ -152,6 +161,7 @@ def verify(reader: LogReader, url: str, *, progress: ReplayProgress | None = Non
         ]
         check_log(snapshot.state, reader)
         check_reach(snapshot.positions, reader)
+        log_problem = _log_problem(snapshot, reader)
         check_beginning(reader)
         if not snapshot.tables:
             # Without positions there is nothing to replay to.
@@ -167,7 +177,7 @@ def verify(reader: LogReader, url: str, *, progress: ReplayProgress | None = Non
             ) as replay:
                 replay.advance(snapshot.positions, snapshot.order)
             replayed = _hashes(connection, schema, snapshot)
-            if replayed != snapshot.tables:
+            if replayed != snapshot.tables and log_problem is None:
                 _refuse_unordered(live, connection, schema)
             found = _missing(snapshot) + [
                 difference
@@ -179,14 +189,24 @@ def verify(reader: LogReader, url: str, *, progress: ReplayProgress | None = Non
             ]
             connection.rollback()
     return Verification(
-        equal=snapshot.tables == replayed and not missing,
+        equal=snapshot.tables == replayed and not missing and log_problem is None,
         events=replay.num_events,
         tables=snapshot.tables,
         differences=found[:MAX_DIFFERENCES],
         has_more=len(found) > MAX_DIFFERENCES,
         redrivable=snapshot.redrivable,
         missing=missing,
+        log_problem=log_problem,
     )
+
+
+def _log_problem(snapshot: Snapshot, reader: LogReader) -> str | None:
+    """Rows can be compared nevertheless, and say what the log no longer has."""
+    try:
+        check_last_records(snapshot.last, reader)
+    except MismatchError as error:
+        return str(error)
+    return None
 
 
 def _hashes(connection: Connection, schema: str, snapshot: Snapshot) -> dict[str, TableHash]:

@@ -6,7 +6,14 @@ from typing import NamedTuple
 from consumers.database.connection import connected
 from consumers.log.held_streams import HeldStream, read_held
 from consumers.log.reader import LogReader
-from consumers.projection.positions import check_log, check_reach, load_positions, read_state
+from consumers.projection.positions import (
+    check_last_records,
+    check_log,
+    check_reach,
+    load_last_records,
+    load_positions,
+    read_state,
+)
 from consumers.status.disk import DiskUse, measure_disk
 from consumers.status.held import HeldCounts, count_held
 from consumers.status.lag import PartitionStatus, measure_lag
@@ -59,7 +66,7 @@ def read_status(
     """The current status; with `installation` what is held in its spool, and its disk use, too.
 
     `is_brief`: without what takes longer with the size: disk use and leaked devices.
-    MismatchError when the tables were made from another log, or have more than it;
+    MismatchError when the tables were made from another log, or have records that it has not;
     UnreachableError.
     """
     now = now or datetime.now(UTC)
@@ -69,6 +76,7 @@ def read_status(
         # Positions before ends, so that no lag is negative.
         positions = load_positions(cursor, SCHEMA)
         check_reach(positions, reader)
+        check_last_records(load_last_records(cursor, SCHEMA), reader)
         partitions = measure_lag(reader, positions, now)
         lag_seconds = max((partition.lag_seconds for partition in partitions), default=0.0)
         parked = load_parked(cursor)

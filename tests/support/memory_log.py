@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from zlib import crc32
 
-from consumers.log.reader import LogRecord, TopicPartition
+from consumers.log.reader import LastRecord, LogRecord, TopicPartition
 
 BEGAN = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -23,6 +23,8 @@ class MemoryLog:
         """In the order of appending, all partitions."""
         self.first_kept: dict[TopicPartition, int] = {}
         """Where a partition begins, when its beginning was deleted."""
+        self.began = BEGAN
+        """Records are appended a millisecond after each other from then on."""
 
     def append(
         self,
@@ -44,7 +46,12 @@ class MemoryLog:
         )
         offset = last + 1
         record = LogRecord(
-            topic, partition, offset, key, value, BEGAN + timedelta(milliseconds=len(self.records))
+            topic,
+            partition,
+            offset,
+            key,
+            value,
+            self.began + timedelta(milliseconds=len(self.records)),
         )
         self.records.append(record)
         return record
@@ -104,6 +111,14 @@ class MemoryReader:
             ):
                 found[tp] = record.offset
         return found
+
+    def replaced(self, last: Mapping[TopicPartition, LastRecord]) -> dict[TopicPartition, datetime]:
+        """Where another time is at the offset before."""
+        times = {
+            (one.topic, one.partition, one.offset): one.appended_at for one in self._log.records
+        }
+        found = {tp: times.get((*tp, one.next_offset - 1)) for tp, one in last.items()}
+        return {tp: at for tp, at in found.items() if at not in {None, last[tp].appended_at} and at}
 
     def seek(self, positions: Mapping[TopicPartition, int]) -> None:
         """From here on; never outside of the log."""

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -166,6 +167,31 @@ def test_a_log_that_is_shorter_than_its_archive_was_truncated(tmp_path: Path, lo
         both = ArchivedLogReader(reader, tmp_path / "archive")
         with pytest.raises(MismatchError, match="truncated"):
             both.end_offsets(both.partitions())
+
+
+def test_the_archive_of_a_log_that_was_restored_since_is_neither_continued_nor_read(
+    tmp_path: Path, log: Path, events: list[LoggedEvent]
+) -> None:
+    """Its offsets mean other records; the rest of the log would go on with what it never had."""
+    older, folder = tmp_path / "older", tmp_path / "archive"
+    shutil.copy(log, older)
+    write_local_log(log, events)
+    with opened(log) as reader:
+        archive(reader, folder)
+    older.replace(log)
+
+    with (
+        opened(log) as reader,
+        pytest.raises(MismatchError, match=r"but the log ends at .* restored from an older state"),
+    ):
+        archive(reader, folder)
+    write_local_log(log, [*events, *events])
+    with opened(log) as reader:
+        with pytest.raises(MismatchError, match=r"and has grown since\. Name another archive"):
+            archive(reader, folder)
+        with pytest.raises(MismatchError, match=r"and has grown since\. Name another archive"):
+            ArchivedLogReader(reader, folder)
+    assert check_archive(folder) == read_manifest(folder)
 
 
 @pytest.mark.parametrize(

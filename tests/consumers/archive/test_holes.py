@@ -1,11 +1,12 @@
 """Offsets without a record (markers of transactions) are covered by the files around them."""
 
+from datetime import datetime
 from pathlib import Path
 from typing import cast
 
 from consumers.archive.write import archive, check_archive
 from consumers.log.local import LocalLogReader
-from consumers.log.reader import LogReader, LogRecord, TopicPartition
+from consumers.log.reader import LastRecord, LogReader, LogRecord, TopicPartition
 from tests.reference_fold.histories import Shape
 from tests.support.logs import logged_events, write_local_log
 
@@ -26,6 +27,15 @@ class WithHoles:
         self._pending: list[LogRecord] = []
         self._at = dict(positions)
         self._log.seek({at: offset // self._spread for at, offset in positions.items()})
+
+    def replaced(self, last: dict[TopicPartition, LastRecord]) -> dict[TopicPartition, datetime]:
+        return self._log.replaced(
+            {
+                at: LastRecord((one.next_offset - 1) // self._spread + 1, one.appended_at)
+                for at, one in last.items()
+                if (one.next_offset - 1) % self._spread == 1
+            }
+        )
 
     def positions(self) -> dict[TopicPartition, int]:
         return dict(self._at)

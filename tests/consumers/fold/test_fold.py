@@ -1,7 +1,7 @@
 """What the fold is made of, without a database."""
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import UUID
 
@@ -48,6 +48,22 @@ def test_every_event_ever_written_has_the_entity_that_the_catalogue_names(path: 
     assert entity_key(str(stream_owner(envelope.subject)), payload) == (
         None if expected is None else (expected[0], str(expected[1]))
     )
+
+
+def test_a_partitions_position_and_time_are_those_of_its_highest_offset() -> None:
+    """A replay takes records of streams in several partitions late, and after later ones."""
+    times = [NOW + timedelta(seconds=number) for number in range(4)]
+    late = [parse_record(LogRecord("t", 0, one, None, b"", times[one])) for one in (3, 1)]
+
+    fold = Fold({}, log_id="log", drops=Drops())
+    both = fold.take_all(late).partitions["t", 0]
+    fold.stay_at(("t", 0), 2)
+    assert (both.next_offset, both.appended_at) == (4, times[3])
+
+    fold = Fold({}, log_id="log", drops=Drops())
+    alone = fold.take_all(late[1:]).partitions["t", 0]
+    fold.stay_at(("t", 0), 4)
+    assert (alone.next_offset, alone.appended_at) == (4, None)
 
 
 @given(key=st.uuids(), number=st.integers(0, 10**9))

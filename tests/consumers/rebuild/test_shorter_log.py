@@ -1,10 +1,12 @@
 """Tables that have more than the configured log: nothing takes their place unasked."""
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 
-from consumers.errors import MismatchError
+from consumers.database.connection import connected
+from consumers.errors import LimitExceededError, MismatchError
 from consumers.rebuild.rebuild import compare, rebuild
 from consumers.rebuild.verify import verify
 from consumers.status import read_status
@@ -20,6 +22,16 @@ pytestmark = pytest.mark.services
 @pytest.fixture
 def events() -> list[LoggedEvent]:
     return logged_events("a")
+
+
+def looks(log: MemoryLog, url: str) -> list[Callable[[], object]]:
+    """What trusts the tables beside the log."""
+    return [
+        lambda: project(log, url),
+        lambda: compare(MemoryReader(log), url),
+        lambda: rebuild(MemoryReader(log), url),
+        lambda: read_status(MemoryReader(log), url),
+    ]
 
 
 @pytest.mark.parametrize("name", ["", "another"])
@@ -47,14 +59,10 @@ def test_a_log_that_was_restored_from_an_older_state_replaces_tables_only_when_t
     before = verify(MemoryReader(memory_log(events)), migrated_url)
     restored = memory_log(events[: len(events) // 2])
 
-    looks: list[Callable[[], object]] = [
-        lambda: project(restored, migrated_url),
-        lambda: verify(MemoryReader(restored), migrated_url),
-        lambda: compare(MemoryReader(restored), migrated_url),
-        lambda: rebuild(MemoryReader(restored), migrated_url),
-        lambda: read_status(MemoryReader(restored), migrated_url),
-    ]
-    for look in looks:
+    def look_closer() -> object:
+        return verify(MemoryReader(restored), migrated_url)
+
+    for look in (*looks(restored, migrated_url), look_closer):
         with pytest.raises(MismatchError, match="`cua-project rebuild --from-shorter-log`"):
             look()
     with pytest.raises(MismatchError, match="which this log does not have"):
@@ -67,3 +75,85 @@ def test_a_log_that_was_restored_from_an_older_state_replaces_tables_only_when_t
     memory_log(events[len(events) // 2 :], restored)
     project(restored, migrated_url)
     assert verify(MemoryReader(restored), migrated_url).tables == before.tables
+
+
+def grown(events: list[LoggedEvent], longer_than: MemoryLog) -> MemoryLog:
+    """Restored from the older state `events`, and then others were added."""
+    log = memory_log(events)
+    log.began += timedelta(hours=1)
+    ends = MemoryReader(longer_than).end_offsets(MemoryReader(longer_than).partitions())
+    for name in "bcdefgh":
+        memory_log(logged_events(name), log)
+        reader = MemoryReader(log)
+        if all(reader.end_offsets([at])[at] > end for at, end in ends.items()):
+            return log
+    raise AssertionError
+
+
+def test_a_restored_log_that_has_grown_past_the_tables_is_not_continued_in_silence(
+    migrated_url: str, events: list[LoggedEvent]
+) -> None:
+    """Every offset that the tables need is there, and what they have read of it was another."""
+    log = memory_log(events)
+    project(log, migrated_url)
+    before = verify(MemoryReader(log), migrated_url)
+    restored = grown(events[: len(events) // 2], log)
+
+    for look in looks(restored, migrated_url):
+        with pytest.raises(MismatchError, match=r"appended at .*, but .*--from-shorter-log"):
+            look()
+    found = verify(MemoryReader(restored), migrated_url)
+    assert not found.equal
+    assert found.differences
+    assert "appended at 2026-03-01T00:00:00." in (found.log_problem or "")
+    assert verify(MemoryReader(log), migrated_url) == before
+
+    result = rebuild(MemoryReader(restored), migrated_url, from_shorter_log=True)
+
+    assert (result.swapped, result.equal) == (True, False)
+    assert verify(MemoryReader(restored), migrated_url).equal
+    assert verify(MemoryReader(restored), migrated_url).log_problem is None
+    project(restored, migrated_url)
+
+
+def test_equal_rows_of_other_records_are_not_called_equal(
+    migrated_url: str, events: list[LoggedEvent]
+) -> None:
+    log = memory_log(events)
+    project(log, migrated_url)
+    again = MemoryLog()
+    again.began += timedelta(hours=1)
+
+    found = verify(MemoryReader(memory_log(events, again)), migrated_url)
+
+    assert (found.equal, found.differences) == (False, [])
+    assert "the log was restored from an older state" in (found.log_problem or "")
+
+
+def test_tables_that_are_behind_the_older_state_go_on_with_what_was_added_to_it(
+    migrated_url: str, events: list[LoggedEvent]
+) -> None:
+    """Whatever was lost, the tables had not read it."""
+    log = memory_log(events[: len(events) // 2])
+    project(log, migrated_url)
+    log.began += timedelta(hours=1)
+
+    project(memory_log(logged_events("b"), log), migrated_url)
+
+    assert verify(MemoryReader(log), migrated_url).equal
+
+
+def test_a_finished_replay_of_what_the_log_no_longer_has_is_not_swapped_in(
+    migrated_url: str, events: list[LoggedEvent]
+) -> None:
+    log = memory_log(events)
+    project(log, migrated_url)
+    with connected(migrated_url, "reader") as reader, reader.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM cua.rollout")
+        with pytest.raises(LimitExceededError, match="The finished replay stays"):
+            rebuild(MemoryReader(log), migrated_url, swap_timeout_s=0.1)
+    restored = grown(events[: len(events) // 2], log)
+
+    assert rebuild(MemoryReader(restored), migrated_url, from_shorter_log=True).swapped
+
+    assert verify(MemoryReader(restored), migrated_url).equal
