@@ -13,6 +13,13 @@ from schemas.kafka_token import ClientCredentials
 MAX_MESSAGE_BYTES = 16 << 20
 """Of one record batch, as the topics that we make take it; a large record is a batch of its own."""
 
+MAX_BATCH_BYTES = 2 * MAX_MESSAGE_BYTES
+"""Of a batch's records once decompressed: ours hold 256 KiB, or one record. Readers hold a batch of
+more as unreadable, so nothing larger is sent."""
+
+FETCH_BYTES = MAX_MESSAGE_BYTES
+"""Of one answer of a broker to a reader, but for its first batch; several copies are in memory."""
+
 
 def largest_value(max_message_bytes: int) -> int:
     """Bytes of the largest value that surely fits into a topic with this `max.message.bytes`.

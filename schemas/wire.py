@@ -23,6 +23,8 @@ MAX_COUNT = 2**31 - 1
 """Of an epoch or a sequence: what the tables' integer columns hold."""
 MAX_ATTRIBUTE_CHARS = 1_024
 """Of source, type and subject; ours have 80."""
+UNREADABLE_BATCH = b"unreadable batch of Kafka: "
+"""Begins the value of a record that stands for a batch which could not be read; why follows."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]").search
 """What CloudEvents forbids in a string. A NUL would be stored as another character, and a stream
 would not know its own source again."""
@@ -79,6 +81,8 @@ def encode(
 
 def read_envelope(value: bytes) -> Envelope:
     """Bytes to envelope. UnreadableError, whatever the bytes are."""
+    if value.startswith(UNREADABLE_BATCH):
+        raise UnreadableError(value[:MAX_ATTRIBUTE_CHARS].decode(errors="replace"))
     try:
         raw = pydantic_core.from_json(value)
     except ValueError as error:

@@ -23,7 +23,8 @@ from kafka.net.compat import KafkaNetClient
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from consumers.errors import UnreachableError, UsageError
-from schemas.kafka_log import client_settings, server_addresses
+from schemas.kafka_fetching import bound
+from schemas.kafka_log import FETCH_BYTES, client_settings, server_addresses
 from schemas.kafka_token import ClientCredentials
 
 __all__ = [
@@ -83,16 +84,19 @@ class KafkaClients:
 
     def consumer(self) -> Any:
         """A consumer without a group, which the caller closes. UnreachableError."""
-        return self._client(
+        consumer = self._client(
             KafkaConsumer,
             group_id=None,
             enable_auto_commit=False,
             auto_offset_reset="none",
             allow_auto_create_topics=False,
             metrics_enabled=False,
+            fetch_max_bytes=FETCH_BYTES,
             max_partition_fetch_bytes=4 << 20,
             metadata_max_age_ms=METADATA_AGE_MS,
         )
+        bound(consumer)
+        return consumer
 
     def _client(self, make: Callable[..., Any], **settings: object) -> Any:
         """A kafka-python client.

@@ -32,6 +32,7 @@ from producer.log.writer import Coordinates, Record, TopicPartition
 from schemas.catalogue import NUM_PARTITIONS
 from schemas.installation import Installation
 from schemas.kafka_log import (
+    MAX_BATCH_BYTES,
     MAX_BYTES_SETTING,
     MAX_MESSAGE_BYTES,
     TOPIC_SETTINGS,
@@ -170,7 +171,8 @@ class KafkaLog:
             records,
             send=self._send,
             is_large=lambda record: (
-                len(record.value) > largest_value(self.max_message_bytes[record.topic])
+                len(record.value)
+                > largest_value(min(MAX_BATCH_BYTES, self.max_message_bytes[record.topic]))
             ),
             too_large=SIZE_ERRORS,
             restart=self._drop_producer,
@@ -362,7 +364,9 @@ class KafkaLog:
                 linger_ms=LINGER_MS,
                 batch_size=BATCH_BYTES,
                 # An operator may raise a topic's limit for what an older release left in a spool.
-                max_request_size=max(MAX_MESSAGE_BYTES, *self.max_message_bytes.values()),
+                max_request_size=min(
+                    MAX_BATCH_BYTES, max(MAX_MESSAGE_BYTES, *self.max_message_bytes.values())
+                ),
                 max_block_ms=int(CONNECT_TIMEOUT_S * 1000),
                 delivery_timeout_ms=int(DELIVERY_TIMEOUT_S * 1000),
                 request_timeout_ms=int(CONNECT_TIMEOUT_S * 1000),

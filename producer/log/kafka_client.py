@@ -27,7 +27,8 @@ from producer.errors import UnreachableError, UsageError
 from producer.log.interruptible import interruptible
 from producer.log.knock import knock
 from producer.log.named_wait import NamedWaits
-from schemas.kafka_log import client_settings, server_addresses
+from schemas.kafka_fetching import bound
+from schemas.kafka_log import FETCH_BYTES, client_settings, server_addresses
 from schemas.kafka_token import ClientCredentials
 
 __all__ = [
@@ -121,9 +122,11 @@ class KafkaClients:
             auto_offset_reset="none",
             allow_auto_create_topics=False,
             metrics_enabled=False,
+            fetch_max_bytes=FETCH_BYTES,
             max_partition_fetch_bytes=max_partition_fetch_bytes,
         )
         consumer = interruptible(make, self.stop, _close)
+        bound(consumer)
         try:
             yield consumer
         except KafkaError as error:

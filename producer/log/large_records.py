@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from producer.log.writer import Coordinates, Record, RecordRefusedError
-from schemas.kafka_log import MAX_MESSAGE_BYTES, largest_value, raise_limit
+from schemas.kafka_log import MAX_BATCH_BYTES, MAX_MESSAGE_BYTES, largest_value, raise_limit
 
 
 def send_in_order(
@@ -46,6 +46,11 @@ def send_in_order(
 
 def refusal(record: Record, servers: str) -> str:
     """Why this record was refused, and what an operator does about it."""
+    if len(record.value) > largest_value(MAX_BATCH_BYTES):
+        return (
+            f"a record of {len(record.value):,} bytes is larger than any reader takes, which is"
+            f" {largest_value(MAX_BATCH_BYTES):,} bytes; it stays in the spool"
+        )
     needed = MAX_MESSAGE_BYTES
     while largest_value(needed) < len(record.value):
         needed *= 2

@@ -18,9 +18,10 @@ from consumers.status import alerts, read_status
 from producer.emit import Emitter
 from producer.errors import EventTooLargeError, MismatchError
 from producer.log.event_log import EventLog
+from producer.log.kafka import KafkaLog
 from producer.log.local import LocalLog
 from producer.log.spool import Spool
-from producer.log.writer import Record
+from producer.log.writer import Record, RecordRefusedError
 from schemas.environment import EnvironmentRequested
 from schemas.installation import Installation
 from schemas.kafka_log import MAX_EVENT_BYTES, MAX_MESSAGE_BYTES, largest_value
@@ -200,4 +201,24 @@ def test_what_a_held_stream_has_in_the_spool_is_never_pruned(tmp_path: Path) -> 
     spool.release("target", "a")
     assert spool.prune("target", timedelta(0), later) == 1
     spool.close()
+    log.close()
+
+
+@pytest.mark.services
+def test_what_readers_would_hold_as_unreadable_is_not_sent_whatever_the_topic_takes(
+    tmp_path: Path, kafka: KafkaService
+) -> None:
+    installation = on_kafka(kafka, tmp_path, f"t{uuid4().hex}.")
+    topic, key = f"{installation.topic_prefix}rollouts", f"rollout/{uuid4()}"
+    KafkaLog(installation, [topic]).close()
+    admin = KafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers)
+    admin.alter_configs(
+        [ConfigResource("TOPIC", topic, configs={"max.message.bytes": str(64 << 20)})]
+    )
+    admin.close()
+    log = KafkaLog(installation, [topic])
+    taken, refused = bytes(31 << 20), bytes(33 << 20)
+    with pytest.raises(RecordRefusedError, match="larger than any reader takes"):
+        log.append([Record(topic, key, taken), Record(topic, key, refused)])
+    assert [value for _, value in log.read_topic(topic, {})] == [taken]
     log.close()
