@@ -13,13 +13,13 @@ from datetime import datetime
 from operator import itemgetter
 from pathlib import Path
 
-from consumers.errors import CuaProjectError, MismatchError, UnreachableError
+from consumers.errors import MismatchError
+from consumers.log.local_file import LocalLogFile
 from consumers.log.reader import LogRecord, TopicPartition
 from schemas.catalogue import TOPIC_NAMES
 from schemas.local_index import Places, spans
-from schemas.local_log import FORMAT, from_microseconds, to_microseconds
+from schemas.local_log import from_microseconds, to_microseconds
 
-BUSY_TIMEOUT_S = 30.0
 MOST_BYTES = 64 << 20
 """Values of one `poll`: 5,000 records of 16 MB would not fit into any memory."""
 SHORTEST_NAP_S, LONGEST_NAP_S = 0.002, 0.050
@@ -46,9 +46,7 @@ class LocalLogReader:
         """Opens the file on first use."""
         self._path = path
         self._topics = [topic_prefix + name for name in TOPIC_NAMES]
-        self._connection: sqlite3.Connection | None = None
-        self._log_id = ""
-        self._inode = 0
+        self._file = LocalLogFile(path)
         self._wanted: dict[TopicPartition, int] = {}
         """The next offsets to return."""
         self._places_by_id: dict[int, TopicPartition] = {}
@@ -63,8 +61,7 @@ class LocalLogReader:
     @property
     def log_id(self) -> str:
         """The file's identity; "" until it exists."""
-        self._open()
-        return self._log_id
+        return self._file.log_id
 
     @property
     def problem(self) -> str | None:
@@ -171,7 +168,7 @@ class LocalLogReader:
         while not (records := self._read(max_records)):
             left_s = deadline - time.monotonic()
             if left_s <= 0:
-                self._check_file()
+                self._file.check()
                 break
             time.sleep(min(nap_s, left_s))
             nap_s = min(nap_s * 2, LONGEST_NAP_S)
@@ -252,13 +249,10 @@ class LocalLogReader:
     def _spans(
         self, partitions: Mapping[int, range], places: Places | None
     ) -> list[tuple[int, range]]:
-        connection = self._open()
-        if connection is None or places is None:
-            return list(partitions.items())
-        try:
-            return list(spans(connection, partitions, places))
-        except sqlite3.Error as error:
-            raise self._unreadable(error) from error
+        found = list(partitions.items())
+        if places is None:
+            return found
+        return self._file.ask(lambda connection: list(spans(connection, partitions, places)), found)
 
     def _backwards(
         self, partition_id: int, tp: TopicPartition, parts: Sequence[range]
@@ -303,9 +297,7 @@ class LocalLogReader:
 
     def close(self) -> None:
         """Close the file. Idempotent."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        self._file.close()
 
     def _ids(self) -> dict[TopicPartition, int]:
         rows = self._all("SELECT topic, partition, id FROM partitions")
@@ -320,12 +312,10 @@ class LocalLogReader:
 
     def _records(self, statement: str, values: Sequence[object], max_bytes: int) -> list[StoredRow]:
         """A query's first rows: one, and more until their values have `max_bytes`."""
-        connection = self._open()
-        if connection is None:
-            return []
-        rows: list[StoredRow] = []
-        size = 0
-        try:
+
+        def query(connection: sqlite3.Connection) -> list[StoredRow]:
+            rows: list[StoredRow] = []
+            size = 0
             # Closed, so that no snapshot stays open.
             with closing(connection.execute(statement, values)) as cursor:
                 for position, partition_id, offset, key, value, appended_at in cursor:
@@ -336,61 +326,11 @@ class LocalLogReader:
                     size += len(value)
                     if size >= max_bytes:
                         break
-        except sqlite3.Error as error:
-            raise self._unreadable(error) from error
-        return rows
+            return rows
 
-    def _unreadable(self, error: sqlite3.Error) -> UnreachableError:
-        return UnreachableError(f"the local log {self._path} cannot be read: {error}")
+        return self._file.ask(query, [])
 
     def _all(self, statement: str, values: Sequence[object] = ()) -> list[tuple]:  # type: ignore[type-arg]  # columns differ
-        connection = self._open()
-        if connection is None:
-            return []
-        try:
-            return connection.execute(statement, values).fetchall()
-        except sqlite3.Error as error:
-            raise self._unreadable(error) from error
-
-    def _open(self) -> sqlite3.Connection | None:
-        """The connection; None until there is a log."""
-        if self._connection is not None or not self._path.exists():
-            return self._connection
-        try:
-            # rw never creates the file; ro could not read a WAL without its shared memory.
-            uri = f"{self._path.absolute().as_uri()}?mode=rw"
-            connection = sqlite3.connect(
-                uri, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
-            )
-            if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
-                connection.close()
-                return None
-            connection.execute("PRAGMA query_only = ON")
-            # As Kafka's reader: a key of any bytes is a key, which names no stream of ours.
-            connection.text_factory = lambda text: text.decode(errors="backslashreplace")
-            meta = dict(connection.execute("SELECT name, value FROM meta"))
-        except sqlite3.Error as error:
-            problem = f"the local log {self._path} cannot be opened: {error}"
-            message = f"{problem}; correct its rights, or restore a backup"
-            raise UnreachableError(message) from error
-        if int(meta["format"]) != FORMAT:
-            connection.close()
-            message = (
-                f"the local log {self._path} has format {meta['format']}, this version reads format"
-                f" {FORMAT}; use the version that wrote it"
-            )
-            raise MismatchError(message)
-        self._connection, self._log_id = connection, meta["log_id"]
-        self._inode = self._path.stat().st_ino
-        return connection
-
-    def _check_file(self) -> None:
-        """CuaProjectError when the open file is no longer the one at the path."""
-        if self._connection is None:
-            return
-        if not self._path.exists() or self._path.stat().st_ino != self._inode:
-            message = (
-                f"the local log {self._path} was removed or replaced while it was being read; start"
-                " the command again"
-            )
-            raise CuaProjectError(message)
+        return self._file.ask(
+            lambda connection: connection.execute(statement, values).fetchall(), []
+        )
