@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -119,6 +120,8 @@ def test_a_reader_of_a_closed_log_sees_what_is_written_later(home: Path) -> None
         text=True,
     )
     assert follow.stdout is not None
+    limit = threading.Timer(DEADLINE_S, follow.kill)
+    limit.start()
     try:
         seen = [follow.stdout.readline().strip() for _ in EVENTS]
         (home / "log").chmod(0o755)
@@ -127,6 +130,7 @@ def test_a_reader_of_a_closed_log_sees_what_is_written_later(home: Path) -> None
             write_local_log(path, [one])
         seen += [follow.stdout.readline().strip() for _ in LATER]
     finally:
+        limit.cancel()
         follow.terminate()
         rest, _ = follow.communicate(timeout=DEADLINE_S)
     assert seen + rest.splitlines() == [one.subject for one in EVENTS + LATER]
