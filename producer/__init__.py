@@ -3,8 +3,8 @@
 from producer import RunConfig, run
 """
 
-from typing import TYPE_CHECKING
-
+# Instead of typing's, whose import takes as long as the interpreter's start.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from producer.config import RunConfig
     from producer.training.run import run

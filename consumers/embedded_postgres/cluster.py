@@ -54,6 +54,11 @@ class Cluster:
         return self.folder / "data"
 
     @property
+    def pid_path(self) -> Path:
+        """PostgreSQL's own; its first line is the server's process."""
+        return self.data / "postmaster.pid"
+
+    @property
     def log_path(self) -> Path:
         """The server's own log."""
         return self.folder / "postgres.log"
@@ -128,7 +133,7 @@ class Cluster:
                     )
                     raise UnreachableError(message)
                 time.sleep(0.02)
-            (self.data / "postmaster.pid").unlink(missing_ok=True)
+            self.pid_path.unlink(missing_ok=True)
             yield lock
         finally:
             os.close(lock)

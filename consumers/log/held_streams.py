@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from consumers.errors import UnreachableError
 from schemas.local_log import from_microseconds
+from schemas.readable_log import UnreadableLogError, read_log_file
 
 BUSY_TIMEOUT_S = 30.0
 
@@ -58,16 +59,23 @@ def read_held(path: Path, target: str) -> list[HeldStream]:
     """The streams that the log with this id does not take further; by name. UnreachableError."""
     if not path.exists():
         return []
-    with open_spool(path) as connection:
+
+    def query(connection: sqlite3.Connection) -> list[tuple[str, str, int, int, int]]:
         if not _has_held(connection):
             return []
-        rows = connection.execute(
+        return connection.execute(
             "SELECT held.key, topic, (SELECT count(*) FROM records AS later WHERE later.key ="
             " held.key AND later.position >= held.position), length(value), appended_at FROM held"
             " JOIN records ON records.position = held.position JOIN partitions ON partitions.id ="
             " partition_id WHERE target = ? ORDER BY held.key",
             (target,),
         ).fetchall()
+
+    try:
+        rows = read_log_file(path, BUSY_TIMEOUT_S, query)
+    except (sqlite3.Error, UnreadableLogError, OSError) as error:
+        message = f"the spool {path} cannot be read: {error}"
+        raise UnreachableError(message) from error
     return [
         HeldStream(stream, topic, num_records, size_bytes, from_microseconds(appended_at))
         for stream, topic, num_records, size_bytes, appended_at in rows

@@ -13,8 +13,8 @@ from datetime import datetime
 from operator import itemgetter
 from pathlib import Path
 
-from consumers.errors import CuaProjectError, MismatchError, UnreachableError
-from consumers.log.local_file import files_of, leave_open, open_file
+from consumers.errors import MismatchError
+from consumers.log.local_file import LocalLogFile
 from consumers.log.reader import LastRecord, LogRecord, TopicPartition
 from schemas.catalogue import TOPIC_NAMES
 from schemas.local_index import Places, spans
@@ -46,9 +46,7 @@ class LocalLogReader:
         """Opens the file on first use."""
         self._path = path
         self._topics = [topic_prefix + name for name in TOPIC_NAMES]
-        self._connection: sqlite3.Connection | None = None
-        self._log_id = ""
-        self._files: list[int | None] = []
+        self._file = LocalLogFile(path)
         self._wanted: dict[TopicPartition, int] = {}
         """The next offsets to return."""
         self._places_by_id: dict[int, TopicPartition] = {}
@@ -63,8 +61,7 @@ class LocalLogReader:
     @property
     def log_id(self) -> str:
         """The file's identity; "" until it exists."""
-        self._open()
-        return self._log_id
+        return self._file.log_id
 
     @property
     def problem(self) -> str | None:
@@ -188,7 +185,7 @@ class LocalLogReader:
             time.sleep(min(nap_s, left_s))
             nap_s = min(nap_s * 2, LONGEST_NAP_S)
         # Also after records: whoever had the removed file open may write into it for ever.
-        self._check_file()
+        self._file.check()
         return records
 
     def _read(self, max_records: int) -> list[LogRecord]:
@@ -266,13 +263,10 @@ class LocalLogReader:
     def _spans(
         self, partitions: Mapping[int, range], places: Places | None
     ) -> list[tuple[int, range]]:
-        connection = self._open()
-        if connection is None or places is None:
-            return list(partitions.items())
-        try:
-            return list(spans(connection, partitions, places))
-        except sqlite3.Error as error:
-            raise self._unreadable(error) from error
+        found = list(partitions.items())
+        if places is None:
+            return found
+        return self._file.ask(lambda connection: list(spans(connection, partitions, places)), found)
 
     def _backwards(
         self, partition_id: int, tp: TopicPartition, parts: Sequence[range]
@@ -317,9 +311,7 @@ class LocalLogReader:
 
     def close(self) -> None:
         """Close the file. Idempotent."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        self._file.close()
 
     def _ids(self) -> dict[TopicPartition, int]:
         rows = self._all("SELECT topic, partition, id FROM partitions")
@@ -334,12 +326,10 @@ class LocalLogReader:
 
     def _records(self, statement: str, values: Sequence[object], max_bytes: int) -> list[StoredRow]:
         """A query's first rows: one, and more until their values have `max_bytes`."""
-        connection = self._open()
-        if connection is None:
-            return []
-        rows: list[StoredRow] = []
-        size = 0
-        try:
+
+        def query(connection: sqlite3.Connection) -> list[StoredRow]:
+            rows: list[StoredRow] = []
+            size = 0
             # Closed, so that no snapshot stays open.
             with closing(connection.execute(statement, values)) as cursor:
                 for position, partition_id, offset, key, value, appended_at in cursor:
@@ -350,44 +340,11 @@ class LocalLogReader:
                     size += len(value)
                     if size >= max_bytes:
                         break
-        except sqlite3.Error as error:
-            raise self._unreadable(error) from error
-        return rows
+            return rows
 
-    def _unreadable(self, error: sqlite3.Error) -> UnreachableError:
-        return UnreachableError(f"the local log {self._path} cannot be read: {error}")
+        return self._file.ask(query, [])
 
     def _all(self, statement: str, values: Sequence[object] = ()) -> list[tuple]:  # type: ignore[type-arg]  # columns differ
-        connection = self._open()
-        if connection is None:
-            return []
-        try:
-            return connection.execute(statement, values).fetchall()
-        except sqlite3.Error as error:
-            raise self._unreadable(error) from error
-
-    def _open(self) -> sqlite3.Connection | None:
-        """The connection; None until there is a log."""
-        if self._connection is not None or not self._path.exists():
-            return self._connection
-        opened = open_file(self._path)
-        if opened is None:
-            return None
-        self._connection, self._log_id = opened
-        self._files = files_of(self._path)
-        return self._connection
-
-    def _check_file(self) -> None:
-        """CuaProjectError when the open file is no longer the one at the path."""
-        if self._connection is None:
-            return
-        now = files_of(self._path)
-        if all(before in {None, one} for before, one in zip(self._files, now, strict=True)):
-            return
-        leave_open(self._connection)
-        self._connection = None
-        message = (
-            f"the local log {self._path} was removed or replaced while it was being read; start"
-            " the command again"
+        return self._file.ask(
+            lambda connection: connection.execute(statement, values).fetchall(), []
         )
-        raise CuaProjectError(message)

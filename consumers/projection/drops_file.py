@@ -7,6 +7,8 @@ date, so that a copy that was interrupted, or another host's, is completed by th
 import fcntl
 import logging
 import os
+import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import psycopg2
@@ -15,9 +17,14 @@ from consumers.database.connection import Cursor, connected
 from consumers.errors import CuaProjectError
 from consumers.tables import OPS_SCHEMA
 from schemas.event import StreamPoint
+from schemas.lock_holders import file_lock_holder
 from schemas.operator_drops import Decision, Drop, encode_decision, read_decisions, standing
 
 logger = logging.getLogger(__name__)
+
+TURN_S = 3.0
+"""Whoever has the file appends some lines; a process that has it for longer is stopped."""
+POLL_S = 0.05
 
 
 def read_stored_decisions(cursor: Cursor) -> list[Decision]:
@@ -46,15 +53,13 @@ def copy_drops(cursor: Cursor, path: Path) -> int:
     if not stored:
         return 0
     try:
+        # Without the lock first: mostly the file has everything, and nobody is waited for.
+        if not _missing(stored, path):
+            return 0
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            known = standing(read_decisions(path))
-            lines = [
-                encode_decision(decision)
-                for drop, decision in stored.items()
-                if (known[drop].is_undone if drop in known else True) != decision.is_undone
-            ]
+            _lock(file.fileno(), path)
+            lines = _missing(stored, path)
             if lines:
                 _cut_torn_end(path, file.fileno())
                 file.write(b"".join(lines))
@@ -87,6 +92,31 @@ def refresh_drops_file(url: str, path: Path) -> None:
             copy_drops(cursor, path)
     except (CuaProjectError, psycopg2.Error) as error:
         logger.warning("%s", str(error).strip())
+
+
+def _missing(stored: Mapping[Drop, Decision], path: Path) -> list[bytes]:
+    """Lines of the decisions that the file does not have as they stand now."""
+    known = standing(read_decisions(path))
+    return [
+        encode_decision(decision)
+        for drop, decision in stored.items()
+        if (known[drop].is_undone if drop in known else True) != decision.is_undone
+    ]
+
+
+def _lock(descriptor: int, path: Path) -> None:
+    """Have the file alone. OSError, which names the holder, when another process keeps it."""
+    deadline = time.monotonic() + TURN_S
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                message = f"it is locked by {file_lock_holder(path)}"
+                raise OSError(message) from None
+            time.sleep(POLL_S)
+        else:
+            return
 
 
 def _cut_torn_end(path: Path, descriptor: int) -> None:

@@ -3,37 +3,27 @@
 Owns appending to the SQLite file and reading streams back. Does not know what the values mean.
 """
 
-import json
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from uuid import UUID
 
 from producer.errors import LogBrokenError
-from producer.log.local_file import broken, open_for_reading, open_for_writing
+from producer.log.local_file import broken, open_for_writing
 from producer.log.local_index import LocalIndex
+from producer.log.local_records import LocalRecords
 from producer.log.write_lock import when_free
 from producer.log.writer import Coordinates, Record, TopicPartition
 from schemas.catalogue import NUM_PARTITIONS
-from schemas.local_index import Places, places_of_streams, places_of_training, spans
 from schemas.local_log import partition_of
-
-READ_CHUNK = 2000
-"""Offsets per query when reading: a long-lived snapshot would keep the WAL from checkpointing."""
 
 INSERT = (
     'INSERT INTO records (position, partition_id, "offset", appended_at, key, value) VALUES (?, ?,'
     " ?, ?, ?, ?)"
 )
-# The + makes SQLite use the index of offsets, which gives their order.
-SCAN = """SELECT key, value FROM records
-          WHERE partition_id = ?1 AND "offset" >= ?2 AND "offset" < ?3
-          AND (?4 IS NULL OR +key IN (SELECT value FROM json_each(?4))) ORDER BY "offset\""""
-PARTITIONS = "SELECT id, partition, next_offset FROM partitions WHERE topic = ? ORDER BY partition"
 
 
 def _wall_clock_us() -> int:
@@ -67,6 +57,7 @@ class LocalLog:
         self._path = path
         self._clock_us = clock_us
         self._stop_opening = stop
+        self._records = LocalRecords(path)
         self._lock = threading.Lock()
         self._failure: LogBrokenError | None = None
         self._closed = False
@@ -190,59 +181,25 @@ class LocalLog:
 
     def ends(self) -> dict[TopicPartition, int]:
         """Offset after the last record of every partition."""
-        with self._reading() as connection:
-            found = connection.execute("SELECT topic, partition, next_offset FROM partitions")
-            return {TopicPartition(topic, partition): end for topic, partition, end in found}
+        return self._records.ends()
 
     def read_streams(
         self, topic: str, keys: Collection[str], since: Mapping[TopicPartition, int]
     ) -> Iterator[tuple[str, bytes]]:
-        """(key, value) of several streams, each in order, from `since` to the end at call.
-
-        One pass over the blocks that may hold any of them.
-        """
-        wanted = json.dumps(sorted(keys))
-        numbers = {partition_of(key, NUM_PARTITIONS) for key in keys}
-        yield from self._read(topic, numbers, since, places_of_streams(keys), wanted)
+        """(key, value) of several streams, each in order, from `since` to the end at call."""
+        return self._records.read_streams(topic, keys, since)
 
     def read_training(
         self, topic: str, training_id: UUID, since: Mapping[TopicPartition, int]
     ) -> Iterator[tuple[str, bytes]]:
         """(key, value) of every record that names the training, and of some that do not."""
-        yield from self._read(topic, None, since, places_of_training(training_id), None)
+        return self._records.read_training(topic, training_id, since)
 
     def read_topic(
         self, topic: str, since: Mapping[TopicPartition, int]
     ) -> Iterator[tuple[str, bytes]]:
         """(key, value) of a topic's records, each partition in order, from `since` to the end."""
-        yield from self._read(topic, None, since, None, None)
-
-    def _read(
-        self,
-        topic: str,
-        numbers: Collection[int] | None,
-        since: Mapping[TopicPartition, int],
-        places: Places | None,
-        keys: str | None,
-    ) -> Iterator[tuple[str, bytes]]:
-        """Records of these partitions (None: all), at these places (None: everywhere)."""
-        with self._reading() as connection:
-            offsets = {
-                partition_id: range(since.get(TopicPartition(topic, partition), 0), end)
-                for partition_id, partition, end in connection.execute(PARTITIONS, (topic,))
-                if numbers is None or partition in numbers
-            }
-            found = offsets.items() if places is None else spans(connection, offsets, places)
-            for partition_id, span in found:
-                yield from _scan(connection, partition_id, span, keys)
-
-    @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        try:
-            with closing(open_for_reading(self._path)) as connection:
-                yield connection
-        except sqlite3.Error as error:
-            raise broken(self._path, "cannot be read", error) from error
+        return self._records.read_topic(topic, since)
 
     def close(self) -> None:
         """Close the file; `append` raises from then on."""
@@ -253,13 +210,3 @@ class LocalLog:
                     f"the local log {self._path} was closed"
                 )
                 self._connection.close()
-
-
-def _scan(
-    connection: sqlite3.Connection, partition_id: int, offsets: range, keys: str | None
-) -> Iterator[tuple[str, bytes]]:
-    for low in range(offsets.start, offsets.stop, READ_CHUNK):
-        # Fetch a chunk whole: a slow consumer must not keep a snapshot open.
-        yield from connection.execute(
-            SCAN, (partition_id, low, min(low + READ_CHUNK, offsets.stop), keys)
-        ).fetchall()

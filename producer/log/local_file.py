@@ -4,7 +4,8 @@ import os
 import secrets
 import sqlite3
 import threading
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -12,6 +13,7 @@ from producer.durable import sync_file, sync_folder
 from producer.errors import LogBrokenError
 from producer.log.write_lock import ATTEMPT_S, when_free
 from schemas.local_log import DDL, FORMAT
+from schemas.readable_log import ReadableLog, UnreadableLogError, open_to_read
 
 READ_TIMEOUT_S = 60.0
 """A reader waits only while another process recovers the file after a crash."""
@@ -21,6 +23,13 @@ CHECKPOINT_PAGES = 4000
 
 def broken(path: Path, what: str, error: BaseException) -> LogBrokenError:
     """The error for a log that can no longer be used, with what to do."""
+    closed = [one for one in (path.parent, path) if one.exists() and not os.access(one, os.W_OK)]
+    if closed:
+        message = (
+            f"the local log {path} {what}: no permission to write {closed[0]}; correct its rights,"
+            " or set CUA_HOME to a folder of yours"
+        )
+        return LogBrokenError(message)
     message = (
         f"the local log {path} {what}: {error}. Nothing more is recorded. Make room on its disk or"
         " repair it, then run the same command again: it continues from everything acknowledged"
@@ -103,13 +112,26 @@ def _create_tables(connection: sqlite3.Connection) -> None:
     connection.execute("COMMIT")
 
 
-def open_for_reading(path: Path) -> sqlite3.Connection:
-    """A separate connection; short statements on it never block the writer. LogBrokenError."""
+@contextmanager
+def reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """A separate connection; short statements on it never block the writer.
+
+    Raises LogBrokenError, also at the end: what was read of a file that cannot be locked is not to
+    be used when another process has written to it meanwhile.
+    """
+    log: ReadableLog | None = None
     try:
-        connection = sqlite3.connect(
-            path, timeout=READ_TIMEOUT_S, isolation_level=None, check_same_thread=False
-        )
-        connection.execute("PRAGMA query_only = ON")
-    except sqlite3.Error as error:
-        raise broken(path, "cannot be read", error) from error
-    return connection
+        log = open_to_read(path, READ_TIMEOUT_S)
+        with closing(log.connection):
+            yield log.connection
+    except UnreadableLogError as error:
+        raise _not_read(path, str(error)) from error
+    except (sqlite3.Error, OSError) as error:
+        if log is None or not log.is_overtaken():
+            raise _not_read(path, f"{error}; correct its rights, or restore a backup") from error
+    if log is not None and log.is_overtaken():
+        raise _not_read(path, "a process began to write to it meanwhile; run the command again")
+
+
+def _not_read(path: Path, why: str) -> LogBrokenError:
+    return LogBrokenError(f"the local log {path} cannot be read: {why}")

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from filelock import FileLock, Timeout
 
-from producer.log.lock_holders import file_lock_holder
+from schemas.lock_holders import file_lock_holder
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from producer.errors import MismatchError
-from producer.log.writer import LogWriter, TopicPartition
+from producer.log.writer import StreamSource, TopicPartition
 from schemas.catalogue import entity_of, topic_of
 from schemas.event import Envelope, Event
 from schemas.operator_drops import Drops, value_hash
@@ -171,7 +171,7 @@ def _place(envelope: Envelope) -> tuple[int, int, str]:
 
 def read_streams_into(
     histories: Mapping[str, StreamHistory],
-    log: LogWriter,
+    log: StreamSource,
     since: Mapping[TopicPartition, int],
     *,
     topic_prefix: str,

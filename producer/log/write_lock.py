@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from producer.errors import StopRequestedError
-from producer.log.lock_holders import write_lock_holder
+from schemas.lock_holders import write_lock_holder
 
 logger = logging.getLogger(__name__)
 

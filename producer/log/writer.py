@@ -45,6 +45,16 @@ class RecordRefusedError(Exception):
         """Of the refused record among those that were to be appended."""
 
 
+class StreamSource(Protocol):
+    """What streams are read back from."""
+
+    def read_streams(
+        self, topic: str, keys: Collection[str], since: Mapping[TopicPartition, int]
+    ) -> Iterator[tuple[str, bytes]]:
+        """As LogWriter's."""
+        ...
+
+
 class LogWriter(Protocol):
     """Durable, ordered append. Called from one thread at a time."""
 

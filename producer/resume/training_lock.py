@@ -11,7 +11,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from producer.errors import CuaTrainError, TakenOverError, UsageError
-from producer.log.lock_holders import is_held_by_stopped
+from schemas.lock_holders import is_held_by_stopped
 
 logger = logging.getLogger(__name__)
 

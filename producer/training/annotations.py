@@ -11,6 +11,7 @@ from uuid import UUID
 from producer.emit import Emitter
 from producer.emit.ownership import ClaimLostError, claim
 from producer.errors import NotFoundError, did_you_mean
+from producer.log.reading_back import read_back
 from producer.log.stream_history import StreamHistory
 from producer.training.preflight import is_unused
 from schemas import ids
@@ -72,8 +73,7 @@ def read_annotations(
     if not names or is_unused(installation):
         return {}
     subjects = {name: stream("annotation", ids.training_id(name)) for name in names}
-    with Emitter.open(installation) as emitter:
-        histories = emitter.log.read_back_many(list(subjects.values()), {}, timeout_s=LOG_TIMEOUT_S)
+    histories = read_back(installation, list(subjects.values()), timeout_s=LOG_TIMEOUT_S)
     return {
         name: newest_annotation(histories[subject], ids.training_id(name))
         for name, subject in subjects.items()

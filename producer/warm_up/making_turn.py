@@ -14,7 +14,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from producer.log.lock_holders import file_lock_holder, is_held_by_stopped
+from schemas.lock_holders import file_lock_holder, is_held_by_stopped
 
 logger = logging.getLogger(__name__)
 

@@ -24,6 +24,7 @@ from tests.reference_fold.comparison import database_tables, differences, plain_
 from tests.reference_fold.histories import LoggedEvent, Shape
 from tests.reference_fold.reference import fold
 from tests.support.logs import logged_events, write_local_log
+from tests.support.stopped_process import stopped_process
 
 pytestmark = pytest.mark.services
 RUN = (sys.executable, "-c", "from consumers.cli import main; main()", "run")
@@ -236,6 +237,29 @@ def test_the_copy_of_the_decisions_is_completed_by_the_next_command(call: Call) 
     size = drops.stat().st_size
     assert call("parked", "list", "--json")[0] == 0
     assert drops.stat().st_size == size
+
+
+def test_a_stopped_process_with_the_copy_of_the_decisions_holds_up_nobody(call: Call) -> None:
+    events = logged_events("a", shape=SMALL)
+    events.insert(3, LoggedEvent("rollout/x", b"noise"))
+    write_local_log(log_path(), events)
+    call("run", "--once")
+    culprit = call("parked", "list", "--json")[1][0]
+    drops = read_installation(os.environ).operator_drops_path
+    with stopped_process(drops, {}) as holder:
+        code, _, errors = call("parked", "drop", culprit["id"], "--json")
+        projected, _, warned = call("run", "--once")
+
+    assert (code, projected) == (1, 0)
+    named = f"process {holder.pid} ("
+    assert named in errors
+    assert named in warned
+    assert f"kill -CONT {holder.pid}" in errors
+    assert call("parked", "list", "--json")[0] == 0
+    assert read_operator_drops(drops).scope(None, b"noise") == "record"
+    with stopped_process(drops, {}):
+        # It has everything already: nobody needs the lock.
+        assert call("parked", "list", "--json")[::2] == (0, "")
 
 
 @pytest.mark.parametrize("first", ["training", "rollout"])

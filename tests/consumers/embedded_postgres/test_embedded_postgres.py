@@ -3,12 +3,14 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg2
@@ -91,6 +93,35 @@ def test_a_command_that_is_stopped_while_it_starts_the_server_blocks_no_other(
         assert execute(url, "SELECT 1") == [(1,)]
         assert ensure_running(folder, os.environ) == url
     assert "start.lock" in caplog.text
+
+
+def test_a_supervisor_that_is_stopped_while_it_starts_is_named_and_waited_for(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("consumers.embedded_postgres.postgres.START_TURN_S", 1.0)
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(ensure_running, folder, os.environ)
+        supervisor = written_pid(folder / "supervisor.lock")
+        os.kill(supervisor, signal.SIGSTOP)
+        try:
+            named = rf"process {supervisor} .*which is stopped.*kill -CONT {supervisor}"
+            with pytest.raises(UnreachableError, match=f"does not answer: it waits for {named}"):
+                ensure_running(folder, os.environ)
+        finally:
+            os.kill(supervisor, signal.SIGCONT)
+        url = first.result(30)
+    assert re.search(f"{folder} waits for {named}", caplog.text)
+    assert re.search(rf"start.lock has been held .* by process {os.getpid()} ", caplog.text)
+    assert ensure_running(folder, os.environ) == url
+
+
+def written_pid(path: Path) -> int:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError, ValueError):
+            return int(path.read_text())
+        time.sleep(0.005)
+    raise AssertionError(path)
 
 
 def test_a_stopped_supervisor_can_be_told_to_stop(folder: Path) -> None:

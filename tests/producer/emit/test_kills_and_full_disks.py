@@ -19,7 +19,7 @@ from consumers.errors import NotFoundError
 from producer.emit import Emitter
 from producer.errors import LogBrokenError
 from producer.log.local import LocalLog
-from producer.log.local_file import open_for_reading, open_for_writing
+from producer.log.local_file import open_for_writing, reading
 from producer.log.writer import Record
 from schemas.catalogue import NUM_PARTITIONS
 from schemas.environment import EnvironmentRequested
@@ -108,7 +108,7 @@ def test_the_partitions_of_a_topic_are_seen_all_together_or_not_at_all(tmp_path:
     path = tmp_path / "log.sqlite3"
     log = LocalLog(path)
     seen: set[int] = set()
-    with closing(open_for_reading(path)) as other:
+    with reading(path) as other:
 
         def look(_: str) -> None:
             seen.add(other.execute("SELECT count(*) FROM partitions").fetchone()[0])
