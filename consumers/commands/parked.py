@@ -4,8 +4,10 @@ import getpass
 import json
 import logging
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import rich_click as click
@@ -79,6 +81,17 @@ def _abandoned_json(abandoned: "AbandonedStream") -> dict[str, object]:
     }
 
 
+def _print_array(entries: Iterable[dict[str, object]]) -> None:
+    """As json.dumps writes the whole, which may be hundreds of megabytes, one after the other."""
+    out = sys.stdout
+    before = "["
+    for entry in entries:
+        out.write(before + json.dumps(entry))
+        before = ", "
+    out.write("[]\n" if before == "[" else "]\n")
+    out.flush()
+
+
 def _report(result: "Redriven", *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(result._asdict()))
@@ -126,8 +139,7 @@ def list_command(*, held_as: str | None, as_json: bool) -> None:
         with operator.connection, operator.connection.cursor() as cursor:
             abandoned = abandoned_streams(cursor) if held_as in {None, "abandoned"} else []
     if as_json:
-        entries = [*map(_json, summaries), *map(_abandoned_json, abandoned)]
-        click.echo(json.dumps(entries))
+        _print_array(chain(map(_json, summaries), map(_abandoned_json, abandoned)))
         return
     by_stream: dict[str, list[HeldSummary]] = {}
     for summary in summaries:

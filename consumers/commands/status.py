@@ -18,7 +18,10 @@ MAX_LAG = timedelta(seconds=30)
 
 @click.command()
 @click.option(
-    "--all", "show_all", is_flag=True, help="List every finished training, not 10, and hidden ones."
+    "--all",
+    "show_all",
+    is_flag=True,
+    help="List every training, not 10 finished and 50 others, and hidden ones.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print everything as one object.")
 @click.option(
@@ -113,6 +116,7 @@ def _report(status: "ProjectionStatus") -> dict[str, object]:
         ],
         "parked_streams": [
             {**stream._asdict(), "since": stream.since.isoformat()}
-            for stream in status.parked_streams
+            for stream in status.parked.first
         ],
+        "num_parked_streams": status.parked.total,
     }

@@ -12,6 +12,8 @@ from consumers.status import DiskUse, ProjectionStatus, TrainingStatus
 
 NUM_FINISHED = 10
 """Finished trainings that are listed without --all."""
+NUM_UNFINISHED = 50
+"""Trainings that are not finished, or parked, and listed without --all."""
 NUM_PARKED = 5
 """Parked streams without a training that are named."""
 FINISHED = ("completed", "failed", "cancelled")
@@ -31,10 +33,10 @@ def print_status(status: ProjectionStatus, *, show_all: bool) -> None:
     click.echo(f"tables     {_tables(status)}")
     if status.disk is not None:
         click.echo(f"disk       {_disk(status.disk)}")
-    unowned = [stream.stream for stream in status.parked_streams if stream.training_id is None]
-    if unowned:
-        rest = f" and {len(unowned) - NUM_PARKED} more" if len(unowned) > NUM_PARKED else ""
-        click.echo(f"parked     {sanitize(', '.join(unowned[:NUM_PARKED]))}{rest}")
+    if unowned := status.parked.unowned[:NUM_PARKED]:
+        more = status.parked.num_unowned - len(unowned)
+        rest = f" and {more:,} more" if more else ""
+        click.echo(f"parked     {sanitize(', '.join(unowned))}{rest}")
     if status.held_in_spool:
         click.echo(f"not sent   {sanitize(_held_in_spool(status.held_in_spool))}")
     if status.leaked_devices:
@@ -139,8 +141,9 @@ def _print_trainings(trainings: Sequence[TrainingStatus], *, show_all: bool) -> 
     finished = [
         training for training in trainings if training.status in FINISHED and not training.parked
     ]
-    listed = finished if show_all else finished[:NUM_FINISHED]
-    shown = (*urgent, *listed)
+    listed = urgent if show_all else urgent[:NUM_UNFINISHED]
+    listed_finished = finished if show_all else finished[:NUM_FINISHED]
+    shown = (*listed, *listed_finished)
     columns = {
         "training": Column("training"),
         "name": Column("name"),
@@ -161,7 +164,7 @@ def _print_trainings(trainings: Sequence[TrainingStatus], *, show_all: bool) -> 
     rows = [_cells(training) for training in shown]
     if rows:
         print_table(list(columns.values()), [[row[name] for name in columns] for row in rows])
-    if rest := finished[len(listed) :]:
+    if rest := [*urgent[len(listed) :], *finished[len(listed_finished) :]]:
         counts = Counter(training.status for training in rest)
         by_status = ", ".join(f"{count} {status}" for status, count in counts.most_common())
         click.echo(f"{len(rest)} more not shown ({by_status}); --all lists them")

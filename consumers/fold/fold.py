@@ -6,7 +6,7 @@ The same in the live projection and in a rebuild.
 """
 
 import gc
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
@@ -76,19 +76,25 @@ class Fold:
     ) -> None:
         self._wanted = replay_filter.wanted
         self._partitions: dict[tuple[str, int], PartitionProgress] = {}
-        self.steps: set[str] = set()
+        # Nothing that `Order` calls refers to this object: in a cycle each batch would stay in
+        # memory until the rare garbage collection of a projector.
+        steps: set[str] = set()
+        self.steps = steps
         """Steps that this batch makes."""
-        self.without_rows: set[str] = set()
+        without_rows: set[str] = set()
+        self.without_rows = without_rows
         """Evaluations whose ids were found to be those of steps."""
         rows = Rows()
         write_event = rows.add if write is None else write
-        remembered = Lookups(lookups.find_owned, self._remember_steps(lookups.is_step))
+        remembered = Lookups(
+            lookups.find_owned, _remember_steps(steps, without_rows, lookups.is_step)
+        )
 
         def write_and_note(operations: Sequence[Operation]) -> None:
             write_event(operations)
             for operation in operations:
                 if isinstance(operation, RemoveEvaluation):
-                    self.steps.add(operation.id)
+                    steps.add(operation.id)
 
         def apply(stream: Stream, envelope: Envelope) -> Rejection | None:
             return apply_event(stream, envelope, write_and_note, remembered)
@@ -97,18 +103,6 @@ class Fold:
         self.batch = FoldedBatch(
             rows, self._order.changed, self._order.held, self._order.released, self._partitions
         )
-
-    def _remember_steps(self, is_step: IsStep) -> IsStep:
-        """Asked once per evaluation; the steps of this batch are not in the tables yet."""
-        asked = cache(is_step)
-
-        def is_known(id_: str) -> bool:
-            found = id_ in self.steps or asked(id_)
-            if found:
-                self.without_rows.add(id_)
-            return found
-
-        return is_known
 
     def take_all(self, parsed_records: Iterable[ParsedRecord]) -> FoldedBatch:
         """Fold records, each partition's in order, and advance the partitions' positions."""
@@ -150,6 +144,19 @@ class Fold:
         progress = PartitionProgress()
         self._order.release(stream, progress)
         return progress.num_events
+
+
+def _remember_steps(steps: Set[str], without_rows: set[str], is_step: IsStep) -> IsStep:
+    """Asked once per evaluation; the steps of this batch are not in the tables yet."""
+    asked = cache(is_step)
+
+    def is_known(id_: str) -> bool:
+        found = id_ in steps or asked(id_)
+        if found:
+            without_rows.add(id_)
+        return found
+
+    return is_known
 
 
 def missing_streams(

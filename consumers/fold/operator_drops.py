@@ -4,6 +4,7 @@ Kept in `cua_ops`, which a rebuild does not replace, so that a rebuild honours t
 is `schemas.operator_drops`, which a resuming trainer shares.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,11 +19,16 @@ if TYPE_CHECKING:
 __all__ = ["Drop", "Drops", "Scope", "load_drops", "read_drops", "store_drop", "value_hash"]
 
 
-def load_drops(cursor: "Cursor") -> Drops:
-    """Every stored decision that was not taken back."""
+def load_drops(cursor: "Cursor", streams: Iterable[str] | None = None) -> Drops:
+    """Every stored decision that was not taken back.
+
+    `streams`: only about these, and about records that name no stream.
+    """
+    of = "true" if streams is None else "(stream IS NULL OR stream = ANY(%(streams)s))"
     cursor.execute(
         "SELECT scope, stream, value_sha256, from_epoch, from_sequence FROM"
-        f" {OPS_SCHEMA}.operator_drop WHERE undone_at IS NULL"
+        f" {OPS_SCHEMA}.operator_drop WHERE undone_at IS NULL AND {of}",
+        {"streams": None if streams is None else list(streams)},
     )
     return Drops(
         Drop(scope, stream, value_sha256, None if epoch is None else StreamPoint(epoch, sequence))

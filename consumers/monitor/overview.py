@@ -1,9 +1,11 @@
 """The first page: every training with its progress, heartbeat and gain in success."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import select
+from sqlalchemy import func, select
+from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.orm import Session
 
 from consumers.monitor import layout
@@ -11,16 +13,21 @@ from consumers.monitor.html import Node, tag
 from consumers.queries import list_annotations, list_trainings
 from consumers.tables import Baseline, Eval, StreamState, Training
 
+WHOLE_PATH = "/trainings"
+"""Of every training; it does not reload itself."""
+LISTED = 200
+"""Trainings of the page that reloads itself."""
 
-def overview_page(session: Session, now: datetime) -> str:
-    """The list of trainings."""
-    trainings = list_trainings(session)
-    before, after = _success_before(session), _success_after(session)
-    names = {one.training_id: one.display_name for one in list_annotations(session)}
-    query = select(StreamState.stream, StreamState.parked_since).where(
-        StreamState.parked_since.is_not(None)
-    )
-    parked = {stream: since for stream, since in session.execute(query) if since is not None}
+
+def overview_page(session: Session, now: datetime, *, is_whole: bool = False) -> str:
+    """The list of trainings: the newest, or with `is_whole` all of them, once."""
+    trainings = list_trainings(session, limit=None if is_whole else LISTED + 1)
+    has_more = not is_whole and len(trainings) > LISTED
+    trainings = trainings if is_whole else trainings[:LISTED]
+    shown = [training.id for training in trainings]
+    before, after = _success_before(session, shown), _success_after(session, shown)
+    names = {one.training_id: one.display_name for one in list_annotations(session, shown)}
+    num_parked, parked = _parked(session, shown)
     rows = [
         _row(
             training,
@@ -45,13 +52,16 @@ def overview_page(session: Session, now: datetime) -> str:
     )
     return layout.page(
         "Trainings",
-        _parked_note(len(parked)),
+        _parked_note(num_parked),
         layout.table(
             columns,
             rows,
             "No training yet. `cua-train run` starts one, and `cua-project run` projects the log.",
         ),
-        live=True,
+        tag("p", "These are the newest. ", tag("a", "All trainings", href=WHOLE_PATH))
+        if has_more
+        else None,
+        live=not is_whole,
     )
 
 
@@ -97,25 +107,41 @@ def _parked_note(number: int) -> Node:
     )
 
 
-def _success_before(session: Session) -> dict[UUID, float | None]:
+def _parked(session: Session, trainings: Sequence[UUID]) -> tuple[int, dict[str, datetime]]:
+    """How many streams are parked, and since when those of these trainings themselves."""
+    is_parked = StreamState.parked_since.is_not(None)
+    number = session.scalar(select(func.count()).where(is_parked).select_from(StreamState))
+    of_trainings = StreamState.stream.in_([f"training/{one}" for one in trainings])
+    query = select(StreamState.stream, StreamState.parked_since).where(is_parked, of_trainings)
+    return number or 0, {name: since for name, since in session.execute(query) if since is not None}
+
+
+def _success_before(session: Session, trainings: Sequence[UUID]) -> dict[UUID, float | None]:
     """Training -> success rate of its newest baseline."""
-    query = select(Baseline.training_id, Baseline.success_rate).where(
-        ~Baseline.superseded, Baseline.success_rate.is_not(None)
+    query = (
+        select(Baseline.training_id, Baseline.success_rate)
+        .ext(distinct_on(Baseline.training_id))
+        .where(
+            ~Baseline.superseded,
+            Baseline.success_rate.is_not(None),
+            Baseline.training_id.in_(trainings),
+        )
+        .order_by(Baseline.training_id, Baseline.created_at.desc())
     )
-    return {
-        training: rate
-        for training, rate in session.execute(query.order_by(Baseline.created_at))
-        if training is not None
-    }
+    return {one: rate for one, rate in session.execute(query) if one is not None}
 
 
-def _success_after(session: Session) -> dict[UUID, float | None]:
+def _success_after(session: Session, trainings: Sequence[UUID]) -> dict[UUID, float | None]:
     """Training -> success rate of the scheduled eval with the highest step."""
-    query = select(Eval.training_id, Eval.success_rate).where(
-        ~Eval.superseded, Eval.success_rate.is_not(None), Eval.kind == "scheduled"
+    query = (
+        select(Eval.training_id, Eval.success_rate)
+        .ext(distinct_on(Eval.training_id))
+        .where(
+            ~Eval.superseded,
+            Eval.success_rate.is_not(None),
+            Eval.kind == "scheduled",
+            Eval.training_id.in_(trainings),
+        )
+        .order_by(Eval.training_id, Eval.step.desc())
     )
-    return {
-        training: rate
-        for training, rate in session.execute(query.order_by(Eval.step))
-        if training is not None
-    }
+    return {one: rate for one, rate in session.execute(query) if one is not None}

@@ -16,7 +16,7 @@ from consumers.monitor import layout
 from consumers.monitor.blobs import NoScreenshotError, ScreenshotStore
 from consumers.monitor.evaluation import evaluation_page
 from consumers.monitor.html import tag
-from consumers.monitor.overview import overview_page
+from consumers.monitor.overview import WHOLE_PATH, overview_page
 from consumers.monitor.rollout import rollout_page
 from consumers.monitor.step import step_page
 from consumers.monitor.training import training_page
@@ -64,7 +64,7 @@ class Pages:
             )
         if match := BLOB_PATH.fullmatch(path):
             return self._screenshot(match[1])
-        if path != "/" and ENTITY_PATH.fullmatch(path) is None:
+        if path not in {"/", WHOLE_PATH} and ENTITY_PATH.fullmatch(path) is None:
             return _notice(404, "Page not found", "Start at the list of trainings.")
         return self._rows(path)
 
@@ -112,7 +112,7 @@ class Pages:
         with Session(self._engine.execution_options(postgresql_readonly=True)) as session:
             match = ENTITY_PATH.fullmatch(path)
             if match is None:
-                return overview_page(session, self._clock())
+                return overview_page(session, self._clock(), is_whole=path == WHOLE_PATH)
             kind, owner = match[1], UUID(match[2])
             if kind == "training":
                 return training_page(session, owner, self._clock())

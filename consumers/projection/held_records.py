@@ -85,12 +85,18 @@ def find_held(cursor: Cursor, schema: str, record_id: str) -> Held:
     raise NotFoundError(message)
 
 
-def count_parked(cursor: Cursor, schema: str) -> dict[str, int]:
-    """How many records every stream with a parked one has parked; by the stream's name."""
+def count_parked(
+    cursor: Cursor, schema: str, streams: Sequence[str] | None = None
+) -> dict[str, int]:
+    """How many records every stream with a parked one has parked; by the stream's name.
+
+    `streams`: only of these.
+    """
+    of = "stream IS NOT NULL" if streams is None else "stream = ANY(%(streams)s)"
     cursor.execute(
-        f'SELECT stream, count(*) FROM "{schema}".held_record WHERE held_as = %s AND stream IS NOT'
-        " NULL GROUP BY stream",
-        ("parked",),
+        f'SELECT stream, count(*) FROM "{schema}".held_record WHERE held_as = %(parked)s AND {of}'
+        " GROUP BY stream",
+        {"parked": "parked", "streams": None if streams is None else list(streams)},
     )
     return dict(sorted(cursor.fetchall()))
 
@@ -136,11 +142,11 @@ def next_parked(
 ) -> list[Held]:
     """The first parked records of these streams; one at least, then up to MAX_BYTES."""
     cursor.execute(
-        f"{_parked(schema)} SELECT {HELD_COLUMNS} FROM (SELECT *, sum(octet_length(value)) OVER"
-        f" (ORDER BY {_ORDER}) - octet_length(value) AS bytes_before FROM (SELECT * FROM parked"
-        f" WHERE stream = ANY(%s) ORDER BY {_ORDER} LIMIT %s) AS first) AS numbered WHERE"
-        f" bytes_before < %s ORDER BY {_ORDER}",
-        (list(streams), max_records, MAX_BYTES),
+        f"{_parked(schema, 'stream = ANY(%s)')} SELECT {HELD_COLUMNS} FROM (SELECT *,"
+        f" sum(octet_length(value)) OVER (ORDER BY {_ORDER}) - octet_length(value) AS bytes_before"
+        f" FROM (SELECT * FROM parked WHERE stream = ANY(%s) ORDER BY {_ORDER} LIMIT %s) AS first)"
+        f" AS numbered WHERE bytes_before < %s ORDER BY {_ORDER}",
+        (list(streams), list(streams), max_records, MAX_BYTES),
     )
     return held_records(cursor)
 

@@ -116,9 +116,7 @@ class Operator:
     ) -> Redriven:
         """Try parked records again: of these streams, or all. `after_batch`: after each commit."""
         with self.connection, self.connection.cursor() as cursor:
-            parked = count_parked(cursor, self._schema)
-        if streams is not None:
-            parked = {name: parked[name] for name in sorted(set(streams) & parked.keys())}
+            parked = count_parked(cursor, self._schema, streams)
         num_events = 0
         for names in _chunks(parked, self._batch_records):
             unfinished = names
@@ -135,8 +133,8 @@ class Operator:
         if streams is None:
             num_events += self._redrive_nameless(after_batch)
         with self.connection, self.connection.cursor() as cursor:
-            left = count_parked(cursor, self._schema)
-        return Redriven(len(parked), num_events, sum(left.get(name, 0) for name in parked))
+            left = count_parked(cursor, self._schema, list(parked))
+        return Redriven(len(parked), num_events, sum(left.values()))
 
     def _redrive_nameless(self, after_batch: Callable[[], None] = _nothing) -> int:
         """A record that named no stream when it was read may name one to newer code."""
@@ -223,14 +221,15 @@ class Operator:
             )
             drop = Drop("gap", stream_name, value_hash(first.record.value), stream.position.point)
             store_drop(cursor, drop, made_by=made_by, reason=reason)
-            fold = self._fold(cursor, {stream_name: stream}, write)
+            fold = self._fold(cursor, {stream_name: stream}, [stream_name], write)
             num_events = fold.release(stream)
             execute(cursor, batch_commands(self._schema, fold.batch))
             return _Batch(num_events, [])
 
         events = self._decide(decide).events
         with self.connection, self.connection.cursor() as cursor:
-            return Redriven(1, events, count_parked(cursor, self._schema).get(stream_name, 0))
+            left = count_parked(cursor, self._schema, [stream_name])
+            return Redriven(1, events, left.get(stream_name, 0))
 
     def exclusively(self, change: Callable[[Cursor], None]) -> None:
         """Change positions or streams in one transaction, which running projectors notice."""
@@ -277,18 +276,21 @@ class Operator:
         named = {parse_record(held.record).stream for held in records}
         others = sorted(name for name in named if name is not None and name not in known)
         known |= load_streams(cursor, self._schema, others)
-        fold = self._fold(cursor, known, write)
+        fold = self._fold(cursor, known, [*known, *others], write)
         num_events = fold.retry(records)
         unfinished = put_aside()
         execute(cursor, batch_commands(self._schema, fold.batch))
         return _Batch(num_events, unfinished)
 
-    def _fold(self, cursor: Cursor, streams: dict[str, Stream], write: Write | None) -> Fold:
+    def _fold(
+        self, cursor: Cursor, streams: dict[str, Stream], names: Sequence[str], write: Write | None
+    ) -> Fold:
+        """`names`: of every stream that a record may be of."""
         log_id = read_state(cursor, self._schema).log_id or ""
         return Fold(
             streams,
             log_id=log_id,
-            drops=load_drops(cursor),
+            drops=load_drops(cursor, names),
             write=write,
             lookups=lookups(cursor, self._schema),
         )

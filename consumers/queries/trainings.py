@@ -32,16 +32,26 @@ def get_annotation(session: Session, training_id: UUID) -> Annotation | None:
     return session.scalar(_NEWEST.where(Annotation.training_id == training_id))
 
 
-def list_annotations(session: Session) -> Sequence[Annotation]:
-    """What `get_annotation` returns, of every training that has one."""
-    return session.scalars(_NEWEST).all()
+def list_annotations(
+    session: Session, trainings: Sequence[UUID] | None = None
+) -> Sequence[Annotation]:
+    """What `get_annotation` returns, of every training that has one, or of these."""
+    query = _NEWEST if trainings is None else _NEWEST.where(Annotation.training_id.in_(trainings))
+    return session.scalars(query).all()
 
 
 def list_trainings(
-    session: Session, status: str | None = None, *, include_hidden: bool = False
+    session: Session,
+    status: str | None = None,
+    *,
+    include_hidden: bool = False,
+    limit: int | None = None,
 ) -> Sequence[Training]:
-    """Trainings, newest first; with `status`, only those. Hidden ones only where asked for."""
-    query = select(Training).order_by(Training.created_at.desc(), Training.id)
+    """Trainings, newest first; with `status`, only those. Hidden ones only where asked for.
+
+    `limit`: at most so many.
+    """
+    query = select(Training).order_by(Training.created_at.desc(), Training.id).limit(limit)
     if not include_hidden:
         newest = aliased(Annotation, _NEWEST.subquery())
         hidden = select(newest.training_id).where(newest.hidden)

@@ -17,7 +17,7 @@ from consumers.projection.positions import (
 from consumers.status.disk import DiskUse, measure_disk
 from consumers.status.held import HeldCounts, count_held
 from consumers.status.lag import PartitionStatus, measure_lag
-from consumers.status.parked import ParkedStream, load_parked
+from consumers.status.parked import ParkedStreams, load_parked
 from consumers.status.projector import ProjectorStatus, load_projector
 from consumers.status.trainings import TrainingStatus, count_leaked, load_trainings
 from consumers.tables import PROJECTION_VERSION, SCHEMA
@@ -34,7 +34,7 @@ class ProjectionStatus(NamedTuple):
     needs_rebuild: bool
     """The tables were filled by another version of the projection; no projector continues them."""
     projector: ProjectorStatus
-    parked_streams: list[ParkedStream]
+    parked: ParkedStreams
     num_events: int
     """Records applied, since the tables were last built."""
     held_in_spool: list[HeldStream]

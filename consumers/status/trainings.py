@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from consumers.database.connection import Cursor
-from consumers.status.parked import ParkedStream
+from consumers.status.parked import ParkedStreams
 from consumers.tables import SCHEMA
 
 STALE_AFTER_S = 60.0
@@ -70,11 +70,12 @@ def load_trainings(
     now: datetime,
     *,
     lag_seconds: float,
-    parked: list[ParkedStream],
+    parked: ParkedStreams,
     leaked: Mapping[str | None, int] | None = None,
 ) -> list[TrainingStatus]:
     """Every training, newest first; parked when any of its streams is.
 
+    Before them the first trainings of which not even a row is there.
     `lag_seconds`: the tables know nothing younger, so that silence is counted from there.
     `leaked`: as `count_leaked`.
     """
@@ -87,10 +88,7 @@ def load_trainings(
         " ON newest.training_id = training.id ORDER BY training.created_at DESC, run_name"
     )
     rows = [_Row(*row) for row in cursor.fetchall()]
-    since: dict[str | None, datetime] = {}
-    for stream in reversed(parked):  # the oldest last, which stays
-        since[stream.training_id] = stream.since
-    known = {row.id for row in rows}
+    since = parked.since
     unborn = [
         TrainingStatus(
             stream.run_name or stream.stream,
@@ -100,8 +98,7 @@ def load_trainings(
             stream.since.isoformat(),
             parked=True,
         )
-        for stream in parked
-        if stream.stream.startswith("training/") and stream.training_id not in known
+        for stream in parked.unborn
     ]
     silent_before = now - timedelta(seconds=STALE_AFTER_S + lag_seconds)
     return unborn + [

@@ -1,12 +1,17 @@
 """A long list of held records is fetched in parts, so that its session is never taken for dead."""
 
+import json
+
 import psycopg2
 import pytest
 
 from consumers.database.connection import connected
 from consumers.database.location import libpq_url
 from consumers.projection.held_records import PART_RECORDS, list_held
+from tests.support.command import Call, call
 from tests.support.postgres import execute
+
+__all__ = ["call"]
 
 pytestmark = pytest.mark.services
 
@@ -39,3 +44,24 @@ def test_every_record_is_listed_in_order_and_no_query_returns_them_all(migrated_
         (number % 3, number) for number in range(1, NUMBER + 1)
     )
     assert len(waiting) == NUMBER // 10
+
+
+def test_the_array_for_scripts_is_never_in_memory_as_a_whole(
+    call: Call, migrated_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert call("parked", "list", "--json").out == "[]\n"
+    execute(migrated_url, FILL)
+    longest = 0
+    dumps = json.dumps
+
+    def measured(value: object) -> str:
+        nonlocal longest
+        text = dumps(value)
+        longest = max(longest, len(text))
+        return text
+
+    monkeypatch.setattr(json, "dumps", measured)
+    listed = call("parked", "list", "--json")
+    assert len(listed.json) == NUMBER
+    assert listed.out == dumps(listed.json) + "\n"
+    assert longest < 1_000
