@@ -16,6 +16,7 @@ import rich_click as click
 from click.exceptions import NoSuchCommand
 
 from consumers.database.forbidden import forbidden
+from consumers.database.lost_session import lost_session
 from consumers.database.silence import WATCH
 from consumers.diagnostics import configure_logging
 from consumers.errors import OUT_OF_SPACE, CuaProjectError, UnreachableError
@@ -220,6 +221,8 @@ def main() -> None:
         _fail_for_silence()
         if os.environ.get("CUA_TRACEBACK"):
             raise
+        if message := lost_session(error):
+            _fail(message, UnreachableError.exit_code)
         if isinstance(error, UnicodeEncodeError) and _is_argument(error.object):
             _fail("an argument is not valid UTF-8; nothing here has such a name", 2)
         _fail(_unexpected(error), 1)

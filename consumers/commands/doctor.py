@@ -74,6 +74,7 @@ def _look() -> "Iterator[Finding]":
 def _safely(name: str, look: "Callable[[], Iterator[Finding]]") -> "Iterator[Finding]":
     """One broken thing does not keep the others from being looked at."""
     from consumers.database.forbidden import forbidden
+    from consumers.database.lost_session import lost_session
     from consumers.doctor.finding import failed
 
     try:
@@ -84,6 +85,6 @@ def _safely(name: str, look: "Callable[[], Iterator[Finding]]") -> "Iterator[Fin
         problem, _, advice = text.partition("; " if "; " in text else ". ")
         yield failed(name, problem, advice or "put it right, then look again")
     except Exception as error:  # noqa: BLE001  # the boundary of one check
-        problem, _, advice = (forbidden(error) or "").partition("; ")
+        problem, _, advice = (lost_session(error) or forbidden(error) or "").partition("; ")
         text = " ".join(f"{type(error).__name__}: {error}".split())
         yield failed(name, problem or text, advice or "look at it by hand")

@@ -19,15 +19,28 @@ if TYPE_CHECKING:
 
 __all__ = ["Connection", "Cursor", "connect", "connected", "join_group", "schema_engine"]
 
-NO_LIMITS = {"statement_timeout": "0", "idle_in_transaction_session_timeout": "0"}
+NO_LIMITS = {
+    "statement_timeout": "0",
+    "lock_timeout": "0",
+    "idle_in_transaction_session_timeout": "0",
+}
 """Limits of a role or a database are meant for people's sessions; a replay takes longer."""
+NEWER_LIMITS = ["idle_session_timeout", "transaction_timeout"]
+"""The same of PostgreSQL 14 and 17. An older server refuses a session that names them at its start.
+"""
 
 SETTINGS = {
     "timezone": "UTC",
     "datestyle": "ISO,YMD",
+    "intervalstyle": "postgres",
     "extra_float_digits": "1",
     "bytea_output": "hex",
+    "array_nulls": "on",
+    "quote_all_identifiers": "off",
+    "standard_conforming_strings": "on",
     "search_path": "public",
+    # What waits for a lock must then see what its holder committed.
+    "default_transaction_isolation": "read\\ committed",
     **NO_LIMITS,
     # The server notices within half a minute that our host is gone.
     "tcp_keepalives_idle": "10",
@@ -51,19 +64,34 @@ GROUP_CLASS = 0x637561
 
 def connect(url: str, purpose: str, settings: Mapping[str, str] | None = None) -> Connection:
     """A connection that pg_stat_activity shows as `cua-project <purpose>`. UnreachableError."""
-    fixed = SETTINGS | dict(settings or {})
     try:
-        return open_watched(
-            url,
-            options=" ".join(f"-c {name}={value}" for name, value in fixed.items()),
-            application_name=f"cua-project {purpose}",
-            keepalives_idle=10,
-            keepalives_interval=5,
-            keepalives_count=3,
-            tcp_user_timeout=25_000,
-        )
+        return _open(url, f"cua-project {purpose}", settings or {})
     except psycopg2.OperationalError as error:
         raise unreachable(url, error) from None
+
+
+def _open(url: str, name: str, settings: Mapping[str, str]) -> Connection:
+    """A session in which no setting of the role or the database counts that would change ours."""
+    fixed = SETTINGS | dict(settings)
+    connection = open_watched(
+        url,
+        options=" ".join(f"-c {name}={value}" for name, value in fixed.items()),
+        application_name=name,
+        keepalives_idle=10,
+        keepalives_interval=5,
+        keepalives_count=3,
+        tcp_user_timeout=25_000,
+    )
+    # Without a transaction, which such a limit could end.
+    connection.autocommit = True
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT set_config(name, '0', false) FROM unnest(%s) AS name WHERE"
+            " current_setting(name, true) IS NOT NULL",
+            (NEWER_LIMITS,),
+        )
+    connection.autocommit = False
+    return connection
 
 
 @contextmanager
@@ -99,17 +127,9 @@ def schema_engine(url: str) -> "Engine":
     """
     from sqlalchemy import create_engine, pool
 
+    limit = {"idle_in_transaction_session_timeout": f"{ABANDONED_S}s"}
+
     def creator() -> Connection:
-        connection = open_watched(url)
-        # Without a transaction, in which a limit of the role could end this session between two
-        # statements.
-        connection.autocommit = True
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SET statement_timeout = 0; SET idle_in_transaction_session_timeout ="
-                f" '{ABANDONED_S}s'"
-            )
-        connection.autocommit = False
-        return connection
+        return _open(url, "cua-project schema", limit)
 
     return create_engine(sqlalchemy_url(url), poolclass=pool.NullPool, creator=creator)

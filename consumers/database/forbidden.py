@@ -8,7 +8,10 @@ ADVICE = {
         "connect as the role that made the tables, or let it GRANT this role what is missing"
         " (USAGE on the schemas cua and cua_ops, all on their tables, CREATE on the database)"
     ),
-    "25006": "connect to the primary, or let the role and the database write",
+    "25006": (
+        "connect to the primary, or let the role and the database write"
+        " (default_transaction_read_only = off)"
+    ),
     "53100": "free some space on its disk, then run the same command again",
     "P0001": (
         "a trigger or function of this database says that: disable it (event triggers: ALTER EVENT"

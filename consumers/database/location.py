@@ -190,7 +190,7 @@ def database_engine(url: str) -> "Engine":
     """SQLAlchemy's engine; it connects on first use and replaces connections that broke.
 
     Its sessions are in UTC: a time of the year 1 or 9999, which an event may state, has no datetime
-    in every other time zone, and reading it would fail.
+    in every other time zone, and reading it would fail. They read numbers with every digit.
     """
     from sqlalchemy import create_engine, event
 
@@ -201,9 +201,9 @@ def database_engine(url: str) -> "Engine":
     )
 
     @event.listens_for(engine, "connect")
-    def _in_utc(connection: psycopg2.extensions.connection, _record: object) -> None:
+    def _read_exactly(connection: psycopg2.extensions.connection, _record: object) -> None:
         with connection.cursor() as cursor:
-            cursor.execute("SET TIME ZONE 'UTC'")
+            cursor.execute("SET TIME ZONE 'UTC'; SET extra_float_digits = 1")
         connection.commit()
 
     return engine

@@ -23,8 +23,10 @@ from sqlalchemy.exc import OperationalError
 from consumers.database.blockers import advisory_lock_holders
 from consumers.database.connection import Connection, Cursor, connected, schema_engine
 from consumers.database.dependants import drop_schema, what_keeps
+from consumers.database.forbidden import forbidden
 from consumers.database.lease import current_holder
 from consumers.database.location import unreachable
+from consumers.database.lost_session import lost_session
 from consumers.database.recorded_revision import is_applied_already, upgrade_from_later
 from consumers.database.repeatable import (
     WITHOUT_COMMENTS,
@@ -35,7 +37,12 @@ from consumers.database.repeatable import (
 from consumers.database.revision import Age, Revision, read_revision
 from consumers.database.shape import find_problems
 from consumers.database.side_schemas import drop_debris
-from consumers.errors import CuaProjectError, NotFoundError, SchemaBusyError
+from consumers.errors import (
+    CuaProjectError,
+    NotFoundError,
+    SchemaBusyError,
+    UnreachableError,
+)
 from consumers.tables import OPS_SCHEMA, PREVIOUS_SCHEMA, PROJECTION_VERSION, SCHEMA
 from consumers.tables.comments import commented_metadata
 
@@ -171,7 +178,9 @@ def migrate(
             else:
                 _upgrade(connection, config, script, before, to)
         except (sa.exc.DBAPIError, psycopg2.Error) as error:
-            reason = str(getattr(error, "orig", error)).strip()
+            if lost := lost_session(error):
+                raise UnreachableError(lost) from error
+            reason = forbidden(error) or str(getattr(error, "orig", error)).strip()
             message = f"the migration to {to} failed and was rolled back: {reason}"
             if is_applied_already(error):
                 message += (

@@ -28,10 +28,14 @@ POLL_S = 0.05
 
 
 def read_stored_decisions(cursor: Cursor) -> list[Decision]:
-    """Every decision in the database, oldest first; one that was taken back is two."""
+    """Every decision in the database, oldest first; one that was taken back is two.
+
+    Also of tables of an older revision, in which none could be taken back.
+    """
     cursor.execute(
         "SELECT scope, stream, value_sha256, from_epoch, from_sequence, made_at, made_by, reason,"
-        f" undone_at, undone_by FROM {OPS_SCHEMA}.operator_drop"
+        " (to_jsonb(stored) ->> 'undone_at')::timestamptz, to_jsonb(stored) ->> 'undone_by' FROM"
+        f" {OPS_SCHEMA}.operator_drop AS stored"
     )
     decisions = []
     for scope, stream, hash_, epoch, sequence, *made in cursor.fetchall():

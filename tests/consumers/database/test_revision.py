@@ -14,10 +14,12 @@ from consumers.database.migrate import look, migrate, newest_revision, schema_di
 from consumers.database.readiness import make_ready
 from consumers.database.revision import Age, read_revision
 from consumers.errors import CuaProjectError, MismatchError
+from consumers.projection.drops_file import fetch_drops
 from consumers.projection.loop import OutdatedTablesError, ProjectionLoop
 from consumers.rebuild.rebuild import rebuild
 from consumers.rebuild.verify import verify
 from consumers.tables import PROJECTION_VERSION
+from schemas.operator_drops import read_decisions
 from tests.reference_fold.histories import Shape
 from tests.support.logs import logged_events, memory_log
 from tests.support.memory_log import MemoryReader
@@ -202,6 +204,29 @@ def test_tables_of_release_2_are_upgraded_in_either_order(
         assert rebuild(reader, database_url).equal
     finally:
         reader.close()
+
+
+@pytest.mark.parametrize("revision", ["0001", "0002", "0003", "0007"])
+def test_decisions_of_operators_are_read_from_an_older_database(
+    migrated_url: str, tmp_path: Path, revision: str
+) -> None:
+    """A trainer may be newer than the projector, too, and must not train on what was dropped."""
+    migrate(migrated_url, revision)
+    execute(
+        migrated_url,
+        "INSERT INTO cua_ops.operator_drop (scope, stream, value_sha256, made_at, made_by) VALUES"
+        " ('record', 'rollout/1', 'abc', now(), 'anna')",
+    )
+    path = tmp_path / "operator_drops.jsonl"
+
+    assert fetch_drops(migrated_url, path) == 1
+
+    (decision,) = read_decisions(path)
+    assert (decision.drop.stream, decision.is_undone, decision.made_by) == (
+        "rollout/1",
+        False,
+        "anna",
+    )
 
 
 def test_migrate_check_names_an_older_revision_of_equal_tables(migrated_url: str) -> None:

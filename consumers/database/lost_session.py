@@ -1,0 +1,46 @@
+"""A session that the server ended, or whose connection broke, while a command used it.
+
+For the process's boundary, which must not import a driver: an error is known by its class's name
+and SQLSTATE.
+"""
+
+ENDED = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03", "25P04"})
+"""SQLSTATEs: admin_shutdown, crash_shutdown, cannot_connect_now, idle_session_timeout,
+idle_in_transaction_session_timeout, transaction_timeout."""
+CONNECTION_EXCEPTION = "08"
+"""First characters of the SQLSTATEs of broken connections."""
+
+
+def lost_session(error: BaseException) -> str | None:
+    """The message for an error that a lost session caused; None for any other."""
+    if not _is_lost(error):
+        return None
+    # Whoever uses a lost session again is only told that it is closed.
+    first, earlier = error, error.__context__
+    while earlier is not None:
+        if _is_lost(earlier):
+            first = earlier
+        earlier = earlier.__context__
+    said = str(_original(first)).strip().partition("\n")[0]
+    return (
+        f"the database ended our session, and what was not committed is undone: {said}; run the"
+        " same command again when the server answers (its log says why)"
+    )
+
+
+def _original(error: BaseException) -> BaseException:
+    # SQLAlchemy wraps the driver's error.
+    return getattr(error, "orig", None) or error
+
+
+def _is_lost(error: BaseException) -> bool:
+    original = _original(error)
+    names = {
+        one.__name__ for one in type(original).__mro__ if one.__module__.startswith("psycopg2")
+    }
+    code = getattr(original, "pgcode", None)
+    if code is not None:
+        return code in ENDED or code.startswith(CONNECTION_EXCEPTION)
+    if "OperationalError" in names:
+        return True
+    return "InterfaceError" in names and "connection already closed" in str(original)
