@@ -49,10 +49,15 @@ def make_ready(
 
 @contextmanager
 def naming_what_is_missing(url: str) -> Iterator[None]:
-    """Turn the database's error about a table that is gone into one that names what is missing."""
+    """Turn the database's error about a table that is gone into one that names what is missing.
+
+    CuaProjectError, with the command that migrates it, of a database that was taken to another
+    revision meanwhile; else MismatchError.
+    """
     try:
         yield
     except psycopg2.ProgrammingError:
+        look(url).require_current()
         with connected(url, "check") as connection, connection, connection.cursor() as cursor:
             require_whole(find_problems(cursor))
         raise

@@ -14,7 +14,7 @@ from pathlib import Path
 import psycopg2
 
 from consumers.database.connection import Cursor, connected
-from consumers.errors import CuaProjectError
+from consumers.errors import CuaProjectError, MismatchError
 from consumers.tables import OPS_SCHEMA
 from schemas.event import StreamPoint
 from schemas.lock_holders import file_lock_holder
@@ -81,12 +81,24 @@ def copy_drops(cursor: Cursor, path: Path) -> int:
 def fetch_drops(url: str, path: Path) -> int:
     """Bring the file up to date; how many lines are new. A database without tables has none.
 
-    Changes nothing in the database. CuaProjectError, UnreachableError.
+    Changes nothing in the database. CuaProjectError, UnreachableError; MismatchError of a database
+    that has lost its decisions.
     """
     with connected(url, "drops") as connection, connection.cursor() as cursor:
         cursor.execute("SELECT to_regclass(%s) IS NOT NULL", (f"{OPS_SCHEMA}.operator_drop",))
         row = cursor.fetchone()
-        return copy_drops(cursor, path) if row is not None and row[0] else 0
+        if row is not None and row[0]:
+            return copy_drops(cursor, path)
+    # Imports SQLAlchemy, which an answer does without.
+    from consumers.database.migrate import look, missing
+    from consumers.database.revision import Age
+    from consumers.database.shape import describe
+
+    revision = look(url)
+    if revision.age is Age.EMPTY:
+        return 0
+    revision.require_current()
+    raise MismatchError(describe(missing(url)))
 
 
 def refresh_drops_file(url: str, path: Path) -> None:

@@ -11,10 +11,12 @@ import pytest
 
 from consumers.database.connection import connected
 from consumers.database.migrate import SCHEMA_LOCK, migrate, newest_revision, schema_differences
-from consumers.database.readiness import make_ready
+from consumers.database.readiness import make_ready, naming_what_is_missing
+from consumers.errors import CuaProjectError, MismatchError
 from consumers.queries.session import get_session, init_database
 from consumers.queries.trainings import get_training_by_run_name
 from tests.support.paths import ROOT
+from tests.support.postgres import execute
 
 pytestmark = pytest.mark.services
 
@@ -85,3 +87,23 @@ def test_processes_that_migrate_an_empty_database_at_once_all_end_well(database_
 
     assert failed == []
     assert schema_differences(database_url) == []
+
+
+def test_a_database_that_is_migrated_beneath_a_command_says_so(migrated_url: str) -> None:
+    def read_beside_a_downgrade() -> None:
+        with naming_what_is_missing(migrated_url):
+            migrate(migrated_url, "0007")
+            execute(migrated_url, "SELECT * FROM cua.session")
+
+    with pytest.raises(CuaProjectError, match=r"is at revision 0007.*run `cua-project migrate`"):
+        read_beside_a_downgrade()
+
+
+def test_a_table_that_is_dropped_beneath_a_command_is_named(migrated_url: str) -> None:
+    def read_what_is_gone() -> None:
+        with naming_what_is_missing(migrated_url):
+            execute(migrated_url, "DROP TABLE cua.turn CASCADE")
+            execute(migrated_url, "SELECT * FROM cua.turn")
+
+    with pytest.raises(MismatchError, match=r"cua\.turn is missing.*`cua-project rebuild`"):
+        read_what_is_gone()

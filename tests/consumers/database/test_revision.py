@@ -229,6 +229,27 @@ def test_decisions_of_operators_are_read_from_an_older_database(
     )
 
 
+@pytest.mark.parametrize(
+    ("loss", "said"),
+    [
+        ("DROP SCHEMA cua_ops CASCADE", "no revision in cua_ops.alembic_version"),
+        ("DROP TABLE cua_ops.operator_drop", "the table cua_ops.operator_drop is missing"),
+    ],
+)
+def test_a_database_that_lost_the_decisions_of_operators_is_not_taken_for_one_without(
+    migrated_url: str, tmp_path: Path, loss: str, said: str
+) -> None:
+    """`pg_restore -n cua` leaves one."""
+    execute(migrated_url, loss)
+
+    with pytest.raises(MismatchError, match=f"{said}.*`cua-project rebuild`"):
+        fetch_drops(migrated_url, tmp_path / "operator_drops.jsonl")
+
+
+def test_a_database_without_tables_has_no_decisions(database_url: str, tmp_path: Path) -> None:
+    assert fetch_drops(database_url, tmp_path / "operator_drops.jsonl") == 0
+
+
 def test_migrate_check_names_an_older_revision_of_equal_tables(migrated_url: str) -> None:
     execute(migrated_url, "UPDATE cua_ops.alembic_version SET version_num = '0002'")
 
