@@ -77,9 +77,7 @@ class Revision(NamedTuple):
             return None
         if self.found:
             return f"{OPS_SCHEMA}.alembic_version has several revisions ({', '.join(self.found)})"
-        return (
-            f"the database has the schema {SCHEMA}, but no revision in {OPS_SCHEMA}.alembic_version"
-        )
+        return f"the database has tables of ours, but no revision in {OPS_SCHEMA}.alembic_version"
 
     def _named(self) -> str:
         return f"revision {', '.join(self.found)}"
@@ -97,9 +95,10 @@ def read_revision(cursor: Cursor, known: tuple[str, ...], newest: str) -> Revisi
     else:
         cursor.execute(
             "SELECT EXISTS (SELECT FROM pg_class JOIN pg_namespace ON pg_namespace.oid ="
-            " relnamespace WHERE nspname = %s AND relkind = 'r' AND relname IN ('training',"
-            " 'projection', 'reader_position', 'rollout'))",
-            (SCHEMA,),
+            " relnamespace WHERE relkind = 'r' AND (nspname = %s AND relname IN ('training',"
+            " 'projection', 'reader_position', 'rollout') OR nspname = %s AND relname IN ('lease',"
+            " 'operator_drop')))",
+            (SCHEMA, OPS_SCHEMA),
         )
         row = cursor.fetchone()
         age = Age.DAMAGED if row is not None and row[0] else Age.EMPTY

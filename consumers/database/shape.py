@@ -31,7 +31,10 @@ class Problem(NamedTuple):
 
 
 def find_problems(cursor: Cursor, schemas: Sequence[str] = (SCHEMA, OPS_SCHEMA)) -> list[Problem]:
-    """Everything that differs from the definition, tables in the order of their definition."""
+    """Everything that differs from the definition, tables in the order of their definition.
+
+    A schema beside the live one has the tables of the live one.
+    """
     cursor.execute("SELECT nspname FROM pg_namespace WHERE nspname = ANY(%s)", (list(schemas),))
     present = {row[0] for row in cursor.fetchall()}
     columns, names = _read_columns(cursor, schemas), _read_names(cursor, schemas)
@@ -43,8 +46,8 @@ def find_problems(cursor: Cursor, schemas: Sequence[str] = (SCHEMA, OPS_SCHEMA))
             )
             continue
         for table in Base.metadata.sorted_tables:
-            if table.schema == schema:
-                found += _problems(table, columns, names)
+            if table.schema == (schema if schema == OPS_SCHEMA else SCHEMA):
+                found += _problems(schema, table, columns, names)
     return found
 
 
@@ -70,11 +73,11 @@ class _Column(NamedTuple):
 
 
 def _problems(
+    schema: str,
     table: sa.Table,
     columns: dict[tuple[str, str], dict[str, _Column]],
     names: set[tuple[str, str, str]],
 ) -> list[Problem]:
-    schema = str(table.schema)
     at = f"{schema}.{table.name}"
 
     def problem(text: str, column: str | None = None, *, fatal: bool = True) -> Problem:

@@ -19,8 +19,9 @@ from consumers.database.dependants import (
     find_dependants,
     quoted,
 )
+from consumers.database.shape import LISTED, find_problems
 from consumers.database.side_schemas import SideSchema, mark
-from consumers.errors import CuaProjectError, NotFoundError, UnreachableError
+from consumers.errors import CuaProjectError, MismatchError, NotFoundError, UnreachableError
 from consumers.projection.positions import Positions, load_positions
 from consumers.rebuild.carry import (
     execute_all,
@@ -103,7 +104,7 @@ def swap_back(connection: Connection, patience: Patience) -> None:
 
 
 def require_previous(cursor: Cursor, revision: str | None) -> None:
-    """NotFoundError unless a rebuild left tables of this revision."""
+    """NotFoundError unless a rebuild left tables of this revision; MismatchError of broken ones."""
     cursor.execute(
         "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = %s",
         (PREVIOUS,),
@@ -116,6 +117,13 @@ def require_previous(cursor: Cursor, revision: str | None) -> None:
             " last migration"
         )
         raise NotFoundError(message)
+    if broken := [one.text for one in find_problems(cursor, [PREVIOUS]) if one.is_fatal]:
+        more = f" and {len(broken) - LISTED} more" if len(broken) > LISTED else ""
+        message = (
+            f"the tables that the last rebuild replaced were broken: {'; '.join(broken[:LISTED])}"
+            f"{more}; the live ones stay"
+        )
+        raise MismatchError(message)
 
 
 def _description(revision: str | None) -> str:

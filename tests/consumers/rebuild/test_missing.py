@@ -9,7 +9,7 @@ from consumers.database.readiness import make_ready
 from consumers.database.shape import find_problems
 from consumers.errors import CuaProjectError, MismatchError
 from consumers.projection.loop import ProjectionLoop
-from consumers.rebuild.rebuild import compare, rebuild
+from consumers.rebuild.rebuild import compare, rebuild, roll_back
 from consumers.rebuild.verify import verify
 from consumers.tables import OPS_SCHEMA, SCHEMA, Base
 from tests.reference_fold.histories import Shape
@@ -177,6 +177,55 @@ def test_commands_that_cannot_work_without_it_name_it_and_say_rebuild(
         ) as e:
             make_ready(migrated_url, embedded=embedded)
         assert text.replace("the schema cua_ops is missing", "cua_ops") in str(e.value)
+
+
+@pytest.mark.parametrize("recorded", ["0003", None])
+def test_a_database_with_only_the_operators_tables_gets_the_others_by_what_migrate_advises(
+    migrated_url: str, log: MemoryLog, recorded: str | None
+) -> None:
+    """`pg_restore -n cua_ops`; the decisions of operators are in no log."""
+    if recorded is not None:
+        migrate(migrated_url, recorded)
+    damage(
+        migrated_url,
+        "DROP SCHEMA cua CASCADE",
+        "INSERT INTO cua_ops.operator_drop (scope, stream, value_sha256, made_at, made_by) VALUES"
+        " ('record', 'rollout/1', 'abc', now(), 'anna')",
+    )
+    if recorded is not None:
+        with pytest.raises(CuaProjectError, match=r"DELETE FROM.*then `cua-project rebuild`"):
+            migrate(migrated_url)
+    damage(migrated_url, "DELETE FROM cua_ops.alembic_version")
+
+    for command in (lambda: migrate(migrated_url), lambda: make_ready(migrated_url, embedded=True)):
+        with pytest.raises(MismatchError, match=r"tables of ours, but no.*`cua-project rebuild`"):
+            command()
+    assert rebuild(MemoryReader(log), migrated_url).swapped
+
+    assert schema_differences(migrated_url) == []
+    assert verify(MemoryReader(log), migrated_url).equal
+    with connected(migrated_url, "test") as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT made_by FROM cua_ops.operator_drop")
+        assert cursor.fetchall() == [("anna",)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("DROP SCHEMA cua CASCADE", "the table cua_previous.action is missing.*and [0-9]+ more"),
+        ("ALTER TABLE cua.turn DROP COLUMN reward", "the column cua_previous.turn.reward is"),
+    ],
+)
+def test_broken_tables_that_a_rebuild_replaced_do_not_come_back(
+    migrated_url: str, log: MemoryLog, statement: str, said: str
+) -> None:
+    damage(migrated_url, statement)
+    assert rebuild(MemoryReader(log), migrated_url).swapped
+
+    with pytest.raises(MismatchError, match=f"were broken: {said}.*; the live ones stay"):
+        roll_back(migrated_url)
+
+    assert verify(MemoryReader(log), migrated_url).equal
 
 
 def test_a_missing_index_stops_nothing(migrated_url: str) -> None:
