@@ -164,7 +164,7 @@ def command(
                 )
     finally:
         reader.close()
-    _print(report, check=check, as_json=as_json)
+    _print(report, url, check=check, as_json=as_json)
     if check and not report.equal:
         found = (
             f"the tables {', '.join(report.different)} differ from the log; `cua-project verify`"
@@ -206,7 +206,8 @@ def _build_into(
     )
 
 
-def _print(report: "RebuildReport", *, check: bool, as_json: bool) -> None:
+def _print(report: "RebuildReport", url: str, *, check: bool, as_json: bool) -> None:
+    from consumers.rebuild.rebuild import can_roll_back
     from consumers.rebuild.until import format_positions
     from consumers.tables import SCHEMA
 
@@ -224,10 +225,12 @@ def _print(report: "RebuildReport", *, check: bool, as_json: bool) -> None:
     if check:
         lines.append(f"the tables are {outcome} what the log gives; nothing was changed")
     elif report.schema == SCHEMA:
-        lines.append(
-            f"the new tables are live; they are {outcome} the replaced ones, which `cua-project"
-            " rebuild --rollback` brings back"
+        replaced = (
+            "which `cua-project rebuild --rollback` brings back"
+            if can_roll_back(url)
+            else "which were broken"
         )
+        lines.append(f"the new tables are live; they are {outcome} the replaced ones, {replaced}")
     else:
         lines.append(f"the tables are in the schema {report.schema}")
     if report.schema != SCHEMA:

@@ -274,14 +274,24 @@ def _live_order(reader: LogReader, url: str) -> LiveOrder:
 def roll_back(url: str, *, swap_timeout_s: float | None = SWAP_TIMEOUT_S) -> None:
     """Make the tables that the last rebuild replaced live again, with what users put beside them.
 
-    NotFoundError when there are none; LimitExceededError when sessions keep the tables locked;
-    CuaProjectError, naming it, for what cannot be carried.
+    NotFoundError when there are none; MismatchError when they lack something; LimitExceededError
+    when sessions keep the tables locked; CuaProjectError, naming it, for what cannot be carried.
     """
     with schema_lock(url), connected(url, "rebuild rollback") as connection:
         with connection, connection.cursor() as cursor:
             require_previous(cursor, next(iter(inspect_revision(cursor).found), None))
         require_carriable(connection, PREVIOUS_SCHEMA)
         swap_back(connection, Patience(swap_timeout_s))
+
+
+def can_roll_back(url: str) -> bool:
+    """Whether the tables that the last rebuild replaced could become live again."""
+    with connected(url, "rebuild rollback") as connection, connection.cursor() as cursor:
+        try:
+            require_previous(cursor, next(iter(inspect_revision(cursor).found), None))
+        except (NotFoundError, MismatchError):
+            return False
+    return True
 
 
 def _compare(

@@ -9,7 +9,7 @@ from consumers.database.readiness import make_ready
 from consumers.database.shape import find_problems
 from consumers.errors import CuaProjectError, MismatchError
 from consumers.projection.loop import ProjectionLoop
-from consumers.rebuild.rebuild import compare, rebuild, roll_back
+from consumers.rebuild.rebuild import can_roll_back, compare, rebuild, roll_back
 from consumers.rebuild.verify import verify
 from consumers.tables import OPS_SCHEMA, SCHEMA, Base
 from tests.reference_fold.histories import Shape
@@ -222,10 +222,13 @@ def test_broken_tables_that_a_rebuild_replaced_do_not_come_back(
     damage(migrated_url, statement)
     assert rebuild(MemoryReader(log), migrated_url).swapped
 
+    assert not can_roll_back(migrated_url)
     with pytest.raises(MismatchError, match=f"were broken: {said}.*; the live ones stay"):
         roll_back(migrated_url)
 
     assert verify(MemoryReader(log), migrated_url).equal
+    assert rebuild(MemoryReader(log), migrated_url).swapped
+    assert can_roll_back(migrated_url)
 
 
 def test_a_missing_index_stops_nothing(migrated_url: str) -> None:
