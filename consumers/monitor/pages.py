@@ -11,7 +11,10 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import OperationalError, ProgrammingError
 from sqlalchemy.orm import Session
 
-from consumers.errors import UnreachableError
+from consumers.database.migrate import look, missing
+from consumers.database.revision import Age
+from consumers.database.shape import describe
+from consumers.errors import CuaProjectError, MismatchError, UnreachableError
 from consumers.monitor import layout
 from consumers.monitor.blobs import NoScreenshotError, ScreenshotStore
 from consumers.monitor.evaluation import evaluation_page
@@ -82,14 +85,29 @@ class Pages:
         except UnreachableError as error:
             return _notice(503, "The database is unreachable", str(error))
         except ProgrammingError:
-            return _notice(
-                503,
-                "There are no tables yet",
-                "`cua-project up` or `cua-project run` creates them and fills them from the log.",
-            )
+            return self._without_tables()
         if text is None:
             return _notice(404, "Not found", "No row has this id; it may not be projected yet.")
         return Answer(200, HTML, text.encode())
+
+    def _without_tables(self) -> Answer:
+        """Why the tables cannot be read: none yet, of another version, or not whole."""
+        if self._engine is not None:
+            url = self._engine.url.render_as_string(hide_password=False)
+            try:
+                revision = look(url)
+                if revision.age is not Age.EMPTY:
+                    revision.require_current()
+                    raise MismatchError(describe(missing(url)))
+            except UnreachableError as error:
+                return _notice(503, "The database is unreachable", str(error))
+            except CuaProjectError as error:
+                return _notice(503, "The tables cannot be read", str(error))
+        return _notice(
+            503,
+            "There are no tables yet",
+            "`cua-project up` or `cua-project run` creates them and fills them from the log.",
+        )
 
     def _page_with_one_retry(self, path: str) -> str | None:
         try:

@@ -29,7 +29,8 @@ def lost_by_use(url: str) -> BaseException:
         execute(url, END_OUR_SESSIONS)
         with pytest.raises(psycopg2.OperationalError) as error:
             cursor.execute("SELECT 2")
-    return error.value
+    lost: BaseException = error.value
+    return lost
 
 
 def lost_by_use_after_use(url: str) -> BaseException:
@@ -45,7 +46,8 @@ def lost_by_use_after_use(url: str) -> BaseException:
 
         with pytest.raises(psycopg2.InterfaceError) as error:
             use_twice()
-    return error.value
+    lost: BaseException = error.value
+    return lost
 
 
 def lost_in_sqlalchemy(url: str) -> BaseException:
@@ -56,7 +58,8 @@ def lost_in_sqlalchemy(url: str) -> BaseException:
         with pytest.raises(sa.exc.OperationalError) as error:
             connection.execute(sa.text("SELECT 2"))
     engine.dispose()
-    return error.value
+    lost: BaseException = error.value
+    return lost
 
 
 @pytest.mark.parametrize("lost", [lost_by_use, lost_by_use_after_use, lost_in_sqlalchemy])

@@ -1,7 +1,6 @@
 """What a role or a database sets for people's sessions changes nothing of ours."""
 
 import contextlib
-from collections.abc import Iterator
 
 import psycopg2
 import pytest
@@ -74,7 +73,7 @@ def change(url: str, **settings: str) -> None:
 
 
 @pytest.fixture
-def hostile_url(migrated_url: str) -> Iterator[str]:
+def hostile_url(migrated_url: str) -> str:
     """Migrated; its database sets all that this server knows."""
     known = known_settings(migrated_url)
     assert len(known) >= len(HOSTILE) - 1

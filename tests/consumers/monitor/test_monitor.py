@@ -11,6 +11,7 @@ from sqlalchemy import create_engine
 from sqlalchemy.orm import Session
 
 from consumers.database.location import database_engine
+from consumers.database.migrate import migrate
 from consumers.errors import UnreachableError
 from consumers.monitor.blobs import ScreenshotStore
 from consumers.monitor.pages import Pages
@@ -19,7 +20,7 @@ from consumers.tables import Environment
 from schemas.blobs import blob_path, blob_ref
 from schemas.installation import read_installation
 from tests.consumers.monitor.conftest import HOSTILE, SCREENSHOT, Monitor, put_blob, serve
-from tests.support.postgres import PostgresServer
+from tests.support.postgres import PostgresServer, execute
 from tests.support.sample_rows import at, named, training_row
 
 pytestmark = pytest.mark.services
@@ -309,6 +310,29 @@ def test_without_tables_the_page_says_what_makes_them(database_url: str, tmp_pat
     assert page.code == 503
     assert b"cua-project run" in page.content
     engine.dispose()
+
+
+@pytest.mark.parametrize(
+    ("revision", "statement", "says"),
+    [
+        ("0001", "SELECT 1", "is at revision 0001, and this version needs revision"),
+        ("head", "DROP TABLE cua.annotation CASCADE", "the table cua.annotation is missing"),
+        ("head", "DROP SCHEMA cua CASCADE", "the schema cua is missing"),
+    ],
+)
+def test_tables_that_cannot_be_read_are_explained(
+    migrated_url: str, tmp_path: Path, revision: str, statement: str, says: str
+) -> None:
+    migrate(migrated_url, revision)
+    execute(migrated_url, statement)
+    store = ScreenshotStore(read_installation({"CUA_HOME": str(tmp_path)}))
+    pages = Pages(lambda: database_engine(migrated_url), store, lambda: at(0))
+
+    page = pages.answer("/")
+
+    assert page.code == 503
+    assert says in page.content.decode()
+    assert "There are no tables yet" not in page.content.decode()
 
 
 def test_a_database_that_was_restarted_is_found_again(
