@@ -9,8 +9,8 @@ ADVICE = {
         " (USAGE on the schemas cua and cua_ops, all on their tables, CREATE on the database)"
     ),
     "25006": (
-        "connect to the primary, or let the role and the database write"
-        " (default_transaction_read_only = off)"
+        "connect to the primary, or, with default_transaction_read_only = off, let the role and the"
+        " database write"
     ),
     "53100": "free some space on its disk, then run the same command again",
     "P0001": (

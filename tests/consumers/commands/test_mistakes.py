@@ -160,8 +160,8 @@ def test_a_role_without_rights_and_a_read_only_database_are_no_bugs(
         text = sentence(call(*command, DATABASE_URL=migrated_url), 1)
         assert text.startswith("the database refuses this: cannot execute ")
         assert text.endswith(
-            "in a read-only transaction; connect to the primary, or let the role and"
-            " the database write"
+            "in a read-only transaction; connect to the primary, or, with"
+            " default_transaction_read_only = off, let the role and the database write"
         )
 
 
