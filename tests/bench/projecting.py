@@ -16,6 +16,7 @@ from consumers.database.migrate import migrate
 from consumers.embedded_postgres.cluster import Cluster, stop
 from consumers.embedded_postgres.supervisor import free_port
 from consumers.log.open import open_reader
+from consumers.projection.copying import TABLES
 from consumers.projection.loop import ProjectionLoop
 from consumers.rebuild.rebuild import rebuild
 from consumers.tables import ROW_TABLES
@@ -129,7 +130,8 @@ def measure_copy(bench: BenchServer, url: str, events: int) -> ProjectionCost:
     connection = psycopg2.connect(libpq_url(target))
     with Meter(bench.postmaster) as meter, connection, connection.cursor() as cursor:
         for name, (_, content) in dumps.items():
-            cursor.copy_expert(f'COPY cua."{name}" FROM STDIN', BytesIO(content), 1 << 16)
+            into = f'COPY cua."{name}" ({TABLES[name].names}) FROM STDIN'
+            cursor.copy_expert(into, BytesIO(content), 1 << 16)
     connection.close()
     return ProjectionCost(
         "plain COPY of the same rows", events, sum(count for count, _ in dumps.values()), meter
@@ -144,7 +146,7 @@ def _dump(url: str) -> dict[str, tuple[int, bytes]]:
         connection.cursor() as cursor,
     ):
         for table in ROW_TABLES:
-            text = BytesIO()
-            cursor.copy_expert(f'COPY cua."{table.__tablename__}" TO STDOUT', text)
-            dumps[table.__tablename__] = (cursor.rowcount, text.getvalue())
+            name, text = table.__tablename__, BytesIO()
+            cursor.copy_expert(f'COPY cua."{name}" ({TABLES[name].names}) TO STDOUT', text)
+            dumps[name] = (cursor.rowcount, text.getvalue())
     return dumps

@@ -29,6 +29,7 @@ from consumers.fold.fold import reduce_gc_frequency
 from consumers.log.local import LocalLogReader
 from consumers.log.open import open_reader
 from consumers.log.reader import LogReader
+from consumers.projection.copying import TABLES
 from consumers.projection.loop import ParallelFill, ProjectionLoop
 from consumers.rebuild.hashing import NAMES
 from consumers.rebuild.parallel import Parallel
@@ -143,7 +144,8 @@ def read_rows(url: str) -> tuple[dict[str, str], int]:
     with connected(url, "bench") as connection, connection.cursor() as cursor:
         for name in NAMES:
             text = io.StringIO()
-            cursor.copy_expert(f'COPY cua."{name}" TO STDOUT', text)
+            # A migrated table's columns are in another order than those of a new one.
+            cursor.copy_expert(f'COPY cua."{name}" ({TABLES[name].names}) TO STDOUT', text)
             texts[name] = text.getvalue()
             rows += cursor.rowcount
     return texts, rows
@@ -162,7 +164,8 @@ def copy_rows(url: str, texts: dict[str, str]) -> None:
     """The same rows, ready-made, into tables with the same indexes."""
     with connected(url, "bench") as connection, connection, connection.cursor() as cursor:
         for name, text in texts.items():
-            cursor.copy_expert(f'COPY plain."{name}" FROM STDIN', io.StringIO(text), 1 << 16)
+            into = f'COPY plain."{name}" ({TABLES[name].names}) FROM STDIN'
+            cursor.copy_expert(into, io.StringIO(text), 1 << 16)
 
 
 def read_and_parse(reader: LogReader, count: int) -> None:
