@@ -28,10 +28,12 @@ sys.argv = ["a-command", *{arguments!r}]
 runpy.run_module({package!r}, run_name="__main__", alter_sys=True)
 """
 IGNORED: Callable[[], object] = lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)  # noqa: E731
+# A suite that runs in the background of a shell inherits that it is ignored.
+HEEDED: Callable[[], object] = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
 
 
 def run(
-    package: str, interrupt: str, *arguments: str, before: Callable[[], object] | None = None
+    package: str, interrupt: str, *arguments: str, before: Callable[[], object] = HEEDED
 ) -> subprocess.CompletedProcess[str]:
     """The package's command, interrupted at one place."""
     program = RUN.format(interrupt=interrupt, package=package, arguments=arguments)

@@ -215,6 +215,9 @@ class KafkaLogReader:
 
     def replaced(self, last: Mapping[TopicPartition, LastRecord]) -> dict[TopicPartition, datetime]:
         """Partitions that have another record at the offset before `next_offset`, and its time."""
+        # Asked of topics that it has met and of others, kafka-python drops the others: so it meets
+        # all of them first.
+        self.end_offsets(self.partitions())
         return self._ask(lambda consumer: replaced(consumer, last))
 
     def seek(self, positions: Mapping[TopicPartition, int]) -> None:

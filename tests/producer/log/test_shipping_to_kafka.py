@@ -155,6 +155,8 @@ def test_a_shipper_that_is_stopped_is_replaced_and_what_it_sends_afterwards_brea
             for _ in range(2):
                 # Wherever it stands: in a request, in a commit, or between the two.
                 process.send_signal(signal.SIGSTOP)
+                # With all its threads: one could take the file's lock behind the look for it.
+                os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
                 stopped_at = dict(acknowledged)
                 other = f"environment/{uuid4()}"
                 emitter.stream(other).emit(REQUESTED)
