@@ -34,8 +34,9 @@ NUM_PARTS = 20
 class SlowUpdate:
     """A streamed update, each of whose minibatches takes so long besides, in `NUM_PARTS` parts."""
 
-    def __init__(self, update: StreamedUpdate, minibatch_s: float) -> None:
+    def __init__(self, update: StreamedUpdate, minibatch_s: float, slow: "Slow") -> None:
         self._update, self._part_s = update, minibatch_s / NUM_PARTS
+        self._slow = slow
         self._num_left = 0
 
     def add(self, trajectories: Sequence[Trajectory]) -> None:
@@ -44,6 +45,7 @@ class SlowUpdate:
 
     def work(self) -> bool:
         if self._num_left:
+            self._slow.is_updating = True
             self._num_left -= 1
             time.sleep(self._part_s)
             return True
@@ -52,6 +54,7 @@ class SlowUpdate:
     def finish(self) -> UpdateResult:
         while self.work():
             pass
+        self._slow.is_updating = False
         return self._update.finish()
 
 
@@ -77,6 +80,9 @@ class Slow:
         self._load = load
         self._lock = threading.Lock()
         self._calls = self.most_calls_at_once = 0
+        self.is_updating = False
+        self.opened_in_updates = 0
+        """Devices whose opening began between the first and the last gradient of an update."""
 
     def __enter__(self) -> Self:
         vars(run_module)["load"] = self._slow_load
@@ -95,9 +101,13 @@ class Slow:
     def _slow_factory(self, make_environment: EnvironmentFactory) -> EnvironmentFactory:
         return lambda plan: slowed(
             make_environment(plan),
-            opening=lambda: 2 * self._means["opening"] * self._random.random(),
+            opening=self._opening_s,
             acting=lambda: 2 * self._means["acting"] * self._random.random(),
         )
+
+    def _opening_s(self) -> float:
+        self.opened_in_updates += self.is_updating
+        return 2 * self._means["opening"] * self._random.random()
 
     def _slow_down(self, learner: Learner) -> None:
         update, sample = learner.update, learner.sample
@@ -109,6 +119,7 @@ class Slow:
             lend: Callable[[], None] | None = None,
         ) -> UpdateResult:
             num_parts = 0
+            self.is_updating = True
             while num_parts < NUM_PARTS or not self._until():
                 num_parts += 1
                 if lend is not None:
@@ -116,6 +127,7 @@ class Slow:
                 with self._called():
                     time.sleep(self._update_s / NUM_PARTS)
                 assert num_parts * self._update_s / NUM_PARTS < LIMIT_S
+            self.is_updating = False
             if in_parts is not None:
                 return in_parts(trajectories, settings, lend)
             with self._called():
@@ -127,7 +139,7 @@ class Slow:
             def slow_begin(settings: UpdateSettings, num_minibatches: int) -> StreamedUpdate:
                 update = begin(settings, num_minibatches)
                 minibatch_s = self._update_s / num_minibatches / settings.num_substeps
-                return SlowUpdate(update, minibatch_s)
+                return SlowUpdate(update, minibatch_s, self)
 
             vars(learner)["begin_update"] = slow_begin
 

@@ -1,6 +1,5 @@
 """Gradients begin while rollouts still run: the same step, in less time, with the same bits."""
 
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -25,7 +24,7 @@ from tests.support.invariants import violations
 from tests.support.same_run import bits_of, differences
 from tests.support.scripted import plan
 from tests.support.slow_run import Slow
-from tests.support.small_run import small, watching
+from tests.support.small_run import small
 
 torch = pytest.importorskip("torch")
 
@@ -198,27 +197,21 @@ def test_minibatches_come_in_the_plans_order_whoever_ends_first(order: tuple[int
     assert update.minibatches == [[-0.5, 0.5, -1.0, 1.0], [-1.5, 1.5, -2.0, 2.0]]
 
 
-def step_seconds(installation: Installation, policy: str, name: str, **settings: object) -> float:
-    """Of three steps on slow devices, the first left out."""
-    said: list[tuple[str, float]] = []
+def opened_in_updates(
+    installation: Installation, policy: str, name: str, **settings: object
+) -> int:
+    """Devices that begin to open while gradients are computed, in three steps on slow devices."""
     config = small(**SETTINGS, **settings, model_name=policy, num_steps=3, training_name=name)
-    with (
-        Slow(opening_s=0.4, acting_s=0.1, update_s=1.2),
-        watching(lambda line: said.append((line, time.monotonic()))),
-    ):
+    with Slow(opening_s=0.4, acting_s=0.1, update_s=1.2) as slow:
         run(config, installation=installation)
-    ends = [at for line, at in said if line.startswith("step ")]
-    return (ends[-1] - ends[0]) / 2
+    return slow.opened_in_updates
 
 
-def test_slow_devices_work_while_gradients_are_computed(
+def test_devices_are_opened_while_gradients_are_computed(
     installation: Installation, policy: str
 ) -> None:
-    whole = step_seconds(installation, policy, "whole")
-    streamed = step_seconds(installation, policy, "streamed", stream_minibatch=True)
-    # Three of the four minibatches of 0.3 s are computed while the groups after them open.
-    sys.stdout.write(f"seconds of a step: {whole:.2f} whole, {streamed:.2f} streamed\n")
-    assert streamed < whole - 0.4
+    assert opened_in_updates(installation, policy, "whole") == 0
+    assert opened_in_updates(installation, policy, "streamed", stream_minibatch=True) >= 3
 
 
 @pytest.mark.parametrize(
