@@ -4,6 +4,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
 import psycopg2
@@ -71,7 +72,13 @@ class Striker:
 
     def _torn_records(self, one: Disturbance) -> str:
         records = torn.strangers_records(self._reports.acknowledged, Random(one.victim))
-        is_there = torn.append(self._stage.installation, records)
+        with ThreadPoolExecutor(1) as pool:
+            appending = pool.submit(torn.append, self._stage.installation, records)
+            # It waits for a writer that is stopped in a commit, until that is continued.
+            while not appending.done():
+                self.tick()
+                time.sleep(0.02)
+            is_there = appending.result()
         return f"{len(records)} records" if is_there else MISSED
 
     def _postmaster(self, _: Disturbance) -> str:
