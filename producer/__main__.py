@@ -1,45 +1,16 @@
-"""The entry point of `cua-train` and of `python -m producer`.
-
-Ctrl-C while modules are imported, or the interpreter ends, ends the process with exit code 130 and
-no traceback. Nothing is open by then, so it ends without unwinding: an exception within the import
-of a compiled module comes out as another one.
-"""
+"""The entry point of `cua-train` and of `python -m producer`."""
 
 import os
-import sys
-from types import FrameType
-
-INTERRUPTED = 130
 
 try:
-    # Most of the time until the handler below is set.
-    import signal
+    from schemas.interrupts import run_command_line
 except KeyboardInterrupt:
-    os._exit(INTERRUPTED)
+    os._exit(130)
 
 
 def main() -> None:
     """Import the command line and run it."""
-    before = signal.getsignal(signal.SIGINT)
-    # Other handlers stay: in the background of a script SIGINT is ignored.
-    is_heard = before is signal.default_int_handler
-    if is_heard:
-        signal.signal(signal.SIGINT, _exit_at_once)
-    from producer.cli import main as run
-
-    try:
-        signal.signal(signal.SIGINT, before)
-        run()
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
-    finally:
-        # The interpreter ends: what it does there has nobody to catch an exception.
-        if is_heard:
-            signal.signal(signal.SIGINT, _exit_at_once)
-
-
-def _exit_at_once(_number: int, _frame: FrameType | None) -> None:
-    os._exit(INTERRUPTED)
+    run_command_line("producer.cli")
 
 
 if __name__ == "__main__":

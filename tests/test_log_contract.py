@@ -16,8 +16,8 @@ from producer.log.kafka import KafkaLog
 from producer.log.local import LocalLog
 from producer.log.writer import LogWriter, Record
 from producer.log.writer import TopicPartition as ProducerPartition
-from schemas.installation import Installation
 from schemas.local_log import partition_of
+from tests.support.reading import installation_on
 
 KEYS = [f"rollout/{number}" for number in range(40)]
 
@@ -32,13 +32,7 @@ def open_log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callabl
     servers = request.getfixturevalue("kafka").bootstrap_servers if is_kafka else None
     # Topics of their own make a log of its own on the one broker.
     prefix = f"t{abs(hash(tmp_path))}." if is_kafka else "cua."
-    installation = Installation(
-        home=tmp_path,
-        topic_prefix=prefix,
-        kafka_bootstrap_servers=servers,
-        kafka_options=(),
-        blobs_url=str(tmp_path / "blobs"),
-    )
+    installation = installation_on(servers, tmp_path, prefix)
 
     def open_both() -> Pair:
         topics = [prefix + name for name in ("training", "rollouts")]

@@ -1,11 +1,11 @@
 """Whether an archive is one of the log as it is now, not of one that was restored since."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 from consumers.archive.manifest import Manifest
 from consumers.errors import MismatchError
 from consumers.log.reader import LastRecord, LogReader, TopicPartition
+from consumers.log.replaced import first_replaced
 
 
 def check_reach(manifest: Manifest, log: LogReader, folder: Path) -> None:
@@ -27,21 +27,16 @@ def check_last_records(manifest: Manifest, log: LogReader, folder: Path) -> None
 
     It was restored from an older state, and has grown since: its offsets mean other records.
     """
-    partitions = set(log.partitions())
     last = {
-        at: LastRecord(file.next_offset, file.last_appended_at)
+        TopicPartition(file.topic, file.partition): LastRecord(
+            file.next_offset, file.last_appended_at
+        )
         for file in manifest.files
-        if (at := TopicPartition(file.topic, file.partition)) in partitions
     }
-    for at, appended_at in sorted(log.replaced(last).items())[:1]:
+    if (one := first_replaced(last, log)) is not None:
         message = (
-            f"the archive {folder} has offset {last[at].next_offset - 1} of"
-            f" {at.topic}/{at.partition} as appended at {_text(last[at].appended_at)}, but what the"
-            f" log has there was appended at {_text(appended_at)}: the log was restored from an"
-            " older state, and has grown since. Name another archive"
+            f"the archive {folder} has offset {one.offset} of {one.partition} as appended at"
+            f" {one.read_time}, but what the log has there was appended at {one.found_time}: the"
+            " log was restored from an older state, and has grown since. Name another archive"
         )
         raise MismatchError(message)
-
-
-def _text(time: datetime) -> str:
-    return time.astimezone(UTC).isoformat().replace("+00:00", "Z")

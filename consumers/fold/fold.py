@@ -6,7 +6,7 @@ The same in the live projection and in a rebuild.
 """
 
 import gc
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from consumers.fold.operator_drops import Drops
 from consumers.fold.order import Order, OrderRules, PartitionProgress
 from consumers.fold.ownership import NO_TABLES, IsStep, Lookups
 from consumers.fold.parse import ParsedRecord, parse_record
-from consumers.fold.rows import Operation, RemoveEvaluation, Rows
+from consumers.fold.rows import Rows
 from consumers.fold.stream import Stream
 from schemas.event import Envelope
 
@@ -78,26 +78,22 @@ class Fold:
         self._partitions: dict[tuple[str, int], PartitionProgress] = {}
         # Nothing that `Order` calls refers to this object: in a cycle each batch would stay in
         # memory until the rare garbage collection of a projector.
-        steps: set[str] = set()
-        self.steps = steps
-        """Steps that this batch makes."""
+        rows = Rows()
         without_rows: set[str] = set()
         self.without_rows = without_rows
         """Evaluations whose ids were found to be those of steps."""
-        rows = Rows()
         write_event = rows.add if write is None else write
-        remembered = Lookups(
-            lookups.find_owned, _remember_steps(steps, without_rows, lookups.is_step)
-        )
+        is_step = _with_steps_of(rows, lookups.is_step) if write is None else lookups.is_step
 
-        def write_and_note(operations: Sequence[Operation]) -> None:
-            write_event(operations)
-            for operation in operations:
-                if isinstance(operation, RemoveEvaluation):
-                    steps.add(operation.id)
+        def has_no_rows(evaluation: str) -> bool:
+            if is_step(evaluation):
+                without_rows.add(evaluation)
+            return evaluation in without_rows
+
+        known = Lookups(lookups.find_owned, has_no_rows)
 
         def apply(stream: Stream, envelope: Envelope) -> Rejection | None:
-            return apply_event(stream, envelope, write_and_note, remembered)
+            return apply_event(stream, envelope, write_event, known)
 
         self._order = Order(streams, apply, OrderRules(log_id, drops, replay_filter.parked))
         self.batch = FoldedBatch(
@@ -146,17 +142,10 @@ class Fold:
         return progress.num_events
 
 
-def _remember_steps(steps: Set[str], without_rows: set[str], is_step: IsStep) -> IsStep:
-    """Asked once per evaluation; the steps of this batch are not in the tables yet."""
+def _with_steps_of(rows: Rows, is_step: IsStep) -> IsStep:
+    """The steps of a batch, which are not in the tables yet, and theirs, asked once for each id."""
     asked = cache(is_step)
-
-    def is_known(id_: str) -> bool:
-        found = id_ in steps or asked(id_)
-        if found:
-            without_rows.add(id_)
-        return found
-
-    return is_known
+    return lambda id_: id_ in rows.inserts.get("step", ()) or asked(id_)
 
 
 def missing_streams(

@@ -15,9 +15,8 @@ from consumers.fold.parse import ParsedRecord, parse_record
 from consumers.log.reader import LogReader, TopicPartition
 from consumers.log.until import read_until
 from consumers.projection.positions import (
-    check_last_records,
     check_log,
-    check_reach,
+    check_records,
     load_last_records,
     load_positions,
     read_state,
@@ -77,8 +76,7 @@ def take_up_again(
             raise NotFoundError(message)
         check_log(read_state(cursor, SCHEMA), reader)
         positions = load_positions(cursor, SCHEMA)
-        check_reach(positions, reader)
-        check_last_records(load_last_records(cursor, SCHEMA), reader)
+        check_records(positions, load_last_records(cursor, SCHEMA), reader)
         # What an interrupted try has left.
         cursor.execute(
             f'DELETE FROM "{SCHEMA}".held_record WHERE stream = %s AND held_as = %s',

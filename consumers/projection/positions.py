@@ -5,7 +5,6 @@ A projector that was paused and replaced finds them moved, and changes nothing.
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import NamedTuple
 from uuid import uuid4
 
@@ -14,6 +13,7 @@ from consumers.errors import CuaProjectError, MismatchError
 from consumers.fold.order import PartitionProgress
 from consumers.fold.projectors.registry import catalogue_hash
 from consumers.log.reader import LOOK_AT, LastRecord, LogReader, TopicPartition
+from consumers.log.replaced import first_replaced
 from consumers.tables import PROJECTION_VERSION
 
 Positions = dict[TopicPartition, int]
@@ -116,23 +116,26 @@ def check_reach(positions: Mapping[TopicPartition, int], reader: LogReader) -> N
 def check_last_records(last: Mapping[TopicPartition, LastRecord], reader: LogReader) -> None:
     """MismatchError when the log has other records where the tables have read.
 
-    It was restored from an older state and has grown past the tables since. Only the last record
-    of each partition is looked at: those before it are then the same.
+    It was restored from an older state and has grown past the tables since.
     """
-    partitions = set(reader.partitions())
-    replaced = reader.replaced({at: one for at, one in last.items() if at in partitions})
-    for at, appended_at in sorted(replaced.items())[:1]:
+    if (one := first_replaced(last, reader)) is not None:
         message = (
-            f"the tables have read offset {last[at].next_offset - 1} of {at.topic}/{at.partition},"
-            f" appended at {_text(last[at].appended_at)}, but what the log has there was appended"
-            f" at {_text(appended_at)}: the log was restored from an older state, and has grown"
-            " since; `cua-project rebuild --from-shorter-log` replaces the tables with what it has"
+            f"the tables have read offset {one.offset} of {one.partition}, appended at"
+            f" {one.read_time}, but what the log has there was appended at {one.found_time}: the"
+            " log was restored from an older state, and has grown since; `cua-project rebuild"
+            " --from-shorter-log` replaces the tables with what it has"
         )
         raise MismatchError(message)
 
 
-def _text(time: datetime) -> str:
-    return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
+def check_records(
+    positions: Mapping[TopicPartition, int],
+    last: Mapping[TopicPartition, LastRecord],
+    reader: LogReader,
+) -> None:
+    """MismatchError when the log lacks records that the tables have read."""
+    check_reach(positions, reader)
+    check_last_records(last, reader)
 
 
 def start_positions(positions: Mapping[TopicPartition, int], reader: LogReader) -> Positions:

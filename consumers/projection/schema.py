@@ -184,7 +184,7 @@ class ProjectedSchema:
             if offset > self._folded.get(at, 0):
                 fold.skip_to(at, offset)
         prepared = self._prepare(parsed_records, fold.batch)
-        self._steps = fold.steps
+        self._steps = set(fold.batch.rows.inserts.get("step", ()))
         for evaluation in sorted(fold.without_rows | fold.batch.rows.displaced):
             warn_without_rows(evaluation)
         return prepared

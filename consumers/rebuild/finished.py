@@ -12,8 +12,7 @@ from consumers.errors import CuaProjectError, MismatchError
 from consumers.fold.projectors.registry import catalogue_hash
 from consumers.log.reader import LogReader
 from consumers.projection.positions import (
-    check_last_records,
-    check_reach,
+    check_records,
     load_last_records,
     load_positions,
 )
@@ -104,8 +103,7 @@ def _check_records(url: str, schema: str, reader: LogReader) -> None:
     """MismatchError when the log lacks what the replay has read."""
     with connected(url, "finished") as connection, connection, connection.cursor() as cursor:
         positions, last = load_positions(cursor, schema), load_last_records(cursor, schema)
-    check_reach(positions, reader)
-    check_last_records(last, reader)
+    check_records(positions, last, reader)
 
 
 def _read(details: Mapping[str, object]) -> Finished:

@@ -21,8 +21,7 @@ from consumers.progress import ReplayProgress
 from consumers.projection.loop import ParallelFill
 from consumers.projection.positions import (
     Positions,
-    check_last_records,
-    check_reach,
+    check_records,
     load_last_records,
     load_positions,
     read_state,
@@ -325,8 +324,7 @@ def _compare(
         logger.warning("the tables were made from another log (%s): not compared", log_id)
         return _Comparison(is_same_log=False, different=[])
     try:
-        check_reach(positions, reader)
-        check_last_records(last, reader)
+        check_records(positions, last, reader)
     except MismatchError as error:
         if not from_shorter_log or not any(reader.end_offsets(reader.partitions()).values()):
             raise

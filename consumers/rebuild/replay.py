@@ -23,6 +23,8 @@ logger = logging.getLogger(__name__)
 
 BATCH_RECORDS = 20_000
 POLL_S = 1.0
+ELSEWHERE = -1
+"""For a partition, of a record that no partition of its topic is right for."""
 SILENCE_LIMIT_S = 60.0
 """A log that returns nothing for so long, although it has more, counts as unreachable."""
 
@@ -210,24 +212,23 @@ def misplaced(records: Iterable[LogRecord], reader: LogReader) -> str | None:
     else:
         for at in reader.partitions():
             counts[at.topic] = counts.get(at.topic, 0) + 1
-    homes: dict[tuple[str, str | None], str] = {}
+    homes: dict[tuple[str, str | None], int] = {}
     for record in records:
         name = record.topic, record.key
         if (home := homes.get(name)) is None:
             home = homes[name] = _home(record.key, record.topic, counts[record.topic])
-        if home != f"{record.topic}/{record.partition}":
+        if home != record.partition:
+            where = "another topic" if home == ELSEWHERE else f"partition {home}"
             return (
-                f"{record.topic}/{record.partition} offset {record.offset} belongs in {home}: the"
+                f"{record.topic}/{record.partition} offset {record.offset} belongs in {where}: the"
                 " topic has grown, or another program chose the place"
             )
     return None
 
 
-def _home(key: str | None, topic: str, num_partitions: int) -> str:
-    """Where a record of this topic with this key belongs."""
-    if key is None:
-        # Only the value names its stream: rare, and not worth several processes.
-        return "its stream's partition"
-    if not topic.endswith(TOPICS.get(key.partition("/")[0], "")):
-        return "the topic of its kind"
-    return f"{topic}/{partition_of(key, num_partitions)}"
+def _home(key: str | None, topic: str, num_partitions: int) -> int:
+    """The partition where a record of this topic with this key belongs, or ELSEWHERE."""
+    # Without a key only the value names its stream: rare, and not worth several processes.
+    if key is None or not topic.endswith(TOPICS.get(key.partition("/")[0], "")):
+        return ELSEWHERE
+    return partition_of(key, num_partitions)

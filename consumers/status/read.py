@@ -7,9 +7,8 @@ from consumers.database.connection import connected
 from consumers.log.held_streams import HeldStream, read_held
 from consumers.log.reader import LogReader
 from consumers.projection.positions import (
-    check_last_records,
     check_log,
-    check_reach,
+    check_records,
     load_last_records,
     load_positions,
     read_state,
@@ -75,8 +74,7 @@ def read_status(
         check_log(state, reader)
         # Positions before ends, so that no lag is negative.
         positions = load_positions(cursor, SCHEMA)
-        check_reach(positions, reader)
-        check_last_records(load_last_records(cursor, SCHEMA), reader)
+        check_records(positions, load_last_records(cursor, SCHEMA), reader)
         partitions = measure_lag(reader, positions, now)
         lag_seconds = max((partition.lag_seconds for partition in partitions), default=0.0)
         parked = load_parked(cursor)

@@ -23,6 +23,7 @@ from schemas.ids import EPOCH_START
 from schemas.installation import Installation
 from schemas.training import HeartbeatSent
 from schemas.turn import Sampling, TokenRecord, TurnTaken
+from tests.support.reading import installation_on
 
 PACE_S = 0.001
 """Between two events at the steady pace: 1,000/s."""
@@ -78,13 +79,7 @@ def measure(
     """
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
-        installation = Installation(
-            home=home,
-            topic_prefix="bench.",
-            kafka_bootstrap_servers=kafka,
-            kafka_options=(),
-            blobs_url=str(home / "blobs"),
-        )
+        installation = installation_on(kafka, home, "bench.")
         emitter = Emitter.open(installation)
         owner = uuid4()
         subject = f"{kind}/{owner}"

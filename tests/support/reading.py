@@ -1,5 +1,6 @@
 """An installation in a folder, and everything in its local log."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from consumers.log.local import LocalLogReader
@@ -16,6 +17,11 @@ def installation_at(home: Path) -> Installation:
         kafka_options=(),
         blobs_url=str(home / "blobs"),
     )
+
+
+def installation_on(servers: str | None, home: Path, prefix: str = "cua.") -> Installation:
+    """Kafka, with a spool and blobs below `home`."""
+    return replace(installation_at(home), kafka_bootstrap_servers=servers, topic_prefix=prefix)
 
 
 def read_all(installation: Installation) -> list[LogRecord]:

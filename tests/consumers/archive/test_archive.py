@@ -35,10 +35,10 @@ from consumers.rebuild.verify import verify
 from producer.log.kafka import KafkaLog
 from producer.log.writer import Record
 from schemas.catalogue import TOPIC_NAMES, topic_of
-from schemas.installation import Installation
 from tests.reference_fold.histories import LoggedEvent
 from tests.support.kafka import KafkaService
 from tests.support.logs import write_local_log
+from tests.support.reading import installation_on
 
 
 @contextlib.contextmanager
@@ -300,13 +300,7 @@ def test_what_retention_deleted_from_kafka_is_read_from_the_archive(
     tmp_path: Path, events: list[LoggedEvent], kafka: KafkaService
 ) -> None:
     prefix = f"archive{abs(hash(tmp_path))}."
-    installation = Installation(
-        home=tmp_path,
-        topic_prefix=prefix,
-        kafka_bootstrap_servers=kafka.bootstrap_servers,
-        kafka_options=(),
-        blobs_url=str(tmp_path / "blobs"),
-    )
+    installation = installation_on(kafka.bootstrap_servers, tmp_path, prefix)
     topics = [prefix + name for name in TOPIC_NAMES]
     with contextlib.closing(KafkaLog(installation, topics)) as writer:
         writer.append(

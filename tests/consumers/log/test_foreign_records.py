@@ -17,9 +17,9 @@ from producer.log.kafka import KafkaLog
 from producer.log.local import LocalLog
 from producer.log.writer import Record
 from schemas.ids import EPOCH_START
-from schemas.installation import Installation
 from tests.support.kafka import KafkaService
 from tests.support.logs import logged_events
+from tests.support.reading import installation_on
 
 STREAM = "rollout/00000000-0000-0000-0000-00000000000a"
 KEYS = [None, b"", b"\xff", b"\xfe", b"\\xff", STREAM.encode(), STREAM.encode() + b"\xff", b"\x00"]
@@ -39,13 +39,7 @@ def test_keys_of_any_bytes_and_tombstones_are_read_from_kafka(
     kafka: KafkaService, tmp_path: Path
 ) -> None:
     prefix = "foreign."
-    installation = Installation(
-        home=tmp_path,
-        topic_prefix=prefix,
-        kafka_bootstrap_servers=kafka.bootstrap_servers,
-        kafka_options=(),
-        blobs_url=str(tmp_path / "blobs"),
-    )
+    installation = installation_on(kafka.bootstrap_servers, tmp_path, prefix)
     topic = f"{prefix}rollouts"
     KafkaLog(installation, [f"{prefix}training", topic]).close()
     producer = KafkaProducer(bootstrap_servers=kafka.bootstrap_servers)

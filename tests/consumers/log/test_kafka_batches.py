@@ -14,6 +14,7 @@ from schemas.installation import Installation
 from schemas.kafka_fetching import POLL_BYTES
 from tests.support.kafka import KafkaService
 from tests.support.kafka_batches import COMPRESS, batch, bomb, produce, record, text, varint
+from tests.support.reading import installation_on
 
 pytestmark = pytest.mark.services
 
@@ -24,13 +25,7 @@ LZ4, _ = COMPRESS["lz4"]
 
 @pytest.fixture
 def installation(kafka: KafkaService, tmp_path: Path) -> Installation:
-    return Installation(
-        home=tmp_path,
-        topic_prefix=f"t{uuid4().hex}.",
-        kafka_bootstrap_servers=kafka.bootstrap_servers,
-        kafka_options=(),
-        blobs_url=str(tmp_path / "blobs"),
-    )
+    return installation_on(kafka.bootstrap_servers, tmp_path, f"t{uuid4().hex}.")
 
 
 @pytest.fixture

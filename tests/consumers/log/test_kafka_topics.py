@@ -28,6 +28,7 @@ from tests.reference_fold.histories import LoggedEvent
 from tests.reference_fold.reference import fold
 from tests.support.kafka import KafkaService
 from tests.support.logs import logged_events
+from tests.support.reading import installation_on
 
 DEADLINE_S = 30.0
 NUM_PARTITIONS = 12
@@ -35,13 +36,7 @@ NUM_PARTITIONS = 12
 
 @pytest.fixture
 def installation(kafka: KafkaService, tmp_path: Path) -> Installation:
-    return Installation(
-        home=tmp_path,
-        topic_prefix=f"t{uuid4().hex[:8]}.",
-        kafka_bootstrap_servers=kafka.bootstrap_servers,
-        kafka_options=(),
-        blobs_url=str(tmp_path / "blobs"),
-    )
+    return installation_on(kafka.bootstrap_servers, tmp_path, f"t{uuid4().hex[:8]}.")
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from consumers.log.open import open_reader
 from consumers.log.reader import LastRecord, LogReader, TopicPartition
 from schemas.catalogue import TOPIC_NAMES
 from schemas.ids import EPOCH_START
-from schemas.installation import Installation
 from tests.consumers.log.test_kafka_topics import transactions
 from tests.support.kafka import KafkaService
+from tests.support.reading import installation_on
 
 SECOND = timedelta(seconds=1)
 
@@ -28,13 +28,7 @@ def reader(kafka: KafkaService, tmp_path: Path) -> Iterator[LogReader]:
     settings = {"message.timestamp.type": "CreateTime"}
     admin.create_topics([NewTopic(prefix + name, 1, 1, None, settings) for name in TOPIC_NAMES])
     admin.close()
-    installation = Installation(
-        home=tmp_path,
-        topic_prefix=prefix,
-        kafka_bootstrap_servers=kafka.bootstrap_servers,
-        kafka_options=(),
-        blobs_url=str(tmp_path / "blobs"),
-    )
+    installation = installation_on(kafka.bootstrap_servers, tmp_path, prefix)
     opened = open_reader(installation)
     yield opened
     opened.close()

@@ -15,10 +15,10 @@ from consumers.projection.loop import ProjectionLoop
 from consumers.status import read_status
 from producer.log.kafka import KafkaLog
 from schemas.catalogue import TOPIC_NAMES
-from schemas.installation import Installation
 from tests.consumers.log.test_kafka_topics import eventually, expect, write
 from tests.support.kafka import KafkaService
 from tests.support.logs import logged_events
+from tests.support.reading import installation_on
 
 MADE_AGAIN = "was deleted and made again while it was read: it is another log"
 
@@ -37,13 +37,7 @@ def test_who_reads_topics_that_are_deleted_and_made_again_makes_none_and_takes_n
     """The broker makes a topic that somebody asks for (auto.create.topics.enable, its default)."""
     prefix = f"t{uuid4().hex[:8]}."
     topics = [prefix + name for name in TOPIC_NAMES]
-    installation = Installation(
-        home=tmp_path,
-        topic_prefix=prefix,
-        kafka_bootstrap_servers=kafka.bootstrap_servers,
-        kafka_options=(),
-        blobs_url=str(tmp_path / "blobs"),
-    )
+    installation = installation_on(kafka.bootstrap_servers, tmp_path, prefix)
     events = logged_events("a")
     old = KafkaLog(installation, topics)
     write(old, events[:60], prefix)

@@ -93,7 +93,7 @@ def test_a_process_stops_before_a_stream_in_a_topic_that_is_not_its_own(
     problem = misplaced([record], MemoryReader(log))
 
     assert (problem is not None) == is_misplaced
-    assert problem is None or " belongs in the topic of its kind: " in problem
+    assert problem is None or " belongs in another topic: " in problem
 
 
 @pytest.mark.services

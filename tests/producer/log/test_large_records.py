@@ -26,7 +26,7 @@ from schemas.environment import EnvironmentRequested
 from schemas.installation import Installation
 from schemas.kafka_log import MAX_EVENT_BYTES, MAX_MESSAGE_BYTES, largest_value
 from tests.support.kafka import KafkaService
-from tests.support.reading import installation_at, read_all
+from tests.support.reading import installation_at, installation_on, read_all
 
 BROKERS_DEFAULT = 1_048_588
 """Of message.max.bytes."""
@@ -39,13 +39,7 @@ def environment_of(size: int) -> EnvironmentRequested:
 
 
 def on_kafka(kafka: KafkaService, home: Path, prefix: str) -> Installation:
-    return Installation(
-        home=home,
-        topic_prefix=prefix,
-        kafka_bootstrap_servers=kafka.bootstrap_servers,
-        kafka_options=(),
-        blobs_url=str(home / "blobs"),
-    )
+    return installation_on(kafka.bootstrap_servers, home, prefix)
 
 
 def until(condition: Callable[[], object], timeout_s: float = 60) -> None:

@@ -24,9 +24,9 @@ from producer.errors import UnreachableError
 from producer.log.stream_history import StreamHistory
 from schemas.environment import EnvironmentCreationStarted, EnvironmentRequested
 from schemas.event import StreamPoint
-from schemas.installation import Installation
 from tests.support.kafka import KafkaService, free_port
 from tests.support.paths import ROOT
+from tests.support.reading import installation_on
 
 pytestmark = [
     pytest.mark.services,
@@ -41,16 +41,6 @@ REQUESTED = EnvironmentRequested(env_type="a", box_type="b", config={})
 def _collect_sockets() -> Iterator[None]:
     yield
     gc.collect()
-
-
-def installation_on(servers: str, home: Path, prefix: str = "cua.") -> Installation:
-    return Installation(
-        home=home,
-        topic_prefix=prefix,
-        kafka_bootstrap_servers=servers,
-        kafka_options=(),
-        blobs_url=str(home / "blobs"),
-    )
 
 
 def test_kafka_killed_while_events_are_emitted_loses_none_and_keeps_their_order(

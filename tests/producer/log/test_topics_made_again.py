@@ -13,8 +13,8 @@ from producer.errors import MismatchError
 from schemas.catalogue import NUM_PARTITIONS, TOPIC_NAMES
 from schemas.environment import EnvironmentCreationStarted, EnvironmentRequested
 from schemas.event import StreamPoint
-from tests.producer.log.test_shipping_to_kafka import installation_on
 from tests.support.kafka import KafkaService
+from tests.support.reading import installation_on
 
 REQUESTED = EnvironmentRequested(env_type="a", box_type="b", config={})
 
