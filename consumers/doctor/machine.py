@@ -138,7 +138,7 @@ def look_at_stopped_holders(
 ) -> Iterator[Finding]:
     """Locks of this home whose holder is stopped (Ctrl-Z, SIGSTOP): others wait for it."""
     try:
-        lines = locks.read_text().splitlines()
+        lines = locks.read_text(encoding="utf-8").splitlines()
     except OSError:
         return  # not Linux
     files = _lock_files(installation)
@@ -175,7 +175,7 @@ def _lock_files(installation: Installation) -> dict[int, Path]:
 
 def _is_stopped(pid: str) -> bool:
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
     except OSError:
         return False
     return stat.rpartition(")")[2].split()[0] in {"T", "t"}

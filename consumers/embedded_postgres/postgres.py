@@ -129,7 +129,7 @@ def stop_running(folder: Path) -> bool:
             except Timeout:
                 pass
             # The lock is held, so the process id in it is its holder's.
-            holder = int(Path(lock.lock_file).read_text())
+            holder = int(Path(lock.lock_file).read_text(encoding="utf-8"))
             os.kill(holder, signal.SIGTERM)
             os.kill(holder, signal.SIGCONT)  # a stopped one would not hear it
             with lock.acquire(STOP_TIMEOUT_S, poll_interval=0.02):
@@ -178,7 +178,9 @@ def running_url(cluster: Cluster) -> str | None:
     except psycopg2.OperationalError:
         return None
     assert row is not None  # noqa: S101  # SHOW has one row
-    return url if _is_same_folder(Path(row[0]), cluster.data) else None
+    # The server's text is UTF-8; what Python takes for a path depends on the locale.
+    served = Path(os.fsdecode(row[0].encode()))
+    return url if _is_same_folder(served, cluster.data) else None
 
 
 def _is_same_folder(served: Path, ours: Path) -> bool:

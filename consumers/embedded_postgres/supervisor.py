@@ -50,7 +50,7 @@ def supervise(cluster: Cluster, idle_s: float, report: Callable[[str], None]) ->
     except Timeout:
         report(READY)  # another supervisor was faster; its server is the one to use
         return
-    Path(lock.lock_file).write_text(str(os.getpid()))
+    Path(lock.lock_file).write_text(str(os.getpid()), encoding="utf-8")
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _raise_stopped)
     state = cluster.folder / STATE_FILE
@@ -101,7 +101,7 @@ def _start(cluster: Cluster, lock: int, wanted: int) -> tuple[subprocess.Popen[b
 def _last_port(state: Path) -> int:
     """The port of the last start, so that a notebook's URL stays valid; 0 if it is not free."""
     try:
-        port = int(json.loads(state.read_text())["port"])
+        port = int(json.loads(state.read_text(encoding="utf-8"))["port"])
     except (OSError, ValueError, KeyError):
         return 0
     with socket.socket() as probe:
@@ -175,7 +175,7 @@ def main(arguments: list[str]) -> None:
 
     def report(line: str) -> None:
         print(line, flush=True)  # noqa: T201  # the one line that the starting command waits for
-        with Path(os.devnull).open("w") as devnull:
+        with Path(os.devnull).open("w", encoding="utf-8") as devnull:
             os.dup2(devnull.fileno(), sys.stdout.fileno())
 
     try:

@@ -184,7 +184,7 @@ def _began(path: Path) -> float:
     """When the holder of a training's lock started; at the latest when it wrote the file."""
     locked_at = path.stat().st_mtime
     try:
-        pid = int(json.loads(path.read_text())["pid"])
+        pid = int(json.loads(path.read_text(encoding="utf-8"))["pid"])
         return min(locked_at, Path(f"/proc/{pid}").stat().st_mtime)
     except (OSError, ValueError, KeyError, TypeError):
         return locked_at

@@ -102,7 +102,7 @@ def _targets(config: dict[str, Any]) -> tuple[str, ...]:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text())
+        content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         message = f"{path} is not JSON ({error}); copy the adapter again"
         raise UsageError(message) from error

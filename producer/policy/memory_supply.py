@@ -47,7 +47,7 @@ def host_memory(proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> MemoryS
 def _cgroup_supplies(membership: Path, root: Path) -> list[MemorySupply]:
     """Of each cgroup with a limit, the process's own and its parents."""
     try:
-        lines = membership.read_text().splitlines()
+        lines = membership.read_text(encoding="utf-8").splitlines()
     except OSError:
         return []  # no cgroups: another system
     supplies = []
@@ -86,7 +86,7 @@ def _limits(mount: Path, path: str, version: _Version) -> list[MemorySupply]:
 def _read_number(path: Path) -> int | None:
     """None: no such file, or no limit (`max`)."""
     try:
-        text = path.read_text().strip()
+        text = path.read_text(encoding="utf-8").strip()
     except OSError:
         return None
     return int(text) if text.isdigit() else None
@@ -94,7 +94,7 @@ def _read_number(path: Path) -> int | None:
 
 def _reclaimable(path: Path, version: _Version) -> int:
     try:
-        lines = path.read_text().splitlines()
+        lines = path.read_text(encoding="utf-8").splitlines()
     except OSError:
         return 0
     for line in lines:

@@ -206,7 +206,7 @@ def _load(name: str, placement: Placement, *, local_files_only: bool) -> Base:
 
 def _read_config(path: Path) -> dict[str, Any]:
     try:
-        config = json.loads(path.read_text())
+        config = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         message = f"{path} is not JSON ({error})"
         raise OSError(message) from error

@@ -69,6 +69,28 @@ def test_asking_twice_gives_the_same_server(folder: Path) -> None:
     assert server_pid(folder) == pid
 
 
+def test_a_home_of_any_name_is_found_again_whatever_the_locale_says(tmp_path: Path) -> None:
+    folder = tmp_path / "home #1?%41 é'" / "database"
+    url = ensure_running(folder, os.environ)
+    try:
+        program = (
+            "import os, sys; from pathlib import Path; from consumers.embedded_postgres.postgres"
+            " import ensure_running; print(ensure_running(Path(sys.argv[1]), os.environ))"
+        )
+        again = subprocess.run(
+            [sys.executable, "-c", program, folder],
+            env=os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    finally:
+        stop_running(folder)
+
+    assert (again.stdout.strip(), again.returncode) == (url, 0), again.stderr
+
+
 def test_many_commands_at_once_start_one_server(folder: Path) -> None:
     program = (
         "import os, pathlib; from consumers.embedded_postgres.postgres import ensure_running; "
