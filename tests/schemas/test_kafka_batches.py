@@ -119,6 +119,8 @@ ENDS = "a record in it does not end where it says"
         (batch(record(b"x", delta=-5)), ORDER),
         (batch(b"", 1), "its records are damaged"),
         (batch(b"\xff" * 30, 1), "its records are damaged"),
+        # A length of eleven bytes, where ten are 64 bits; one of a million would take hours.
+        (batch(b"\x8e" + b"\x80" * 9 + b"\x00" + record(b"x")[1:]), "its records are damaged"),
         (batch(record(b"x"), codec=5), "Kafka has no codec 5"),
         (batch(record(b"x"), codec=1), "its gzip data are damaged"),
         (batch(record(b"x"), codec=2), "its Snappy data are damaged"),
