@@ -5,6 +5,7 @@ Servers, and an environment in which nothing of the developer's own is met.
 
 import logging
 import os
+import random
 import shutil
 import sys
 from collections.abc import Iterator
@@ -74,6 +75,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if isinstance(item, pytest.Function):
             for fixture in MARKER_OF_FIXTURE.keys() & set(item.fixturenames):
                 item.add_marker(MARKER_OF_FIXTURE[fixture])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Seed every global generator before a test and its fixtures, so that no test draws unseeded.
+
+    tests/test_randomness.py refuses generators of a test's own without a seed.
+    """
+    random.seed(0)
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.seed(0)
+    if torch := sys.modules.get("torch"):
+        torch.manual_seed(0)
 
 
 @pytest.fixture(autouse=True)
