@@ -75,7 +75,8 @@ def on_a_terminal(*words: str) -> str:
 
 
 def test_on_a_terminal_log_lines_stay_whole_above_the_bars() -> None:
-    shown = on_a_terminal(*RUN)
+    # Enough episodes that the evaluations outlast the bars' refresh interval.
+    shown = on_a_terminal(*RUN, "--eval-episodes", "200")
     assert "steps" in shown
     assert re.search(r"step 1\b.*episodes|step 2\b.*episodes|evaluation .*episodes", shown)
     lines = [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line) for line in re.split(r"[\r\n]+", shown)]
