@@ -53,6 +53,7 @@ and an error object for each takes gigabytes."""
 Percent = Annotated[float, Field(ge=0, le=100)]
 Count = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0)]
+Temperature = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Progress(Value):

@@ -8,9 +8,17 @@ from typing import ClassVar, Literal
 
 from pydantic import JsonValue
 
-from schemas.base import Count, Id, Items, Payload, Progress, Seconds, UtcTime
+from schemas.base import Count, Id, Items, Payload, Progress, Seconds, Temperature, UtcTime
 
 Kind = Literal["baseline", "scheduled", "manual"]
+Split = Literal["held_out", "training_tasks_unseen_seeds", "training_tasks", "mixed"]
+"""How the evaluated tasks relate to those of the training:
+
+- held_out: the training has none of them;
+- training_tasks_unseen_seeds: its own tasks, in initial states that it has not met;
+- training_tasks: its own tasks as it met them, because a seed changes nothing about them;
+- mixed: some of them are the training's.
+"""
 BY_KIND = "evaluation"
 """ENTITY of these payloads; `catalogue.entity_of` resolves it to `baseline` or `eval`."""
 
@@ -35,6 +43,14 @@ class EvaluationCreated(Payload):
     """Name of the policy: hub id or folder; None: not recorded."""
     total_tasks: Count
     """Planned episodes."""
+    temperature: Temperature | None = None
+    """Sampling temperature; 0 is greedy. None: not recorded (the id then has none either)."""
+    split: Split | None = None
+    """How the tasks relate to the training's. None: no training, or not recorded."""
+    num_tasks: Count | None = None
+    """Distinct tasks; None: not recorded."""
+    task_source: str | None = None
+    """Short name of the tasks: `demo_eval`, `18 task ids`, a file. None: not recorded."""
 
 
 class EvaluationStarted(Payload):
@@ -83,6 +99,8 @@ class EvaluationFinished(Payload):
     """Duration of the evaluation."""
     success_rate: float
     """0-1, of the judged episodes."""
+    standard_error: float | None = None
+    """Of the success rate, clustered by task. None: not recorded."""
     avg_reward: float
     """Mean reward of the judged episodes."""
     avg_turns: float

@@ -44,14 +44,23 @@ def step_id(training: UUID, generation: int, step: int) -> UUID:
     return natural_id("step", training, generation, step)
 
 
-def baseline_id(training: UUID, generation: int) -> UUID:
-    """The evaluation before the first step of a generation."""
-    return natural_id("baseline", training, generation)
+def baseline_id(training: UUID, generation: int, temperature: float | None = None) -> UUID:
+    """The evaluation at this temperature before the first step of a generation.
+
+    None: one that does not record its temperature (written by an older release).
+    """
+    return natural_id("baseline", training, generation, *_temperature_key(temperature))
 
 
-def eval_id(training: UUID, generation: int, step: int) -> UUID:
-    """The scheduled evaluation after step `step`."""
-    return natural_id("eval", training, generation, step)
+def eval_id(
+    training: UUID, generation: int, step: int, temperature: float | None = None
+) -> UUID:
+    """The scheduled evaluation at this temperature after step `step`; None as for a baseline."""
+    return natural_id("eval", training, generation, step, *_temperature_key(temperature))
+
+
+def _temperature_key(temperature: float | None) -> tuple[float, ...]:
+    return () if temperature is None else (float(temperature),)
 
 
 def manual_eval_id(nonce: UUID) -> UUID:

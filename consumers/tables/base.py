@@ -20,7 +20,7 @@ PREVIOUS_SCHEMA = "cua_previous"
 OPS_SCHEMA = "cua_ops"
 """Survives a rebuild: the lease, operators' drops, the migrations' revision."""
 
-PROJECTION_VERSION = 5
+PROJECTION_VERSION = 6
 """Incremented when the same log gives other rows; tables of another version must be rebuilt."""
 
 NAMING = {

@@ -41,12 +41,23 @@ class EvaluationColumns:
     """Index of the episode in progress, from 0."""
     total_tasks: Mapped[Number]
     """Episodes to run."""
+    temperature: Mapped[OptReal]
+    """Sampling temperature; 0 is greedy. NULL: not recorded."""
+    split: Mapped[OptString]
+    """held_out, training_tasks_unseen_seeds, training_tasks or mixed; NULL: no training, or not
+    recorded."""
+    num_tasks: Mapped[OptNumber]
+    """Distinct tasks; NULL: not recorded."""
+    task_source: Mapped[OptString]
+    """Short name of the tasks; NULL: not recorded."""
     completed_tasks: Mapped[Number]
     """Episodes that have ended."""
     eval_time: Mapped[OptReal]
     """Seconds."""
     success_rate: Mapped[OptReal]
     """0-1, of the judged episodes; NULL: it has not finished."""
+    standard_error: Mapped[OptReal]
+    """Of success_rate, clustered by task; NULL: it has not finished, or not recorded."""
     avg_reward: Mapped[OptReal]
     """Mean over the judged episodes."""
     avg_turns: Mapped[OptReal]
@@ -83,6 +94,7 @@ class Eval(EvaluationColumns, CommonColumns, EtaColumns, Base):
             "training_id",
             "generation",
             "step",
+            "temperature",
             unique=True,
             postgresql_where=text("kind = 'scheduled'"),
         ),

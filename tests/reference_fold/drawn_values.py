@@ -24,7 +24,7 @@ KEPT: dict[str, str] = {
     "cua.step.created": "step_id generation step",
     "cua.step.samples_chosen": "step_id samples.rollout_id samples.group_id",
     "cua.group.created": "group_id source_type source_id group_num",
-    "cua.evaluation.created": "kind training_id generation step",
+    "cua.evaluation.created": "kind training_id generation step temperature",
     "cua.evaluation.superseded": "kind group_ids",
     "cua.rollout.created": "rollout_id source_type source_id group_id",
     "cua.rollout.environment_requested": "env_id",

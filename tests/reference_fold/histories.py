@@ -326,10 +326,11 @@ class History(RolloutHistory):
 
     def _evaluate(self, kind: Kind, step: int) -> None:
         is_baseline = kind == "baseline"
+        temperature = (None, 0.0, 1.0)[(self.training.int + step) % 3]
         owner = (
-            ids.baseline_id(self.training, self.generation)
+            ids.baseline_id(self.training, self.generation, temperature)
             if is_baseline
-            else ids.eval_id(self.training, self.generation, step)
+            else ids.eval_id(self.training, self.generation, step, temperature)
         )
         table: SourceType = "baseline" if is_baseline else "eval"
         evaluator = self.writer("evaluation", owner)
@@ -341,6 +342,10 @@ class History(RolloutHistory):
                 step=step,
                 model_path="m",
                 total_tasks=1,
+                temperature=temperature,
+                split=None if temperature is None else "held_out",
+                num_tasks=None if temperature is None else 1,
+                task_source=None if temperature is None else "demo_eval",
             )
         )
         group = self.create_group(evaluator, table, owner, 0)
@@ -369,6 +374,7 @@ class History(RolloutHistory):
                 completed_tasks=len(rollouts),
                 eval_time_s=3.25,
                 success_rate=0.5,
+                standard_error=None if temperature is None else 0.125,
                 avg_reward=0.5,
                 avg_turns=2.0,
                 successful_tasks=1,

@@ -330,9 +330,11 @@ def ids_agree(  # noqa: C901, PLR0912  # one case per event
         case "cua.evaluation.created" if None in (data["training_id"], data["generation"]):
             return True
         case "cua.evaluation.created" if data["kind"] == "baseline":
-            pair = ids.baseline_id(UUID(data["training_id"]), data["generation"]), owner
+            key = UUID(data["training_id"]), data["generation"], data.get("temperature")
+            pair = ids.baseline_id(*key), owner
         case "cua.evaluation.created" if data["kind"] == "scheduled":
-            pair = ids.eval_id(UUID(data["training_id"]), data["generation"], data["step"]), owner
+            key = UUID(data["training_id"]), data["generation"]
+            pair = ids.eval_id(*key, data["step"], data.get("temperature")), owner
         case _:
             return True
     return str(pair[0]) == pair[1]

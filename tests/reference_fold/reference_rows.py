@@ -219,6 +219,10 @@ def evaluation_created(tables: Tables, data: Row, event: Row, owner: str) -> Non
     columns = pick(data, "training_id generation step model_path total_tasks") | {
         "id": owner,
         "superseded": False,
+        "temperature": data.get("temperature"),
+        "split": data.get("split"),
+        "num_tasks": data.get("num_tasks"),
+        "task_source": data.get("task_source"),
     }
     zero = {
         "current_task_index": 0,
@@ -242,6 +246,7 @@ def evaluation(names: str = "", phase: str | None = None) -> Handler:
         if "metrics" in data:
             columns |= {
                 "metrics_json": data["metrics"],
+                "standard_error": data.get("standard_error"),
                 "eval_time": data["eval_time_s"],
                 "end_time": time(data["ended_at"]),
             }

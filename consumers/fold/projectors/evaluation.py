@@ -64,6 +64,10 @@ def _created(payload: EvaluationCreated, context: EventContext) -> Row:
         "model_path": payload.model_path,
         "current_task_index": 0,
         "total_tasks": payload.total_tasks,
+        "temperature": payload.temperature,
+        "split": payload.split,
+        "num_tasks": payload.num_tasks,
+        "task_source": payload.task_source,
         "completed_tasks": 0,
         "status": payload.STATUS,
         "progress_percent": 0.0,
@@ -80,12 +84,13 @@ def _check_owner(payload: EvaluationCreated, owner: str) -> None:
     if payload.training_id is None or payload.generation is None:
         return
     if payload.kind == "baseline":
-        check_id("the baseline", owner, baseline_id(payload.training_id, payload.generation))
+        expected = baseline_id(payload.training_id, payload.generation, payload.temperature)
+        check_id("the baseline", owner, expected)
     elif payload.kind == "scheduled" and payload.step is not None:
         check_id(
             f"the evaluation after step {payload.step}",
             owner,
-            eval_id(payload.training_id, payload.generation, payload.step),
+            eval_id(payload.training_id, payload.generation, payload.step, payload.temperature),
         )
 
 
@@ -104,6 +109,7 @@ def _changed(payload: EvaluationEvent) -> Row:
                 "completed_tasks": payload.completed_tasks,
                 "eval_time": payload.eval_time_s,
                 "success_rate": payload.success_rate,
+                "standard_error": payload.standard_error,
                 "avg_reward": payload.avg_reward,
                 "avg_turns": payload.avg_turns,
                 "successful_tasks": payload.successful_tasks,
