@@ -23,6 +23,15 @@ BY_KIND = "evaluation"
 """ENTITY of these payloads; `catalogue.entity_of` resolves it to `baseline` or `eval`."""
 
 
+def evaluation_label(kind: Kind, step: int | None, temperature: float | None) -> str:
+    """`baseline`, `eval-20`, and with a temperature above 0 `baseline-sampled`, `eval-20-sampled`.
+
+    One that does not record its temperature is `baseline` or `eval-20`.
+    """
+    point = "baseline" if kind == "baseline" else f"eval-{step}"
+    return f"{point}-sampled" if temperature else point
+
+
 class EvaluationCreated(Payload):
     """An evaluation is planned."""
 

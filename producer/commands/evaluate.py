@@ -4,17 +4,21 @@ import json
 import logging
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
 from producer.commands.flags import field_flag
 from producer.commands.given_fields import given_fields
 from producer.commands.options import examples, given_training_name
+from producer.commands.shell import cua_project_command
 from producer.commands.stopping import stop_on_signals
 from producer.console import print_table
 from producer.errors import NotFoundError, StopRequestedError, UsageError, did_you_mean
 from schemas.installation import Installation, read_installation
+
+if TYPE_CHECKING:
+    from producer.resume.resume_state import EvaluationSummary
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +45,19 @@ OF_TRAINING = "the training's, or demo's"
     " OPENAI_API_KEY.",
 )
 @field_flag("renderer_name", panel="Policy", default=OF_TRAINING)
+@field_flag(
+    "eval_temperature",
+    panel="Episodes",
+    flag="--temperature",
+    default="0, greedy",
+    text="Sampling temperature; 0 is greedy.",
+)
+@field_flag("max_turns", panel="Episodes", default=OF_TRAINING)
+@field_flag("max_tokens", panel="Episodes", default=OF_TRAINING)
+@field_flag("max_recent_turns", panel="Episodes", default=OF_TRAINING)
+@field_flag("max_task_time_seconds", panel="Episodes", default=OF_TRAINING)
 @field_flag("max_turn_time_seconds", panel="Episodes", default=OF_TRAINING)
+@field_flag("max_concurrent_rollouts", panel="Episodes", default=OF_TRAINING)
 @field_flag("eval_tasks", panel="Episodes", default=OF_TRAINING)
 @field_flag("judge", panel="Episodes", default=OF_TRAINING)
 @field_flag("judge_model", panel="Episodes", default=OF_TRAINING)
@@ -62,8 +78,8 @@ OF_TRAINING = "the training's, or demo's"
 def command(
     *, as_json: bool, config_file: Path | None, training_name: str | None, **flags: Any
 ) -> int:
-    """Measure the success rate of a policy on unseen seeds, without training it."""
-    given = given_fields(flags, config_file)
+    """Measure the success rate of a policy, without training it."""
+    given = {"eval_temperature": 0.0, **given_fields(flags, config_file)}
     training_name = training_name or given.pop("training_name", None)
     if training_name is not None and "model_name" in given:
         message = "give either --training-name or --model-name, not both"
@@ -78,6 +94,7 @@ def command(
     if training_name is not None:
         training_name = _existing(training_name, installation)
     from producer.training.manual_evaluation import evaluate
+    from producer.training.success_text import success_text
 
     try:
         summary = evaluate(
@@ -87,17 +104,35 @@ def command(
         logger.info("stopped")
         return 130
     if as_json:
-        names = ("success", "standard_error", "episodes", "by_task")
-        click.echo(json.dumps({name: getattr(summary, name) for name in names}))
+        click.echo(json.dumps(_as_json(summary)))
         return 0
-    click.echo(
-        f"success {summary.success:.3f} ± {summary.standard_error:.3f} over {summary.episodes}"
-        " episodes"
-    )
+    click.echo(success_text(summary))
+    click.echo(f"tasks: {summary.task_source}")
+    click.echo(f"page:  {page_url(summary)}  # with: {cua_project_command('up')}")
     print_table(
         ["task", "success"], [[task, rate] for task, rate in sorted(summary.by_task.items())]
     )
     return 0
+
+
+def _as_json(summary: "EvaluationSummary") -> dict[str, Any]:
+    return {
+        "success": round(summary.success, 6),
+        "standard_error": round(summary.standard_error, 6),
+        "episodes": summary.episodes,
+        "temperature": summary.temperature,
+        "num_tasks": summary.num_tasks,
+        "split": summary.split,
+        "task_source": summary.task_source,
+        "by_task": {task: round(rate, 6) for task, rate in summary.by_task.items()},
+        "evaluation_id": summary.evaluation_id,
+        "url": page_url(summary),
+    }
+
+
+def page_url(summary: "EvaluationSummary") -> str:
+    """The evaluation's page, where `cua-project up` or `monitor` serves it at its default port."""
+    return f"http://127.0.0.1:8321/eval/{summary.evaluation_id}"
 
 
 def _existing(training_name: str, installation: Installation) -> str:

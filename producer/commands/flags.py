@@ -16,7 +16,7 @@ from producer.tasks.preset import PRESET_TASK_IDS
 DEFAULTS = {
     "model_name": "demo",
     "tasks": f"with demo and oracle {len(PRESET_TASK_IDS)} built-in tasks, otherwise required",
-    "eval_tasks": "the training tasks, in new initial states",
+    "eval_tasks": "the held-out split of the training tasks, or without one those themselves",
     "training_name": "a new name",
     "log_path": "CUA_HOME/runs/NAME",
     "judge": "required for custom tasks without a validator",

@@ -102,19 +102,14 @@ def command(
 
 
 def _print_summary(summary: "Summary") -> None:
+    from producer.training.success_text import summary_lines
+
     name = summary.training_name
     click.echo(
         f"training {name}: {summary.status} after step {summary.steps}, {summary.seconds:.0f} s"
     )
-    for when, success, error in (
-        ("before", summary.success_before, summary.standard_error_before),
-        ("after", summary.success_after, summary.standard_error_after),
-    ):
-        if success is not None:
-            click.echo(
-                f"success {when}: {success:.3f} ± {error:.3f} ({summary.episodes} episodes on"
-                " unseen seeds)"
-            )
+    for line in summary_lines(summary):
+        click.echo(line)
     click.echo("look at it:")
     click.echo(f"  {cua_project_command('up')}  # tables and monitor")
     click.echo(f"  {cua_project_command('psql')}  # SQL")

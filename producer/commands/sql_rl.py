@@ -243,16 +243,14 @@ def _exists(installation: Installation, name: str, flags: dict[str, Any]) -> boo
 
 
 def _print_summary(summary: "Summary", output: Path) -> None:
+    from producer.training.success_text import summary_lines
+
     click.echo(
         f"training {summary.training_name}: {summary.status} after step {summary.steps},"
         f" {summary.seconds:.0f} s"
     )
-    for when, success, error in (
-        ("before", summary.success_before, summary.standard_error_before),
-        ("after", summary.success_after, summary.standard_error_after),
-    ):
-        if success is not None and error is not None:
-            click.echo(f"executed accuracy {when}: {success:.3f} ± {error:.3f}")
+    for line in summary_lines(summary, "executed accuracy"):
+        click.echo(line)
     click.echo(f"adapter: {output}")
     click.echo("look at it:")
     click.echo(f"  {cua_project_command('tail', '--training', summary.training_name, '-n', '20')}")

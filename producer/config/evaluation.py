@@ -1,8 +1,20 @@
 """Fields of the configuration: when and how the policy is evaluated."""
 
+from typing import NamedTuple
+
 from pydantic import BaseModel, Field
 
 from producer.config.numbers import NonNegativeFloat, NonNegativeInt, PositiveInt
+
+SAMPLED_TEMPERATURE = 1.0
+"""Of the evaluation beside a greedy one."""
+
+
+class EvaluationPass(NamedTuple):
+    """One of the evaluations at a step."""
+
+    temperature: float
+    episodes: int
 
 
 class EvaluationFields(BaseModel):
@@ -17,5 +29,24 @@ class EvaluationFields(BaseModel):
     eval_temperature: NonNegativeFloat = Field(
         0.0, description="Sampling temperature in evaluations; 0 is greedy."
     )
+    eval_sampled_episodes: NonNegativeInt = Field(
+        0,
+        description=(
+            "Episodes of a second evaluation at each point, sampled at temperature 1; 0: none."
+        ),
+    )
     skip_baseline: bool = Field(False, description="Do not evaluate before the first step.")
     baseline_only: bool = Field(False, description="Stop after the evaluation before step 1.")
+
+    @property
+    def num_baselines(self) -> int:
+        """Evaluations before the first step."""
+        return 0 if self.skip_baseline else len(self.evaluation_passes)
+
+    @property
+    def evaluation_passes(self) -> tuple[EvaluationPass, ...]:
+        """The evaluations at a step: the main one, then the sampled one if there is any."""
+        main = EvaluationPass(self.eval_temperature, self.eval_episodes)
+        if not self.eval_sampled_episodes or self.eval_temperature == SAMPLED_TEMPERATURE:
+            return (main,)
+        return (main, EvaluationPass(SAMPLED_TEMPERATURE, self.eval_sampled_episodes))

@@ -27,9 +27,9 @@ DEMO_PRESET: dict[str, JsonValue] = {
     "max_concurrent_rollouts": 128,
     "eval_every": 10,
     "eval_episodes": 384,
+    "eval_sampled_episodes": 384,
     "save_every": 10,
     "tasks": {"source_type": "ids", "task_ids": list(PRESET_TASK_IDS)},
-    "eval_temperature": 1.0,
 }
 """Defaults for the small policy: 1 M parameters need other settings than 30 B."""
 
@@ -59,8 +59,8 @@ DBBENCH_DEMO: dict[str, JsonValue] = {
     "max_gradient_norm": 10.0,
     "max_tokens": 64,
     "eval_every": 0,
-    "eval_episodes": 528,
-    "eval_temperature": 1.0,
+    "eval_episodes": 264,
+    "eval_sampled_episodes": 528,
     "save_every": 20,
     "max_concurrent_rollouts": 64,
 }
@@ -111,3 +111,24 @@ def generated_sources(seed: int) -> dict[str, JsonValue]:
         "tasks": source(NUM_TRAINED_ENTRIES, "train"),
         "eval_tasks": source(NUM_HELD_OUT_ENTRIES, "held_out"),
     }
+
+
+def held_out_source(tasks: JsonValue) -> JsonValue:
+    """The held-out counterpart of a source of training tasks; None: it has none."""
+    if not isinstance(tasks, dict):
+        return None
+    match tasks.get("source_type"), tasks.get("split"):
+        case "demo_training", _:
+            return {"source_type": "demo_eval"}
+        case "dbbench", "train":
+            return {**tasks, "split": "held_out"}
+        case "dbbench_generated", "train":
+            num = tasks.get("num_samples")
+            most = num if isinstance(num, int) else NUM_HELD_OUT_ENTRIES
+            return {
+                **tasks,
+                "split": "held_out",
+                "num_samples": min(most, NUM_HELD_OUT_ENTRIES),
+            }
+        case _:
+            return None

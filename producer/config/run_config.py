@@ -34,6 +34,7 @@ from producer.config.preset import (
     ORACLE_POLICY,
     agent_defaults,
     demo_preset,
+    held_out_source,
 )
 from producer.config.process_rewards import (
     ProcessRewardFields,
@@ -124,8 +125,8 @@ class RunConfig(ConfigFields):
         environment = explicit.get("environment")
         of_agent = agent_defaults(environment, explicit.get("model_name"), explicit.get("seed"))
         if explicit.get("tasks") is not None:
-            # Other training tasks are evaluated on themselves, unless others are given.
-            of_agent.pop("eval_tasks", None)
+            # Other training tasks are evaluated on their held-out split, else on themselves.
+            of_agent["eval_tasks"] = held_out_source(explicit["tasks"])
         given = {**of_agent, **defaults, **_defaults_of(explicit.get("advantage")), **explicit}
         if explicit.get("skill_sequence") is not None and "num_steps" not in explicit:
             given = {**given, "num_steps": 0}
@@ -390,4 +391,8 @@ def with_later_fields(recorded: dict[str, JsonValue]) -> dict[str, JsonValue]:
     They are the defaults. But before there was `max_recent_turns` a policy saw every turn.
     """
     decisive = {name: recorded[name] for name in DECISIVE & recorded.keys()}
-    return {**read_config(decisive).recorded(), "max_recent_turns": None, **recorded}
+    later = {**read_config(decisive).recorded(), "max_recent_turns": None, **recorded}
+    if recorded.get("eval_tasks") is None and held_out_source(later["tasks"]) is not None:
+        # Begun before held-out tasks were the default: it goes on as it was begun.
+        later["eval_tasks"] = later["tasks"]
+    return later

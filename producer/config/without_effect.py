@@ -18,6 +18,7 @@ OF_A_NETWORK = frozenset(
         "max_tokens",
         "temperature",
         "eval_temperature",
+        "eval_sampled_episodes",
         "max_recent_turns",
         "learning_rate",
         "learning_rate_warmup_steps",

@@ -174,6 +174,11 @@ class FineTuningConfig(BaseModel):
         return False
 
     @property
+    def num_baselines(self) -> int:
+        """One, of the held-out examples."""
+        return 1
+
+    @property
     def num_steps(self) -> int:
         """Optimiser steps of all epochs."""
         return self.epochs * self.steps_per_epoch

@@ -229,7 +229,8 @@ def plan_training(
     newest_done = max(steps_done, default=0)
     is_complete = recorded.status == "completed" and config.num_steps <= newest_done
     if config.baseline_only:
-        is_complete = any(one.label == "baseline" for one in manifest.evaluations)
+        done = sum(one.step == 0 for one in manifest.evaluations)
+        is_complete = done >= config.num_baselines
     if is_complete and not overwrite:
         return AlreadyComplete(config, manifest)
     has_failed = recorded.history.has_failed_parts(recorded.stream, generation)

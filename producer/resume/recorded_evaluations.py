@@ -2,13 +2,13 @@
 
 from producer.log.stream_history import StreamHistory
 from schemas.catalogue import stream_owner
-from schemas.evaluation import EvaluationCreated
+from schemas.evaluation import EvaluationCreated, evaluation_label
 from schemas.status import MACHINES
 
 
 def label_of(created: EvaluationCreated) -> str:
-    """As in a manifest: `baseline`, `eval-20`."""
-    return "baseline" if created.kind == "baseline" else f"eval-{created.step}"
+    """As in a manifest: `baseline`, `eval-20-sampled`."""
+    return evaluation_label(created.kind, created.step, created.temperature)
 
 
 def has_failed(created: EvaluationCreated, history: StreamHistory) -> bool:

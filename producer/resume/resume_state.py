@@ -16,10 +16,12 @@ from typing import Any, NamedTuple
 
 from pydantic import JsonValue, TypeAdapter
 
+from producer.algorithms.clustered_errors import TaskCount
 from producer.durable import sync_folder, write_durably
 from producer.log.writer import TopicPartition
 from schemas.base import Payload
 from schemas.catalogue import BY_TYPE
+from schemas.evaluation import Split
 from schemas.upcasting import upcast
 
 FORMAT = 1
@@ -33,7 +35,7 @@ class EvaluationSummary:
     """The result of an evaluation, as far as later steps need it."""
 
     label: str
-    """`baseline`, `eval-20`."""
+    """`baseline`, `eval-20`, `eval-20-sampled`."""
     step: int
     success: float
     standard_error: float
@@ -43,6 +45,18 @@ class EvaluationSummary:
     """Its other numbers, under tinker-cookbook's names."""
     by_skill: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Skill -> (scored sessions whose entry needs it, right ones); empty without skills."""
+    temperature: float | None = None
+    """0 is greedy. None: recorded by an older release, or no episodes were sampled."""
+    split: Split | None = None
+    """As in `EvaluationCreated`."""
+    num_tasks: int | None = None
+    """Distinct tasks. None as for the temperature."""
+    task_source: str | None = None
+    """Short name of the tasks. None as for the temperature."""
+    evaluation_id: str | None = None
+    """Row id. None as for the temperature."""
+    counts: dict[str, TaskCount] = field(default_factory=dict)
+    """By task; empty as for the temperature."""
 
 
 @dataclass(frozen=True, slots=True)

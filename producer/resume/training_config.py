@@ -21,7 +21,11 @@ class TrainingConfig(Protocol):
 
     @property
     def baseline_only(self) -> bool:
-        """Whether only the evaluation before the first step is asked for."""
+        """Whether only the evaluations before the first step are asked for."""
+
+    @property
+    def num_baselines(self) -> int:
+        """Evaluations before the first step: one for each temperature."""
 
     def recorded(self) -> dict[str, JsonValue]:
         """As JSON for the training's first event."""

@@ -39,6 +39,8 @@ class AgentKind:
     """What `renderer_name` auto means; None: it depends on the policy."""
     gold_codec: Callable[[], Codec] | None = None
     """What the policy `oracle` writes golds in; None: it reads the phone's state instead."""
+    seeds_matter: bool = False
+    """Whether a seed changes a task's initial state; False: each episode of a task is the same."""
     asks_first: bool = True
     """Whether a gold is executed before it is answered; False: it is the answer."""
 
@@ -89,6 +91,7 @@ AGENT_KINDS: dict[str, AgentKind] = {
         make_environment=lambda _config: AndroidSim(),
         check_task=_check_on_a_phone,
         screen_px=(WIDTH_PX, HEIGHT_PX),
+        seeds_matter=True,
     ),
     "dbbench": AgentKind(
         make_environment=_dbbench,

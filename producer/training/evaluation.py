@@ -1,14 +1,15 @@
 """Runs one evaluation: seeds that training never sees, a group per task, a stream of its own."""
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from time import monotonic
 from uuid import UUID
 
-from pydantic import TypeAdapter
+from pydantic import JsonValue, TypeAdapter
 
+from producer.algorithms.clustered_errors import TaskCount, clustered_standard_error
 from producer.emit import StreamWriter
 from producer.emit.ownership import claim
 from producer.errors import CuaTrainError, LogBrokenError, StopRequestedError
@@ -23,7 +24,7 @@ from producer.rollouts.plan import (
 from producer.seeds import derived_seed
 from producer.training.batches import episodes_of_tasks
 from producer.training.groups import GroupRunner
-from producer.training.metrics import evaluation_metrics, standard_error
+from producer.training.metrics import evaluation_metrics
 from producer.training.progress import Unit
 from producer.training.session import Session
 from schemas import ids
@@ -37,6 +38,7 @@ from schemas.evaluation import (
     EvaluationProgressed,
     EvaluationStarted,
     Kind,
+    Split,
 )
 
 OnOutcomes = Callable[[Sequence[GroupOutcome]], None]
@@ -51,9 +53,15 @@ class EvaluationPlan:
     kind: Kind
     id: UUID
     label: str
-    """In rollout names: `baseline`, `eval-20`."""
+    """In rollout names: `baseline`, `eval-20`, `eval-20-sampled`."""
     step: int | None
     """Updates that the policy has had."""
+    temperature: float | None
+    """0 is greedy. None: a recorded evaluation that does not tell."""
+    episodes: int = 0
+    split: Split | None = None
+    num_tasks: int | None = None
+    task_source: str | None = None
 
 
 def plan_groups(
@@ -147,7 +155,11 @@ def _created(session: Session, plan: EvaluationPlan) -> EvaluationCreated:
         generation=None if session.training_id is None else session.generation,
         step=plan.step,
         model_path=session.learner.name,
-        total_tasks=session.config.eval_episodes,
+        total_tasks=plan.episodes,
+        temperature=plan.temperature,
+        split=plan.split,
+        num_tasks=plan.num_tasks,
+        task_source=plan.task_source,
     )
 
 
@@ -168,8 +180,8 @@ def _begin(
     unit: Unit,
     writer: StreamWriter,
 ) -> GroupRunner:
-    config, progress = session.config, session.progress
-    groups = plan_groups(tasks, plan.id, episodes=config.eval_episodes, seed=config.seed)
+    progress = session.progress
+    groups = plan_groups(tasks, plan.id, episodes=plan.episodes, seed=session.config.seed)
     writer.ensure(_created(session, plan))
     writer.ensure(EvaluationStarted(kind=plan.kind, started_at=session.clock()))
     source = RolloutSource(
@@ -191,7 +203,7 @@ def _begin(
     return GroupRunner(
         source,
         groups,
-        settings=session.group_settings(is_eval=True),
+        settings=session.evaluation_settings(plan.temperature),
         recalled=session.recalled(source, groups),
         stream=writer,
         make_engine=session.make_engine,
@@ -232,19 +244,21 @@ def _finished(
 ) -> EvaluationFinished:
     results = _judged(outcomes)
     successes = sum(result.success for result in results)
+    metrics = evaluation_metrics(
+        [one for one in outcomes if one.plan.stated.task.is_judged], seconds=seconds
+    )
     return EvaluationFinished(
         kind=plan.kind,
         completed_tasks=len(results),
         eval_time_s=seconds,
         success_rate=successes / len(results),
+        standard_error=clustered_standard_error(counts_by_task(metrics)),
         avg_reward=statistics.fmean(result.reward for result in results),
         avg_turns=statistics.fmean(result.num_turns for result in results),
         successful_tasks=successes,
         ended_at=session.clock(),
         progress=session.progress.tracker.finished(),
-        metrics=evaluation_metrics(
-            [one for one in outcomes if one.plan.stated.task.is_judged], seconds=seconds
-        ),
+        metrics=metrics,
     )
 
 
@@ -253,11 +267,16 @@ def evaluation_summary(plan: EvaluationPlan, finished: EvaluationFinished) -> Ev
     by_task = finished.metrics.get("by_task")
     known = by_task if isinstance(by_task, dict) else {}
     by_skill = finished.metrics.get("by_skill")
+    error = finished.standard_error
+    if error is None:
+        # An older release recorded the error over episodes.
+        recorded = finished.metrics.get("standard_error")
+        error = float(recorded) if isinstance(recorded, int | float) else 0.0
     return EvaluationSummary(
         label=plan.label,
         step=plan.step or 0,
         success=finished.success_rate,
-        standard_error=standard_error(finished.success_rate, finished.completed_tasks),
+        standard_error=error,
         episodes=finished.completed_tasks,
         by_task={str(task): float(str(value)) for task, value in known.items()},
         metrics={
@@ -266,4 +285,16 @@ def evaluation_summary(plan: EvaluationPlan, finished: EvaluationFinished) -> Ev
             if name.startswith("test/") and isinstance(value, int | float)
         },
         by_skill=_COUNTS.validate_python(by_skill or {}),
+        temperature=plan.temperature,
+        split=plan.split,
+        num_tasks=plan.num_tasks,
+        task_source=plan.task_source,
+        evaluation_id=str(plan.id),
+        counts=counts_by_task(finished.metrics),
     )
+
+
+def counts_by_task(metrics: Mapping[str, JsonValue]) -> dict[str, TaskCount]:
+    """Successes and judged episodes by task; empty for an older release's metrics."""
+    counts = _COUNTS.validate_python(metrics.get("counts_by_task") or {})
+    return {name: TaskCount(*count) for name, count in counts.items()}

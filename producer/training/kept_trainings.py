@@ -10,7 +10,7 @@ from producer.errors import CuaTrainError
 from producer.resume import resume_state
 from producer.resume.run_folder import find_run_folder
 from producer.training.annotations import read_annotations
-from producer.training.summary import summarise
+from producer.training.summary import last_evaluation
 from producer.training_name import check_training_name
 from schemas.installation import Installation
 
@@ -57,9 +57,8 @@ def list_kept(installation: Installation) -> list[KeptTraining]:
     kept = []
     for name, (folder, state) in found.items():
         said = annotations[name]
-        summary = summarise(state.manifest, status="", seconds=0.0, folder=folder)
+        last = last_evaluation(state.manifest.evaluations)
         total = resume_state.read_run_config(folder).get("num_steps")
-        last = summary.success_after
         kept.append(
             KeptTraining(
                 training_name=name,
@@ -67,9 +66,9 @@ def list_kept(installation: Installation) -> list[KeptTraining]:
                 tags=said.tags,
                 note=said.note,
                 hidden=said.hidden,
-                step=summary.steps,
-                total_steps=total if isinstance(total, int) else summary.steps,
-                success=summary.success_before if last is None else last,
+                step=state.manifest.step,
+                total_steps=total if isinstance(total, int) else state.manifest.step,
+                success=None if last is None else last.success,
                 saved_at=datetime.fromtimestamp(
                     (state.folder / resume_state.MANIFEST).stat().st_mtime, UTC
                 ),

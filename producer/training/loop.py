@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
+from typing import NamedTuple
 from uuid import UUID
 
 from producer.policy.learner import Learner
@@ -19,19 +20,27 @@ from producer.rollouts.past_sessions import kept_sessions
 from producer.rollouts.plan import GroupOutcome, StatedTask
 from producer.training.ahead import CollectAhead, EitherStop
 from producer.training.evaluation import EvaluationPlan, run_evaluation
+from producer.training.evaluation_plans import EvaluatedTasks, plan_evaluations
 from producer.training.progress import Unit
 from producer.training.run_files import RunFiles
 from producer.training.session import Session
 from producer.training.skills import evaluates_after
 from producer.training.skills_measured import skills_measured
 from producer.training.step import CollectedStep, collect_step, next_baseline, train_step
+from producer.training.success_text import success_text
 from producer.training.transcripts import write_transcripts
-from schemas import ids
 from schemas.base import Payload
 from schemas.checkpoint import CheckpointSaved
 from schemas.step import StepFinished
 
 logger = logging.getLogger(__name__)
+
+
+class PlannedEvaluation(NamedTuple):
+    """An evaluation and its share of the training's progress."""
+
+    plan: EvaluationPlan
+    unit: Unit
 
 
 @dataclass(slots=True)
@@ -41,7 +50,7 @@ class TrainingLoop:
     session: Session
     run_folder: Path
     tasks: Sequence[StatedTask]
-    eval_tasks: Sequence[StatedTask]
+    evaluated: EvaluatedTasks
     manifest: Manifest
     """The state after the last step; replaced by every step and evaluation."""
     check_owner: Callable[[], None]
@@ -55,15 +64,12 @@ class TrainingLoop:
     def run(self) -> tuple[EvaluationSummary, ...]:
         """Bring the training to its end; this generation's evaluations, oldest first."""
         session, config = self.session, self.session.config
-        baseline, steps, evaluations = self._plan_units()
-        if baseline is not None:
-            evaluation_id = ids.baseline_id(session.own_training_id, session.generation)
-            self._evaluate(EvaluationPlan("baseline", evaluation_id, "baseline", 0), baseline)
+        steps, evaluations = self._plan_units()
+        for step in sorted({0, self.manifest.step}):
+            # After a step: left to do by a process that died between it and its evaluation.
+            self._evaluate(evaluations.get(step, ()))
         if config.baseline_only:
             return self.manifest.evaluations
-        if self.manifest.step in evaluations:
-            # Left to do by a process that died between a step and its evaluation.
-            self._evaluate_step(self.manifest.step, evaluations[self.manifest.step])
         if config.max_steps_off_policy is None:
             self._train(steps, evaluations, self._collecting(steps))
             return self.manifest.evaluations
@@ -82,7 +88,7 @@ class TrainingLoop:
     def _train(
         self,
         steps: Mapping[int, Unit],
-        evaluations: Mapping[int, Unit],
+        evaluations: Mapping[int, Sequence[PlannedEvaluation]],
         collect: Callable[[int], CollectedStep],
         ahead: CollectAhead | None = None,
     ) -> None:
@@ -108,7 +114,7 @@ class TrainingLoop:
                 # Devices are not shared, and nothing else is sampled by the weights in question.
                 paused: AbstractContextManager[None] = ahead.paused() if ahead else nullcontext()
                 with paused:
-                    self._evaluate_step(step, evaluations[step])
+                    self._evaluate(evaluations[step])
 
     def _collecting(
         self, steps: Mapping[int, Unit], ahead: Session | None = None
@@ -139,46 +145,61 @@ class TrainingLoop:
         # After `now`: a step that begins in between is either found here or later than `now`.
         return self._begun_since.pop(step, now)
 
-    def _plan_units(self) -> tuple[Unit | None, dict[int, Unit], dict[int, Unit]]:
-        """Add every unit of the generation to the tracker; finished ones count as done."""
+    def _plan_units(self) -> tuple[dict[int, Unit], dict[int, tuple[PlannedEvaluation, ...]]]:
+        """Add every unit of the generation to the tracker; finished ones count as done.
+
+        Steps from 1, and evaluations by the step that they come after; 0: before the first.
+        """
         config, tracker = self.session.config, self.session.progress.tracker
-        max_steps = max(one.task.max_steps for one in (*self.tasks, *self.eval_tasks))
+        max_steps = max(one.task.max_steps for one in (*self.tasks, *self.evaluated.tasks))
         max_turns = min(config.max_turns, max_steps)
 
-        def evaluation_unit() -> Unit:
-            return Unit(config.eval_episodes, max_turns, is_step=False)
+        def planned(step: int) -> tuple[PlannedEvaluation, ...]:
+            plans = plan_evaluations(self.session, self.evaluated, step)
+            return tuple(
+                PlannedEvaluation(plan, Unit(plan.episodes, max_turns, is_step=False))
+                for plan in plans
+            )
 
-        baseline = None if config.skip_baseline else evaluation_unit()
-        if baseline is not None:
-            tracker.units.append(baseline)
         steps: dict[int, Unit] = {}
-        evaluations: dict[int, Unit] = {}
+        evaluations = {} if config.skip_baseline else {0: planned(0)}
+        tracker.units.extend(one.unit for one in evaluations.get(0, ()))
         for step in range(1, 1 if config.baseline_only else config.num_steps + 1):
-            units = [
-                steps.setdefault(step, Unit(config.rollouts_per_step, max_turns, is_step=True))
-            ]
+            steps[step] = Unit(config.rollouts_per_step, max_turns, is_step=True)
+            units = [steps[step]]
             is_scheduled = config.eval_every and step % config.eval_every == 0
             if step == config.num_steps or is_scheduled or evaluates_after(config, step):
-                units.append(evaluations.setdefault(step, evaluation_unit()))
+                evaluations[step] = planned(step)
+                units += [one.unit for one in evaluations[step]]
             tracker.units.extend(units)
             if step <= self.manifest.step:
                 for unit in units:
                     unit.finish()
-        return baseline, steps, evaluations
+        return steps, evaluations
 
-    def _evaluate_step(self, step: int, unit: Unit) -> None:
-        session = self.session
-        evaluation_id = ids.eval_id(session.own_training_id, session.generation, step)
-        self._evaluate(EvaluationPlan("scheduled", evaluation_id, f"eval-{step}", step), unit)
+    def _evaluate(self, planned: Sequence[PlannedEvaluation]) -> None:
+        """Run what has no result yet, the main one first; skills are measured by that one."""
+        for one in planned:
+            if self._is_recorded(one.plan, is_main=one is planned[0]):
+                one.unit.finish()
+                continue
+            summary = run_evaluation(self.session, one.plan, self.evaluated.tasks, one.unit)
+            if one is planned[0]:
+                measured = skills_measured(self.session, one.plan, summary)
+                if measured is not None:
+                    self.session.stream.emit(measured)
+            self._keep(summary)
 
-    def _evaluate(self, plan: EvaluationPlan, unit: Unit) -> None:
-        if any(summary.label == plan.label for summary in self.manifest.evaluations):
-            unit.finish()
-            return
-        summary = run_evaluation(self.session, plan, self.eval_tasks, unit)
-        measured = skills_measured(self.session, plan, summary)
-        if measured is not None:
-            self.session.stream.emit(measured)
+    def _is_recorded(self, plan: EvaluationPlan, *, is_main: bool) -> bool:
+        """An older release's summaries have no temperature; theirs are of main evaluations."""
+        return any(
+            summary.label == plan.label
+            or (is_main and summary.temperature is None and summary.step == plan.step)
+            for summary in self.manifest.evaluations
+        )
+
+    def _keep(self, summary: EvaluationSummary) -> None:
+        """The summary in the manifest and in the files; logged."""
         evaluations = (*self.manifest.evaluations, summary)
         self.manifest = replace(
             self.manifest,
@@ -190,13 +211,7 @@ class TrainingLoop:
         # Without it the last evaluation would be missing when a complete training is named again.
         resume_state.update_manifest(self.run_folder, self.manifest)
         self.files.evaluation(summary)
-        logger.info(
-            "%s: success %.3f ± %.3f over %d episodes on unseen seeds",
-            plan.label,
-            summary.success,
-            summary.standard_error,
-            summary.episodes,
-        )
+        logger.info("%s: %s", summary.label, success_text(summary))
 
     def _on_collected(
         self, step: int, outcomes: Sequence[GroupOutcome], advantages: dict[str, float]

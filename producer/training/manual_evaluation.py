@@ -3,9 +3,10 @@
 It claims nobody's training; its events have a stream of their own.
 """
 
+import logging
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -33,9 +34,13 @@ from producer.resume.run_folder import find_run_folder
 from producer.resume.training_history import TrainingHistory
 from producer.rewards import find_reward
 from producer.rollouts.engine import EnvironmentFactory
+from producer.rollouts.plan import StatedTask
+from producer.tasks.split import source_name, split_of
+from producer.training.agent_kinds import AGENT_KINDS
 from producer.training.built_policies import built_policy
 from producer.training.evaluation import EvaluationPlan, OnOutcomes, run_evaluation
-from producer.training.load_tasks import LoadedTasks
+from producer.training.evaluation_plans import EvaluatedTasks
+from producer.training.load_tasks import LoadedTasks, load_run_tasks
 from producer.training.loaded import evaluation_tasks, load_policy
 from producer.training.open_policy import open_policy, with_adapter_settings
 from producer.training.own_rewards import rewarding_with
@@ -50,7 +55,10 @@ from producer.training.step_scoring import load_step_scorer, scoring_with
 from producer.warm_up.training import WarmUpTraining
 from schemas import ids
 from schemas.catalogue import stream
+from schemas.evaluation import Split
 from schemas.installation import Installation, read_installation
+
+logger = logging.getLogger(__name__)
 
 OF_THE_WEIGHTS = frozenset({"lora_rank", "lora_alpha", "target_modules", "load_checkpoint_path"})
 """Fields that the state of a training decides."""
@@ -141,6 +149,24 @@ def _policy_of_training(
     return EvaluatedPolicy(config, training_name, *states[0])
 
 
+def _evaluated(
+    policy: EvaluatedPolicy, loaded: LoadedTasks, stated: Sequence[StatedTask]
+) -> EvaluatedTasks:
+    """The tasks, compared with those of the training."""
+    config = policy.config
+    seeds_matter = AGENT_KINDS[config.environment].seeds_matter
+    split: Split | None = None
+    if policy.training_name is not None:
+        try:
+            trained = load_run_tasks(config, os.environ, is_check=True).tasks
+        except (UsageError, NotFoundError) as error:
+            logger.warning("the training's own tasks cannot be compared with these: %s", error)
+        else:
+            split = split_of(trained, loaded.eval_tasks, seeds_matter=seeds_matter)
+    source = source_name(config.tasks if config.eval_tasks is None else config.eval_tasks)
+    return EvaluatedTasks(stated, split, source, seeds_matter)
+
+
 def _evaluate(
     policy: EvaluatedPolicy,
     loaded: LoadedTasks,
@@ -190,14 +216,24 @@ def _evaluate(
         reward_completion=rewarding_with(config, learner),
         past_sessions=manifest.past_sessions if manifest else (),
     )
-    unit = Unit(config.eval_episodes, config.max_turns, is_step=False)
-    session.progress.tracker.units.append(unit)
-    label = f"eval-manual-{evaluation_id.hex[:8]}"
-    plan = EvaluationPlan("manual", evaluation_id, label, manifest.step if manifest else None)
     with mark_open(installation.open_dir, subject, emitter):
-        stated = state_tasks(writer, loaded.eval_tasks)
+        evaluated = _evaluated(policy, loaded, state_tasks(writer, loaded.eval_tasks))
+        episodes = evaluated.episodes(config.evaluation_passes[0])
+        unit = Unit(episodes, config.max_turns, is_step=False)
+        session.progress.tracker.units.append(unit)
+        plan = EvaluationPlan(
+            "manual",
+            evaluation_id,
+            f"eval-manual-{evaluation_id.hex[:8]}",
+            manifest.step if manifest else None,
+            config.eval_temperature,
+            episodes,
+            evaluated.split,
+            evaluated.num_tasks(episodes),
+            evaluated.source,
+        )
         try:
             with progress_bars(session.progress.tracker):
-                return run_evaluation(session, plan, stated, unit, on_outcomes)
+                return run_evaluation(session, plan, evaluated.tasks, unit, on_outcomes)
         finally:
             session.left_devices.seal()

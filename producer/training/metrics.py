@@ -1,12 +1,12 @@
 """The metrics of steps and evaluations, under tinker-cookbook's names."""
 
-import math
 import statistics
 from collections import Counter
 from collections.abc import Sequence
 
 from pydantic import JsonValue
 
+from producer.algorithms.clustered_errors import TaskCount, clustered_standard_error
 from producer.config import RunConfig
 from producer.policy.learner import UpdateResult
 from producer.rollouts.plan import GroupOutcome, RolloutResult
@@ -66,21 +66,24 @@ def staleness_metrics(
 
 def evaluation_metrics(outcomes: Sequence[GroupOutcome], *, seconds: float) -> dict[str, JsonValue]:
     """Of an evaluation with at least one scored episode."""
-    results = [result for outcome in outcomes for result in outcome.results]
-    success = statistics.fmean(float(result.success) for result in results)
-    by_task: dict[str, JsonValue] = {
-        outcome.plan.stated.task.task_id: statistics.fmean(
-            float(result.success) for result in outcome.results
+    counts = {
+        outcome.plan.stated.task.task_id: TaskCount(
+            sum(result.success for result in outcome.results), len(outcome.results)
         )
         for outcome in outcomes
         if outcome.results
     }
+    by_task: dict[str, JsonValue] = {
+        name: count.successes / count.episodes for name, count in counts.items()
+    }
+    counts_by_task: dict[str, JsonValue] = {name: list(count) for name, count in counts.items()}
     by_skill: dict[str, JsonValue] = {
         name: list(counts) for name, counts in success_by_skill(outcomes).items()
     }
     return {
-        "standard_error": standard_error(success, len(results)),
+        "standard_error": clustered_standard_error(counts),
         "by_task": by_task,
+        "counts_by_task": counts_by_task,
         **({"by_skill": by_skill} if by_skill else {}),
         **{f"test/{name}": value for name, value in environment_metrics(outcomes).items()},
         **error_metrics(outcomes),
@@ -123,11 +126,6 @@ def error_metrics(outcomes: Sequence[GroupOutcome]) -> dict[str, JsonValue]:
         **{f"rollout_errors/{name}": count for name, count in sorted(errors.items())},
         "rollout_errors/groups_skipped": sum(outcome.is_failed for outcome in outcomes),
     }
-
-
-def standard_error(success: float, episodes: int) -> float:
-    """Of a success rate over independent episodes: sqrt(p (1 - p) / n)."""
-    return math.sqrt(success * (1 - success) / episodes) if episodes else 0.0
 
 
 def _kind(outcome: GroupOutcome) -> str:

@@ -137,7 +137,8 @@ def _open_folder(
 
 
 def _extent(config: RunConfig, *, is_training: bool) -> RunExtent:
-    num_rollouts = max(config.rollouts_per_step, config.eval_episodes)
+    evaluated = (one.episodes for one in config.evaluation_passes)
+    num_rollouts = max(config.rollouts_per_step, *evaluated)
     return RunExtent(
         concurrent_rollouts=min(config.max_concurrent_rollouts, num_rollouts),
         batch_size=config.rollouts_per_step,

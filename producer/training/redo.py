@@ -22,6 +22,7 @@ from producer.policy.learner import (
 from producer.resume import resume_state
 from producer.resume.lineage import RecordedStep, recorded_lineage
 from producer.resume.open_training import RecordedTraining
+from producer.resume.recorded_evaluations import label_of
 from producer.resume.resume_state import EvaluationSummary, Manifest, SavedState
 from producer.resume.training_history import TrainingHistory
 from producer.rollouts.plan import GroupPlan, RolloutSource, StatedTask
@@ -262,8 +263,18 @@ def _evaluations(
         step = created.step or 0
         if finished is None or created.generation != newest.generation or step > newest.number:
             continue
-        label = "baseline" if created.kind == "baseline" else f"eval-{step}"
-        plan = EvaluationPlan(created.kind, owner, label, step)
+        label = label_of(created)
+        plan = EvaluationPlan(
+            created.kind,
+            owner,
+            label,
+            step,
+            created.temperature,
+            created.total_tasks,
+            created.split,
+            created.num_tasks,
+            created.task_source,
+        )
         found[label] = evaluation_summary(plan, finished)
     return tuple(sorted(found.values(), key=lambda one: one.step))
 

@@ -34,7 +34,10 @@ from producer.resume.run_folder import (
 from producer.resume.training_lock import TrainingLock, training_lock
 from producer.rewards import find_reward
 from producer.rollouts.engine import EnvironmentFactory
+from producer.tasks.split import source_name, split_of
+from producer.training.agent_kinds import AGENT_KINDS
 from producer.training.built_policies import built_policy
+from producer.training.evaluation_plans import EvaluatedTasks
 from producer.training.heartbeat import HEARTBEAT_S
 from producer.training.loaded import Loaded, load, load_policy
 from producer.training.loop import TrainingLoop, save_checkpoint
@@ -279,8 +282,15 @@ class _Process:
             past_sessions=manifest.past_sessions,
             moving_baseline=manifest.moving_baseline,
         )
+        seeds_matter = AGENT_KINDS[config.environment].seeds_matter
+        evaluated = EvaluatedTasks(
+            stated_eval,
+            split_of(tasks, eval_tasks, seeds_matter=seeds_matter),
+            source_name(config.tasks if config.eval_tasks is None else config.eval_tasks),
+            seeds_matter,
+        )
         return TrainingLoop(
-            *(session, self.folder, stated, stated_eval, manifest),
+            *(session, self.folder, stated, evaluated, manifest),
             check_owner=self.lock.check,
             files=files,
         )

@@ -126,16 +126,25 @@ class Session:
             work=work,
         )
 
-    def group_settings(self, *, is_eval: bool) -> GroupSettings:
-        """How groups are run here."""
+    def step_settings(self) -> GroupSettings:
+        """How the groups of a step are run."""
+        return self._group_settings(self.config.temperature, self.config.min_group_size)
+
+    def evaluation_settings(self, temperature: float | None) -> GroupSettings:
+        """How the groups of an evaluation are run; None: at the configured temperature."""
+        if temperature is None:
+            temperature = self.config.eval_temperature
+        return self._group_settings(temperature, 1)
+
+    def _group_settings(self, temperature: float, min_group_size: int) -> GroupSettings:
         config = self.config
         return GroupSettings(
             run_name=self.run_name,
             seed=config.seed,
             max_turns=config.max_turns,
-            temperature=config.eval_temperature if is_eval else config.temperature,
+            temperature=temperature,
             failure_policy=config.failure_policy,
             max_attempts=config.max_attempts,
-            min_group_size=1 if is_eval else config.min_group_size,
+            min_group_size=min_group_size,
             claim_epoch=self.claim_epoch,
         )

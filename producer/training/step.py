@@ -191,7 +191,7 @@ def _collect(
     outcomes = GroupRunner(
         plan.source,
         plan.groups,
-        settings=session.group_settings(is_eval=False),
+        settings=session.step_settings(),
         recalled=recalled,
         stream=stream,
         make_engine=make_engine,

@@ -4,13 +4,42 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from producer.algorithms.clustered_errors import Difference, paired_difference
+from producer.config.evaluation import SAMPLED_TEMPERATURE
 from producer.resume.resume_state import EvaluationSummary, Manifest
 from schemas import ids
+
+GREEDY = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The first and the last evaluation at one temperature."""
+
+    before: EvaluationSummary | None
+    """Before the first step; None: there was none."""
+    after: EvaluationSummary | None
+    """After the last evaluated step; None: there was none."""
+
+    @property
+    def last(self) -> EvaluationSummary | None:
+        """The later one of them."""
+        return self.after or self.before
+
+    @property
+    def difference(self) -> Difference | None:
+        """Paired by task; None without both, or where their tasks were not recorded."""
+        if self.before is None or self.after is None:
+            return None
+        return paired_difference(self.before.counts, self.after.counts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Success is None where nothing was evaluated."""
+    """Success is greedy, `sampled_` success is at temperature 1; None: not evaluated so.
+
+    Standard errors are clustered by task.
+    """
 
     training_name: str
     training_id: str
@@ -21,8 +50,25 @@ class Summary:
     success_after: float | None
     standard_error_before: float | None
     standard_error_after: float | None
+    gain: float | None
+    """Greedy success after minus before, paired by task."""
+    gain_standard_error: float | None
+    sampled_success_before: float | None
+    sampled_success_after: float | None
+    sampled_standard_error_before: float | None
+    sampled_standard_error_after: float | None
+    sampled_gain: float | None
+    sampled_gain_standard_error: float | None
+    eval_tasks: int | None
+    """Distinct tasks of the last evaluation; None: nothing was evaluated, or not recorded."""
+    eval_split: str | None
+    """How they relate to the training tasks, as `EvaluationCreated.split`."""
+    eval_source: str | None
+    """Their short name."""
+    eval_temperature: float | None
+    """Of the last main evaluation."""
     episodes: int
-    """Of the last evaluation."""
+    """Of the last main evaluation."""
     seconds: float
     """Of this process."""
     generation: int
@@ -32,18 +78,34 @@ class Summary:
 
 
 def summarise(manifest: Manifest, *, status: str, seconds: float, folder: Path) -> Summary:
-    """The figures of the evaluation before the first step, and of the last one."""
-    before, after = _before_and_after(manifest.evaluations)
-    last = after or before
+    """The figures of the evaluations before the first step, and of the last ones."""
+    greedy = comparison(manifest.evaluations, GREEDY)
+    sampled = comparison(manifest.evaluations, SAMPLED_TEMPERATURE)
+    last = last_evaluation(manifest.evaluations)
+    gain, sampled_gain = greedy.difference, sampled.difference
     return Summary(
         training_name=manifest.training_name,
         training_id=str(ids.training_id(manifest.training_name)),
         status=status,
         steps=manifest.step,
-        success_before=before.success if before else None,
-        success_after=after.success if after else None,
-        standard_error_before=before.standard_error if before else None,
-        standard_error_after=after.standard_error if after else None,
+        success_before=_success(greedy.before),
+        success_after=_success(greedy.after),
+        standard_error_before=_error(greedy.before),
+        standard_error_after=_error(greedy.after),
+        gain=None if gain is None else round(gain.gain, 6),
+        gain_standard_error=None if gain is None else round(gain.standard_error, 6),
+        sampled_success_before=_success(sampled.before),
+        sampled_success_after=_success(sampled.after),
+        sampled_standard_error_before=_error(sampled.before),
+        sampled_standard_error_after=_error(sampled.after),
+        sampled_gain=None if sampled_gain is None else round(sampled_gain.gain, 6),
+        sampled_gain_standard_error=(
+            None if sampled_gain is None else round(sampled_gain.standard_error, 6)
+        ),
+        eval_tasks=last.num_tasks if last else None,
+        eval_split=last.split if last else None,
+        eval_source=last.task_source if last else None,
+        eval_temperature=last.temperature if last else None,
         episodes=last.episodes if last else 0,
         seconds=round(seconds, 3),
         generation=manifest.generation,
@@ -51,9 +113,22 @@ def summarise(manifest: Manifest, *, status: str, seconds: float, folder: Path) 
     )
 
 
-def _before_and_after(
-    evaluations: Sequence[EvaluationSummary],
-) -> tuple[EvaluationSummary | None, EvaluationSummary | None]:
-    before = next((one for one in evaluations if one.step == 0), None)
-    last = max(evaluations, key=lambda one: one.step, default=None)
-    return before, None if last is before else last
+def last_evaluation(evaluations: Sequence[EvaluationSummary]) -> EvaluationSummary | None:
+    """The newest greedy one; without any, the newest; None without evaluations."""
+    return max(evaluations, key=lambda one: (one.temperature == GREEDY, one.step), default=None)
+
+
+def comparison(evaluations: Sequence[EvaluationSummary], temperature: float) -> Comparison:
+    """The first and the last of those at this temperature."""
+    own = [one for one in evaluations if one.temperature == temperature]
+    before = next((one for one in own if one.step == 0), None)
+    last = max(own, key=lambda one: one.step, default=None)
+    return Comparison(before, None if last is before else last)
+
+
+def _success(summary: EvaluationSummary | None) -> float | None:
+    return None if summary is None else round(summary.success, 6)
+
+
+def _error(summary: EvaluationSummary | None) -> float | None:
+    return None if summary is None else round(summary.standard_error, 6)

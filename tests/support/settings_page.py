@@ -130,6 +130,8 @@ SHOWN_BY: dict[str, str] = {
     "_temperature_and_a_number_of_episodes_of_their_own",
     "eval_temperature": "tests/producer/training/test_settings.py::test_evaluations_have_a"
     "_temperature_and_a_number_of_episodes_of_their_own",
+    "eval_sampled_episodes": "tests/producer/training/test_evaluations.py::test_each_point_has_a"
+    "_greedy_and_a_sampled_evaluation_of_the_same_tasks",
     "skip_baseline": "tests/producer/training/test_settings.py::test_checkpoints_are_saved_every"
     "_so_many_steps_and_after_the_last",
     "baseline_only": "tests/producer/training/test_baseline_only.py::test_a_baseline_is_followed"

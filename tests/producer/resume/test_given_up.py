@@ -277,7 +277,7 @@ def test_a_training_goes_on_in_a_new_generation_where_an_evaluation_was_given_up
     own = training_id("small")
     folder = installation.runs_dir / "small"
     ((manifest, _), *_) = find_states(folder)
-    subject = f"evaluation/{eval_id(own, 0, 1)}"
+    subject = f"evaluation/{eval_id(own, 0, 1, 0.0)}"
     with Emitter.open(installation) as emitter:
         read = emitter.log.local.read_streams("cua.training", [subject], {})
         *_, finished = (content for _, content in read)
