@@ -330,11 +330,12 @@ def ids_agree(  # noqa: C901, PLR0912  # one case per event
         case "cua.evaluation.created" if None in (data["training_id"], data["generation"]):
             return True
         case "cua.evaluation.created" if data["kind"] == "baseline":
-            key = UUID(data["training_id"]), data["generation"], data.get("temperature")
-            pair = ids.baseline_id(*key), owner
+            training, generation = UUID(data["training_id"]), data["generation"]
+            pair = ids.baseline_id(training, generation, data.get("temperature")), owner
         case "cua.evaluation.created" if data["kind"] == "scheduled":
-            key = UUID(data["training_id"]), data["generation"]
-            pair = ids.eval_id(*key, data["step"], data.get("temperature")), owner
+            training, generation = UUID(data["training_id"]), data["generation"]
+            expected = ids.eval_id(training, generation, data["step"], data.get("temperature"))
+            pair = expected, owner
         case _:
             return True
     return str(pair[0]) == pair[1]
