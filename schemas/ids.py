@@ -57,6 +57,13 @@ def eval_id(training: UUID, generation: int, step: int, temperature: float | Non
     return natural_id("eval", training, generation, step, *_temperature_key(temperature))
 
 
+def point_id(training: UUID, generation: int, step: int, temperature: float | None = None) -> UUID:
+    """The baseline for step 0, else the scheduled evaluation after the step."""
+    if not step:
+        return baseline_id(training, generation, temperature)
+    return eval_id(training, generation, step, temperature)
+
+
 def _temperature_key(temperature: float | None) -> tuple[float, ...]:
     return () if temperature is None else (float(temperature),)
 

@@ -11,6 +11,7 @@ import rich_click as click
 from producer.commands.flags import field_flag
 from producer.commands.given_fields import given_fields
 from producer.commands.options import examples, given_training_name
+from producer.commands.recipe_spelling import RecipeCommand
 from producer.commands.shell import cua_project_command
 from producer.commands.stopping import stop_on_signals
 from producer.console import print_table
@@ -30,7 +31,7 @@ EPILOG = examples(
 OF_TRAINING = "the training's, or demo's"
 
 
-@click.command(name="evaluate", epilog=EPILOG)
+@click.command(name="evaluate", cls=RecipeCommand, epilog=EPILOG)
 @field_flag("training_name", panel="Policy", default="none", text="Evaluate its newest state.")
 @field_flag(
     "model_name",

@@ -33,7 +33,7 @@ from producer.sql_data.dbbench.splits import Split
 from producer.sql_data.text_to_sql.layouts import DATA_SPLITS, DataSplit
 from producer.sql_data.text_to_sql.tasks import load_text_to_sql
 from producer.task import Task
-from producer.tasks.custom import CustomTask, Difficulty, Name
+from producer.tasks.custom import CustomTask, Difficulty, Name, text_task_id
 from producer.tasks.database import tasks_from_database
 from producer.tasks.demo import demo_tasks
 from producer.tasks.files import tasks_from_file
@@ -263,9 +263,16 @@ def _load_one(
 
 
 def _with_judge(task: Task, judge: str | None, model: str | None) -> Task:
-    """The task, judged by `judge` if no device query or environment does. None: as recorded."""
-    if task.validation_query is not None or task.entry is not None or judge is None:
+    """The task, judged by `judge` if no device query or environment does.
+
+    None: as recorded, and by the agent's own report where the task is an instruction alone.
+    """
+    if task.validation_query is not None or task.entry is not None:
         return task
+    if judge is None:
+        # As in the CUA recipe: the success of an instruction alone is what the agent reports.
+        is_text = task.judge is None and task.task_id == text_task_id(task.description)
+        return replace(task, judge=AGENT) if is_text else task
     if judge in {AGENT, NOBODY}:
         return replace(task, judge=AGENT if judge == AGENT else None, judge_model=None)
     return replace(task, judge=judge, judge_model=model)

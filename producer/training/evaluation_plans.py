@@ -71,10 +71,7 @@ def _plan(
 
 
 def _id(session: Session, step: int, temperature: float | None = None) -> UUID:
-    key = session.own_training_id, session.generation
-    if not step:
-        return ids.baseline_id(*key, temperature)
-    return ids.eval_id(*key, step, temperature)
+    return ids.point_id(session.own_training_id, session.generation, step, temperature)
 
 
 def _is_begun(session: Session, evaluation_id: UUID) -> bool:

@@ -325,14 +325,9 @@ class History(RolloutHistory):
         self.trainer.emit(SamplesChosen(step_id=step, samples=samples))
 
     def _evaluate(self, kind: Kind, step: int) -> None:
-        is_baseline = kind == "baseline"
         temperature = (None, 0.0, 1.0)[(self.training.int + step) % 3]
-        owner = (
-            ids.baseline_id(self.training, self.generation, temperature)
-            if is_baseline
-            else ids.eval_id(self.training, self.generation, step, temperature)
-        )
-        table: SourceType = "baseline" if is_baseline else "eval"
+        owner = ids.point_id(self.training, self.generation, step, temperature)
+        table: SourceType = "eval" if step else "baseline"
         evaluator = self.writer("evaluation", owner)
         evaluator.emit(
             EvaluationCreated(
@@ -344,8 +339,8 @@ class History(RolloutHistory):
                 total_tasks=1,
                 temperature=temperature,
                 split=None if temperature is None else "held_out",
-                num_tasks=None if temperature is None else 1,
-                task_source=None if temperature is None else "demo_eval",
+                num_tasks=step,
+                task_source="demo_eval",
             )
         )
         group = self.create_group(evaluator, table, owner, 0)
@@ -365,8 +360,7 @@ class History(RolloutHistory):
             evaluator.emit(failed)
             return
         if self.ends_badly(0.05):
-            stopped = EvaluationCancelled(kind=kind, reason="Ctrl-C", ended_at=self.now)
-            evaluator.emit(stopped)
+            evaluator.emit(EvaluationCancelled(kind=kind, reason="Ctrl-C", ended_at=self.now))
             return
         evaluator.emit(
             EvaluationFinished(

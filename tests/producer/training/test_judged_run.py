@@ -21,6 +21,7 @@ from tests.support.reading import read_all
 from tests.support.small_run import small
 
 CUSTOM = {"source_type": "custom", "custom_tasks": ["Open the Settings app", "Turn it off"]}
+OBJECT = {"source_type": "custom", "custom_tasks": [{"task_id": "a", "description": "Open it"}]}
 SHORT = {"tasks": CUSTOM, "num_steps": 1, "skip_baseline": True, "max_turns": 4}
 
 
@@ -115,9 +116,9 @@ def test_episodes_that_nobody_judges_count_in_no_success_rate(installation: Inst
     [
         ({"judge": "agent"}, "judge: 'agent' has nothing to judge"),
         ({"judge": "none"}, "judge: 'none' has nothing to judge"),
-        ({"tasks": CUSTOM}, r"tasks\.custom_tasks: these tasks have no validator"),
+        ({"tasks": OBJECT}, r"tasks\.custom_tasks: these tasks have no validator"),
         ({"tasks": CUSTOM, "judge": "none"}, r"tasks\.custom_tasks: .*never judged"),
-        ({"eval_tasks": CUSTOM}, r"eval_tasks\.custom_tasks: these tasks have no validator"),
+        ({"eval_tasks": OBJECT}, r"eval_tasks\.custom_tasks: these tasks have no validator"),
         (
             {"eval_tasks": CUSTOM, "judge": "none"},
             r"eval_tasks: none of these 2 tasks is judged",
