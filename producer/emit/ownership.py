@@ -5,17 +5,31 @@ before it in the log and was appended first; so a claimant reads the stream back
 source it names.
 """
 
+import logging
 import threading
+import time
 from collections.abc import Mapping
 from typing import NamedTuple
 from uuid import UUID
 
 from producer.emit.emitter import Emitter
 from producer.emit.stream import StreamWriter
-from producer.errors import MismatchError, TakenOverError
+from producer.errors import (
+    MismatchError,
+    StopRequestedError,
+    TakenOverError,
+    UnreachableError,
+)
 from producer.log.stream_history import StreamHistory
 from producer.log.writer import TopicPartition
 from schemas.base import Payload
+
+logger = logging.getLogger(__name__)
+
+SILENT_WAIT_S = 5.0
+"""A wait that is no longer is not worth a line in the log."""
+RETRY_S = 1.0
+"""Between two attempts to read a log that went away."""
 
 
 class ClaimLostError(TakenOverError):
@@ -79,6 +93,7 @@ def claim(
     *,
     training_id: UUID | None = None,
     timeout_s: float = 60.0,
+    stop: threading.Event | None = None,
 ) -> Claim:
     """Open the next epoch of a stream with `first`; returns once the log confirms that it is ours.
 
@@ -86,7 +101,8 @@ def claim(
     every record of it that is not in `history`. Raises ClaimLostError when another writer was first
     or still writes; this emitter's source may stay refused, so try again with another emitter and a
     history read anew. Raises UnreachableError when the log did not confirm the claim within
-    `timeout_s`, MismatchError when Kafka does not take the stream's records.
+    `timeout_s` (infinite: it waits as long as the log is away), StopRequestedError once `stop` is
+    set meanwhile, MismatchError when Kafka does not take the stream's records.
     """
     if history.is_abandoned:
         message = (
@@ -100,14 +116,51 @@ def claim(
     stream.emit(first)
     # No limit: a neighbour that is stopped with the local log's lock is named and waited for.
     emitter.flush()
-    emitter.log.wait_shipped(timeout_s)
+    _wait_shipped(emitter, history.subject, timeout_s, stop)
     emitter.log.check_not_held(history.subject)
-    after = history.copy()
-    emitter.log.connect(timeout_s)
-    emitter.log.read_on(after, since)
+    after = _read_back(emitter, history, since, timeout_s, stop)
     try:
         check_owner(emitter, after)
     except ClaimLostError:
         stream.close()  # what is emitted on it from now on would be fenced
         raise
     return Claim(stream, OwnershipMonitor(emitter, after, ends))
+
+
+def _wait_shipped(
+    emitter: Emitter, subject: str, timeout_s: float, stop: threading.Event | None
+) -> None:
+    """Wait until the claim is in the log; log what is waited for."""
+    try:
+        emitter.log.wait_shipped(min(timeout_s, SILENT_WAIT_S), stop)
+    except UnreachableError as error:
+        if timeout_s <= SILENT_WAIT_S:
+            raise
+        logger.warning("waiting until the log confirms that %s is ours: %s", subject, error)
+        emitter.log.wait_shipped(timeout_s - SILENT_WAIT_S, stop)
+
+
+def _read_back(
+    emitter: Emitter,
+    history: StreamHistory,
+    since: Mapping[TopicPartition, int],
+    timeout_s: float,
+    stop: threading.Event | None,
+) -> StreamHistory:
+    """The stream as the log has it now. A log that goes away while it is read is waited for."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        after = history.copy()
+        emitter.log.connect(max(0.0, deadline - time.monotonic()), stop)
+        try:
+            emitter.log.read_on(after, since)
+        except UnreachableError as error:
+            if time.monotonic() + RETRY_S > deadline:
+                raise
+            logger.debug("reading %s again: %s", history.subject, error)
+        else:
+            return after
+        if stop is None:
+            time.sleep(RETRY_S)
+        elif stop.wait(RETRY_S):
+            raise StopRequestedError

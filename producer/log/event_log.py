@@ -18,6 +18,7 @@ from producer.errors import MismatchError, StopRequestedError, UnreachableError
 from producer.log.assigned_partitions import AssignedPartitions
 from producer.log.blob_uploads import BlobUploads, NoLog
 from producer.log.interruptible import interruptible
+from producer.log.kafka_contact import warn_waiting
 from producer.log.kafka_history import KafkaHistory
 from producer.log.kafka_partitions import split_message
 from producer.log.last_records import ship_remaining
@@ -172,8 +173,7 @@ class EventLog:
                     has_warned = True
                     # The shipper has usually said by now what is wrong.
                     is_known = self._shipper is not None and self._shipper.problem is not None
-                    reason = "" if is_known else f"{error} "
-                    logger.warning("%sWaiting up to %.0f s for Kafka", reason, timeout_s)
+                    warn_waiting(None if is_known else error, timeout_s)
             # Without the lock: `close` and callers with a shorter timeout must not wait for this.
             if stop is None:
                 time.sleep(RETRY_S)

@@ -1,6 +1,7 @@
 """Waits until Kafka answers, before an installation that has no spool yet makes one."""
 
 import logging
+import math
 import threading
 import time
 from functools import partial
@@ -38,8 +39,15 @@ def wait_for_kafka(
                 raise
             if not has_warned:
                 has_warned = True
-                logger.warning("%s. Waiting up to %.0f s for Kafka", error, timeout_s)
+                warn_waiting(error, timeout_s)
         else:
             return
         if (stop or threading.Event()).wait(RETRY_S):
             raise StopRequestedError
+
+
+def warn_waiting(error: UnreachableError | None, timeout_s: float) -> None:
+    """Log that this process waits for Kafka and for how long. `error`: None when it is known."""
+    reason = "" if error is None else f"{str(error).rstrip('.')}. "
+    limit = "" if math.isinf(timeout_s) else f" up to {timeout_s:.0f} s"
+    logger.warning("%sWaiting%s for Kafka", reason, limit)

@@ -1,5 +1,6 @@
 """Runs one evaluation: seeds that training never sees, a group per task, a stream of its own."""
 
+import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -144,7 +145,13 @@ def _open_stream(session: Session, plan: EvaluationPlan, unit: Unit) -> StreamWr
     is_created = any(isinstance(event.payload, EvaluationCreated) for event in history.events)
     first: Payload = _progressed(session, plan, unit) if is_created else _created(session, plan)
     return claim(
-        session.emitter, first, history, session.history.ends, training_id=session.training_id
+        session.emitter,
+        first,
+        history,
+        session.history.ends,
+        training_id=session.training_id,
+        timeout_s=math.inf,  # a trainer at work waits for the log, however long it is away
+        stop=session.stop,
     ).stream
 
 
