@@ -10,6 +10,8 @@ from consumers.monitor.plain_text import excerpt
 
 WIDTH, HEIGHT = 420, 150
 LEFT, RIGHT, TOP, BOTTOM = 54, 10, 10, 22
+NUM_STYLES = 3
+"""Of lines (style.css: series0 ...)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,25 +25,21 @@ class Series:
 
 
 def chart(
-    title: str, series: Series, low: float | None = None, high: float | None = None
+    title: str, *series: Series, low: float | None = None, high: float | None = None
 ) -> Html | None:
-    """A line with a dot per point, from `low` to `high` or over the values' range.
+    """A line with a dot per point for each series, from `low` to `high` or over the values' range.
 
-    None if no value is finite.
+    Several series have a legend. None if no value is finite.
     """
-    bands = series.band or [0.0] * len(series.points)
-    drawn = [
-        (x, y, band if isfinite(band) else 0.0)
-        for (x, y), band in zip(series.points, bands, strict=True)
-        if isfinite(y)
-    ]
-    if not drawn:
+    lines = [(one.name, points) for one in series if (points := _finite(one))]
+    every = sorted(point for _, points in lines for point in points)
+    if not every:
         return None
-    bottom = min(y for _, y, _ in drawn) if low is None else low
-    top = max(y for _, y, _ in drawn) if high is None else high
+    bottom = min(y for _, y, _ in every) if low is None else low
+    top = max(y for _, y, _ in every) if high is None else high
     if top <= bottom:
         bottom, top = bottom - 0.5, top + 0.5
-    first, last = drawn[0][0], drawn[-1][0]
+    first, last = every[0][0], every[-1][0]
 
     def across(x: float) -> float:
         return round(LEFT + (x - first) / ((last - first) or 1) * (WIDTH - LEFT - RIGHT), 1)
@@ -64,26 +62,50 @@ def chart(
         tag("text", f"{step:g}", x=across(step), y=HEIGHT - 5, class_="label middle")
         for step in dict.fromkeys((first, last))
     ]
-    parts += [
-        tag("line", x1=across(x), x2=across(x), y1=up(y - band), y2=up(y + band), class_="band")
-        for x, y, band in drawn
-        if band
-    ]
-    parts.append(
-        tag("polyline", points=" ".join(f"{across(x)},{up(y)}" for x, y, _ in drawn), class_="line")
-    )
-    parts += [
-        tag(
-            "circle",
-            tag("title", f"{series.name} {y:.4g} at step {x:g}"),
-            cx=across(x),
-            cy=up(y),
-            r=3,
-            class_="dot",
-        )
-        for x, y, _ in drawn
-    ]
+    for place, (name, points) in enumerate(lines):
+        parts += [
+            tag("line", x1=across(x), x2=across(x), y1=up(y - band), y2=up(y + band), class_="band")
+            for x, y, band in points
+            if band
+        ]
+        line = " ".join(f"{across(x)},{up(y)}" for x, y, _ in points)
+        parts.append(tag("polyline", points=line, class_=f"line {_style(place)}"))
+        parts += [
+            tag(
+                "circle",
+                tag("title", f"{name} {y:.4g} at step {x:g}"),
+                cx=across(x),
+                cy=up(y),
+                r=3,
+                class_=f"dot {_style(place)}",
+            )
+            for x, y, _ in points
+        ]
     drawing = tag(
         "svg", *parts, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=title, class_="chart"
     )
-    return tag("figure", tag("figcaption", excerpt(title)), drawing)
+    return tag(
+        "figure", tag("figcaption", excerpt(title), _legend([name for name, _ in lines])), drawing
+    )
+
+
+def _finite(series: Series) -> list[tuple[float, float, float]]:
+    bands = series.band or [0.0] * len(series.points)
+    return [
+        (x, y, band if isfinite(band) else 0.0)
+        for (x, y), band in zip(series.points, bands, strict=True)
+        if isfinite(y)
+    ]
+
+
+def _legend(names: Sequence[str]) -> Node:
+    if len(names) < 2:  # noqa: PLR2004  # one line needs no legend
+        return None
+    return [
+        tag("span", tag("span", "●", class_=f"key {_style(place)}"), f" {name}", class_="legend")
+        for place, name in enumerate(names)
+    ]
+
+
+def _style(place: int) -> str:
+    return f"series{place % NUM_STYLES}"

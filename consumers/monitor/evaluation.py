@@ -5,17 +5,17 @@ from uuid import UUID
 
 from sqlalchemy.orm import Session
 
-from consumers.monitor import layout
+from consumers.monitor import layout, measured
 from consumers.monitor.grid import grid, task_name, tasks_of, trail
 from consumers.monitor.html import Node, tag
 from consumers.monitor.skills import evaluation_skills
-from consumers.monitor.training import standard_error
 from consumers.queries import (
     get_status_history,
     list_rollouts_by_baseline,
     list_rollouts_by_eval,
 )
 from consumers.tables import Baseline, Eval, Rollout
+from schemas.evaluation_text import temperature_text
 
 
 def evaluation_page(session: Session, kind: str, evaluation_id: UUID) -> str | None:
@@ -48,23 +48,13 @@ def evaluation_page(session: Session, kind: str, evaluation_id: UUID) -> str | N
                 grid(episodes, rollouts),
             )
         )
-    error = standard_error(evaluation)
-    name = (
-        "Baseline"
-        if isinstance(evaluation, Baseline)
-        else f"Evaluation after step {evaluation.step}"
-    )
     body = [
         layout.facts(
             ("status", layout.status(evaluation.status)),
             ("progress", layout.progress(evaluation.progress_percent)),
-            (
-                "success",
-                [
-                    tag("strong", layout.share(evaluation.success_rate)),
-                    f" ± {error * 100:.1f} %" if error else None,
-                ],
-            ),
+            ("success", measured.success(evaluation)),
+            ("temperature", temperature_text(evaluation.temperature)),
+            ("tasks", measured.tasks(evaluation)),
             ("reward", layout.number(evaluation.avg_reward)),
             ("turns", layout.number(evaluation.avg_turns)),
             ("episodes", f"{evaluation.completed_tasks} / {evaluation.total_tasks}"),
@@ -78,4 +68,5 @@ def evaluation_page(session: Session, kind: str, evaluation_id: UUID) -> str | N
         layout.history(get_status_history(session, kind, evaluation.id)),
     ]
     above = trail(session, evaluation.training_id)
+    name = measured.name_of(evaluation)
     return layout.page(name, *body, trail=above, live=evaluation.status in layout.UNFINISHED)

@@ -1,22 +1,25 @@
-"""The first page: every training with its progress, heartbeat and gain in success."""
+"""The first page: trainings with their progress, heartbeat and gain; evaluations of no training."""
 
 from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
 from sqlalchemy import func, select
-from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.orm import Session
 
-from consumers.monitor import layout
+from consumers.monitor import layout, measured
 from consumers.monitor.html import Node, tag
-from consumers.queries import list_annotations, list_trainings
-from consumers.tables import Baseline, Eval, StreamState, Training
+from consumers.monitor.plain_text import name
+from consumers.queries import Gain, Success, list_annotations, list_gains, list_trainings
+from consumers.tables import Eval, StreamState, Training
+from schemas.evaluation_text import tasks_text, temperature_text
 
 WHOLE_PATH = "/trainings"
 """Of every training; it does not reload itself."""
 LISTED = 200
 """Trainings of the page that reloads itself."""
+LISTED_BY_HAND = 20
+"""Evaluations of policies of no training."""
 
 
 def overview_page(session: Session, now: datetime, *, is_whole: bool = False) -> str:
@@ -25,15 +28,14 @@ def overview_page(session: Session, now: datetime, *, is_whole: bool = False) ->
     has_more = not is_whole and len(trainings) > LISTED
     trainings = trainings if is_whole else trainings[:LISTED]
     shown = [training.id for training in trainings]
-    before, after = _success_before(session, shown), _success_after(session, shown)
+    gains = list_gains(session, shown)
     names = {one.training_id: one.display_name for one in list_annotations(session, shown)}
     num_parked, parked = _parked(session, shown)
     rows = [
         _row(
             training,
             now,
-            before.get(training.id),
-            after.get(training.id),
+            gains.get(training.id, Gain(None, None)),
             parked,
             names.get(training.id),
         )
@@ -46,6 +48,7 @@ def overview_page(session: Session, now: datetime, *, is_whole: bool = False) ->
         "step",
         "success before",
         "success after",
+        "measured",
         "policy",
         "heartbeat",
         "started (UTC)",
@@ -61,6 +64,7 @@ def overview_page(session: Session, now: datetime, *, is_whole: bool = False) ->
         tag("p", "These are the newest. ", tag("a", "All trainings", href=WHOLE_PATH))
         if has_more
         else None,
+        _by_hand(session),
         live=not is_whole,
     )
 
@@ -68,13 +72,12 @@ def overview_page(session: Session, now: datetime, *, is_whole: bool = False) ->
 def _row(
     training: Training,
     now: datetime,
-    before: float | None,
-    after: float | None,
+    gain: Gain,
     parked: dict[str, datetime],
     display_name: str | None,
 ) -> tuple[Node, ...]:
     since = parked.get(f"training/{training.id}")
-    gained = before is not None and after is not None and after > before
+    last = gain.after or gain.before
     return (
         tag(
             "span",
@@ -88,12 +91,22 @@ def _row(
         ],
         layout.progress(training.progress_percent),
         f"{training.current_step} / {training.total_steps}",
-        layout.share(before),
-        tag("span", layout.share(after), class_="good" if gained else None),
+        layout.share(gain.before.rate if gain.before else None),
+        tag(
+            "span",
+            layout.share(gain.after.rate if gain.after else None),
+            class_=measured.colour(gain.difference),
+        ),
+        layout.ABSENT if last is None else tag("span", _of(last), class_="text"),
         training.model_name.rstrip("/").rpartition("/")[2],
         layout.heartbeat(training.last_heartbeat, now, training.status),
         layout.moment(training.start_time),
     )
+
+
+def _of(last: Success) -> str:
+    """`greedy, 18 training tasks on unseen seeds`."""
+    return f"{temperature_text(last.temperature)}, {tasks_text(last.num_tasks, last.split)}"
 
 
 def _parked_note(number: int) -> Node:
@@ -116,32 +129,28 @@ def _parked(session: Session, trainings: Sequence[UUID]) -> tuple[int, dict[str,
     return number or 0, {name: since for name, since in session.execute(query) if since is not None}
 
 
-def _success_before(session: Session, trainings: Sequence[UUID]) -> dict[UUID, float | None]:
-    """Training -> success rate of its newest baseline."""
+def _by_hand(session: Session) -> Node:
+    """Evaluations of policies of no training, which no training's page lists."""
     query = (
-        select(Baseline.training_id, Baseline.success_rate)
-        .ext(distinct_on(Baseline.training_id))
-        .where(
-            ~Baseline.superseded,
-            Baseline.success_rate.is_not(None),
-            Baseline.training_id.in_(trainings),
-        )
-        .order_by(Baseline.training_id, Baseline.created_at.desc())
+        select(Eval)
+        .where(Eval.training_id.is_(None))
+        .order_by(Eval.created_at.desc(), Eval.id)
+        .limit(LISTED_BY_HAND)
     )
-    return {one: rate for one, rate in session.execute(query) if one is not None}
-
-
-def _success_after(session: Session, trainings: Sequence[UUID]) -> dict[UUID, float | None]:
-    """Training -> success rate of the scheduled eval with the highest step."""
-    query = (
-        select(Eval.training_id, Eval.success_rate)
-        .ext(distinct_on(Eval.training_id))
-        .where(
-            ~Eval.superseded,
-            Eval.success_rate.is_not(None),
-            Eval.kind == "scheduled",
-            Eval.training_id.in_(trainings),
+    rows: list[tuple[Node, ...]] = [
+        (
+            layout.link(measured.name_of(one), "eval", one.id),
+            layout.status(one.status),
+            measured.success(one),
+            temperature_text(one.temperature),
+            measured.tasks(one),
+            tag("span", name(one.model_path or layout.ABSENT), class_="text"),
+            layout.moment(one.created_at),
         )
-        .order_by(Eval.training_id, Eval.step.desc())
-    )
-    return {one: rate for one, rate in session.execute(query) if one is not None}
+        for one in session.scalars(query)
+    ]
+    if not rows:
+        return None
+    columns = ("evaluation", "status", "success", "temperature", "tasks", "policy", "created (UTC)")
+    heading = tag("h2", "The newest evaluations of policies of no training")
+    return [heading, layout.table(columns, rows, "")]

@@ -12,6 +12,7 @@ from consumers.monitor.completion import completion_section, session_section
 from consumers.monitor.entry import entry_section
 from consumers.monitor.grid import grid, trail
 from consumers.monitor.html import Html, Node, tag
+from consumers.monitor.measured import name_of
 from consumers.monitor.plain_text import excerpt, name
 from consumers.monitor.turn import last_screen, turn_section
 from consumers.queries import (
@@ -131,13 +132,9 @@ def _source(session: Session, rollout: Rollout) -> list[tuple[str, str]]:
         return [(f"step {step.step}", layout.path_of("step", step.id))] if step else []
     if rollout.eval_id is not None:
         evaluation = session.get(Eval, rollout.eval_id)
-        return (
-            [(f"evaluation after step {evaluation.step}", layout.path_of("eval", evaluation.id))]
-            if evaluation
-            else []
-        )
+        return [(name_of(evaluation), layout.path_of("eval", evaluation.id))] if evaluation else []
     baseline = session.get(Baseline, rollout.baseline_id)
-    return [("baseline", layout.path_of("baseline", baseline.id))] if baseline else []
+    return [(name_of(baseline), layout.path_of("baseline", baseline.id))] if baseline else []
 
 
 def _facts(rollout: Rollout, env_type: str | None) -> Html:

@@ -1,17 +1,19 @@
 """One training: its settings, curves, evaluations, steps and status history."""
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
 from sqlalchemy.orm import Session
 
-from consumers.monitor import layout
+from consumers.monitor import layout, measured
 from consumers.monitor.chart import Series, chart
 from consumers.monitor.html import Node, tag
 from consumers.monitor.skills import sessions_section, skills_section
 from consumers.queries import (
     count_leaked_devices,
+    gains_by_temperature,
     get_status_history,
     get_training,
     list_baselines_by_training,
@@ -20,6 +22,7 @@ from consumers.queries import (
     list_steps_by_training,
 )
 from consumers.tables import Baseline, Eval, Scoring, Step, Training
+from schemas.evaluation_text import temperature_text
 
 
 def training_page(session: Session, training_id: UUID, now: datetime) -> str | None:
@@ -37,6 +40,7 @@ def training_page(session: Session, training_id: UUID, now: datetime) -> str | N
         tag("p", training.error_message, class_="warning") if training.error_message else None,
         tag("div", *_charts(steps, [*baselines, *evals]), class_="charts"),
         tag("h2", "Evaluations"),
+        [measured.gain_text(one) for one in gains_by_temperature([*baselines, *evals])],
         _evaluations(baselines, evals),
         skills_section(session, training.id),
         sessions_section(session, training.id),
@@ -84,11 +88,6 @@ def _leaked(number: int) -> Node:
 
 def _charts(steps: Sequence[Step], evaluations: Sequence[Baseline | Eval]) -> list[Node]:
     done = [step for step in steps if step.status == "completed"]
-    judged = [
-        (evaluation.step or 0, evaluation.success_rate, standard_error(evaluation))
-        for evaluation in evaluations
-    ]
-    success = [(float(step), rate, error) for step, rate, error in judged if rate is not None]
 
     def line(column: str) -> list[tuple[float, float]]:
         return [
@@ -100,11 +99,7 @@ def _charts(steps: Sequence[Step], evaluations: Sequence[Baseline | Eval]) -> li
     return [
         chart(
             "Success of evaluations, by step",
-            Series(
-                "success",
-                [(step, rate) for step, rate, _ in success],
-                [error for _, _, error in success],
-            ),
+            *_success_series(evaluations),
             low=0,
             high=1,
         ),
@@ -117,25 +112,38 @@ def _charts(steps: Sequence[Step], evaluations: Sequence[Baseline | Eval]) -> li
     ]
 
 
-def standard_error(evaluation: Baseline | Eval) -> float:
-    """The success rate's standard error as recorded; 0 if it was not, or is no share."""
-    metrics = evaluation.metrics_json
-    value = metrics.get("standard_error") if isinstance(metrics, Mapping) else None
-    return float(value) if isinstance(value, int | float) and 0 <= value <= 1 else 0.0
+def _success_series(evaluations: Sequence[Baseline | Eval]) -> list[Series]:
+    """One for each temperature; evaluations by hand may ask other tasks, and are no points."""
+    of: dict[float | None, list[Baseline | Eval]] = defaultdict(list)
+    for one in evaluations:
+        if isinstance(one, Baseline) or one.kind == "scheduled":
+            of[one.temperature].append(one)
+    return [
+        Series(
+            "success" if temperature is None else f"{temperature_text(temperature)}: success",
+            [
+                (float(one.step or 0), one.success_rate)
+                for one in ones
+                if one.success_rate is not None
+            ],
+            [measured.standard_error(one) for one in ones if one.success_rate is not None],
+        )
+        for temperature, ones in sorted(
+            of.items(), key=lambda item: (item[0] is not None, item[0] or 0)
+        )
+    ]
 
 
 def _evaluations(baselines: Sequence[Baseline], evals: Sequence[Eval]) -> Node:
     def row(kind: str, name: str, evaluation: Baseline | Eval) -> tuple[Node, ...]:
-        error = standard_error(evaluation)
         return (
             layout.link(name, kind, evaluation.id),
             layout.number(evaluation.step),
             layout.status(evaluation.status),
             layout.progress(evaluation.progress_percent),
-            [
-                tag("strong", layout.share(evaluation.success_rate)),
-                f" ± {error * 100:.1f} %" if error else None,
-            ],
+            measured.success(evaluation),
+            temperature_text(evaluation.temperature),
+            measured.tasks(evaluation),
             layout.number(evaluation.avg_reward),
             layout.number(evaluation.avg_turns),
             f"{evaluation.completed_tasks} / {evaluation.total_tasks}",
@@ -150,6 +158,8 @@ def _evaluations(baselines: Sequence[Baseline], evals: Sequence[Eval]) -> Node:
         "status",
         "progress",
         "success",
+        "temperature",
+        "tasks",
         "reward",
         "turns",
         "episodes",

@@ -14,6 +14,7 @@ from consumers.queries.evaluations import (
     list_baselines_by_training,
     list_evals_by_training,
 )
+from consumers.queries.gains import Gain, Success, gains_by_temperature, list_gains
 from consumers.queries.history import get_status_history
 from consumers.queries.rollouts import (
     count_leaked_devices,
@@ -64,10 +65,13 @@ from consumers.queries.trainings import (
 )
 
 __all__ = [
+    "Gain",
     "ScoredCompletion",
     "SkillMatrix",
+    "Success",
     "count_leaked_devices",
     "entry_content",
+    "gains_by_temperature",
     "get_annotation",
     "get_completion_by_rollout",
     "get_entry",
@@ -91,6 +95,7 @@ __all__ = [
     "list_completions",
     "list_entries_by_task",
     "list_evals_by_training",
+    "list_gains",
     "list_groups_by_baseline",
     "list_groups_by_eval",
     "list_groups_by_step",

@@ -46,7 +46,7 @@ def list_evals_by_training(
 def get_eval_by_training_and_step(
     session: Session, training_id: UUID, step: int, generation: int | None = None
 ) -> Eval | None:
-    """The scheduled evaluation after step `step`."""
+    """The scheduled evaluation after step `step`: of two the one of lower temperature."""
     query = select(Eval).where(
         Eval.training_id == training_id, Eval.step == step, Eval.kind == "scheduled"
     )
@@ -55,4 +55,5 @@ def get_eval_by_training_and_step(
         if generation is None
         else query.where(Eval.generation == generation)
     )
-    return session.scalar(query.order_by(Eval.generation.desc()).limit(1))
+    order = (Eval.generation.desc(), Eval.temperature.nulls_first())
+    return session.scalar(query.order_by(*order).limit(1))

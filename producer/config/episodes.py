@@ -40,7 +40,11 @@ class EpisodeFields(BaseModel):
         8, description="Episodes that run at the same time, over all groups."
     )
     max_task_time_seconds: PositiveFloat = Field(
-        1800.0, description="Time limit of an episode; reaching it ends the episode unsolved."
+        1800.0,
+        description=(
+            "Time limit of an episode's actions on its device; reaching it ends the episode, which"
+            " is then judged. The time that the policy takes does not count."
+        ),
     )
     max_turn_time_seconds: PositiveFloat = Field(
         300.0,

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 from pydantic import JsonValue, TypeAdapter
 
-from producer.algorithms.clustered_errors import TaskCount
 from producer.durable import sync_folder, write_durably
 from producer.log.writer import TopicPartition
 from schemas.base import Payload
 from schemas.catalogue import BY_TYPE
+from schemas.clustered_errors import TaskCount
 from schemas.evaluation import Split
 from schemas.upcasting import upcast
 

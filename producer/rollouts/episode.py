@@ -76,7 +76,8 @@ class EpisodeSettings:
     max_tokens: int
     """Of one completion."""
     max_task_time_s: float
-    """An episode that has taken longer ends after its turn and is judged."""
+    """An episode whose actions have taken longer ends after its turn and is judged. The policy's
+    time does not count: it depends on the batch, the server and the machine."""
     max_turn_time_s: float
     """An environment that does not answer for so long has failed."""
     turn_cost: float
@@ -128,13 +129,13 @@ class Episode:
             environment, self._device, clock, left_devices or LeftDevices(), plan.name
         )
         """Records how the device ends."""
-        self._begun_s = self._task_begun_s = 0.0
+        self._begun_s = 0.0
         self._turns: list[PastTurn] = []
         self._words: list[str | None] = []
         self._completion: Completion | None = None
         self._first_turn_version: int | None = None
         self._actions: list[TakenAction] = []
-        self._turn_seconds = 0.0
+        self._turn_seconds = self._action_seconds = 0.0
         self._turn_first_success: int | None = None
         is_simulated = getattr(environment, "is_simulated", False)
         self._recorded = plan.recorded if is_simulated else ()
@@ -229,9 +230,8 @@ class Episode:
         now = self._clock()
         self._device.emit(EnvironmentStarted(gbox_id=opened.provider_id, started_at=now))
         self._rollout.emit(RolloutAgentInitialized(env_creation_time_s=opened.up_s - self._begun_s))
-        self._task_begun_s = monotonic()
         self._rollout.emit(
-            RolloutStarted(agent_init_time_s=self._task_begun_s - opened.up_s, task_started_at=now)
+            RolloutStarted(agent_init_time_s=monotonic() - opened.up_s, task_started_at=now)
         )
 
     def _recorded_completion(self, observation: Observation) -> Completion | None:
@@ -259,12 +259,13 @@ class Episode:
 
     def _take_turn(self, request: SampleRequest, sampled: Sampled, acted: Acted) -> bool:
         """Record the turn; whether it was the last."""
+        self._action_seconds += acted.seconds
         is_over = (
             any(isinstance(call.action, Terminate) for call in acted.actions)
             or any(call.tool_name == CONTEXT_FULL for call in acted.actions)
             or (self._ends_on_parse_error and any(_is_unparsed(call) for call in acted.actions))
             or len(self._turns) + 1 >= self.plan.max_turns
-            or monotonic() - self._task_begun_s > self._settings.max_task_time_s
+            or self._action_seconds > self._settings.max_task_time_s
         )
         self._turn_seconds += monotonic() - sampled.started_s
         version = sampled.completion.policy_version

@@ -15,6 +15,7 @@ from producer.rollouts.requests import (
     Close,
     EpisodeAnswer,
     EpisodeFailedError,
+    Judge,
     Request,
     RewardByUser,
     Sample,
@@ -41,6 +42,7 @@ class RunningEpisode:
         """`done` gets what the environment answers; `max_answer_s`: until it counts as hung."""
         self.plan = episode.plan
         self.is_simulated: bool = getattr(environment, "is_simulated", False)
+        self._labels_steps: bool = getattr(environment, "labels_steps", False)
         self.sample: Sample | None = None
         """What it waits for, when that is the policy."""
         self.deadline_s = math.inf
@@ -121,14 +123,22 @@ class RunningEpisode:
             self.sample = request
             return
         self._is_close_submitted = isinstance(request, Close)
-        # A user's reward waits for others of its kind, and has a time limit of its own.
-        limit_s = math.inf if isinstance(request, RewardByUser) else self._max_answer_s
-        self.deadline_s = monotonic() + limit_s
+        self.deadline_s = monotonic() + self._limit_s(request)
         self._worker.submit(
             self._close
             if isinstance(request, Close)
             else partial(request.perform, self._environment)
         )
+
+    def _limit_s(self, request: Request) -> float:
+        # A user's reward waits for others of its kind, and has a time limit of its own. A network
+        # that judges steps serves one episode at a time: its queue is no fault of the device.
+        judges_by_network = isinstance(request, Judge) and (
+            request.score_steps is not None or self._labels_steps
+        )
+        if isinstance(request, RewardByUser) or judges_by_network:
+            return math.inf
+        return self._max_answer_s
 
     def wait_closed(self, until_s: float) -> None:
         """After the end: wait for the device to close, until monotonic `until_s`; else it leaks."""

@@ -63,6 +63,7 @@ class StepLabelling:
     env_type = TextToSqlEnvironment.env_type
     box_type = TextToSqlEnvironment.box_type
     is_simulated = True
+    labels_steps = True
     ends_on_parse_error = True
 
     def __init__(self, inner: TextToSqlEnvironment, labeller: StepLabeller) -> None:

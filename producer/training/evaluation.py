@@ -10,7 +10,6 @@ from uuid import UUID
 
 from pydantic import JsonValue, TypeAdapter
 
-from producer.algorithms.clustered_errors import TaskCount, clustered_standard_error
 from producer.emit import StreamWriter
 from producer.emit.ownership import claim
 from producer.errors import CuaTrainError, LogBrokenError, StopRequestedError
@@ -31,6 +30,7 @@ from producer.training.session import Session
 from schemas import ids
 from schemas.base import Payload
 from schemas.catalogue import stream
+from schemas.clustered_errors import TaskCount, clustered_standard_error
 from schemas.evaluation import (
     EvaluationCancelled,
     EvaluationCreated,

@@ -1,32 +1,18 @@
 """Success rates in words: temperature, error, episodes, distinct tasks and split."""
 
 from collections.abc import Iterator
-from typing import Final
 
-from producer.algorithms.clustered_errors import Difference
 from producer.resume.resume_state import EvaluationSummary
 from producer.training.summary import Summary
-
-SPLIT_TEXTS: Final = {
-    "held_out": "held-out tasks",
-    "training_tasks_unseen_seeds": "training tasks on unseen seeds",
-    "training_tasks": "training tasks",
-    "mixed": "tasks of which some are trained on",
-}
+from schemas.clustered_errors import Difference
+from schemas.evaluation_text import difference_text, tasks_text, temperature_text
 
 
-def temperature_text(temperature: float | None) -> str:
-    """`greedy`, `sampled at temperature 1`."""
-    if temperature is None:
-        return "temperature not recorded"
-    return f"sampled at temperature {temperature:g}" if temperature else "greedy"
-
-
-def tasks_text(summary: EvaluationSummary) -> str:
+def episodes_text(summary: EvaluationSummary) -> str:
     """`384 episodes of 18 training tasks on unseen seeds`."""
-    split = SPLIT_TEXTS.get(summary.split or "", "tasks")
-    number = "" if summary.num_tasks is None else f" of {summary.num_tasks} {split}"
-    return f"{summary.episodes} episodes{number}"
+    if summary.num_tasks is None:
+        return f"{summary.episodes} episodes"
+    return f"{summary.episodes} episodes of {tasks_text(summary.num_tasks, summary.split)}"
 
 
 def summary_lines(summary: Summary, noun: str = "success") -> Iterator[str]:
@@ -55,22 +41,13 @@ def summary_lines(summary: Summary, noun: str = "success") -> Iterator[str]:
             change = f" ({difference_text(Difference(gain, gain_error, 0))})"
         yield f"{name}: {' -> '.join(rates)}{change}"
     if summary.eval_tasks is not None:
-        split = SPLIT_TEXTS.get(summary.eval_split or "", "tasks")
-        yield f"evaluated on {summary.eval_tasks} {split} ({summary.eval_source})"
+        tasks = tasks_text(summary.eval_tasks, summary.eval_split)
+        yield f"evaluated on {tasks} ({summary.eval_source})"
 
 
 def success_text(summary: EvaluationSummary) -> str:
     """`success 0.784 ± 0.021, greedy, 384 episodes of 18 training tasks on unseen seeds`."""
     return (
         f"success {summary.success:.3f} ± {summary.standard_error:.3f},"
-        f" {temperature_text(summary.temperature)}, {tasks_text(summary)}"
-    )
-
-
-def difference_text(difference: Difference) -> str:
-    """`+0.031 ± 0.016 paired by task: within two standard errors`."""
-    note = "more than" if difference.is_significant else "within"
-    return (
-        f"{difference.gain:+.3f} ± {difference.standard_error:.3f} paired by task: {note} two"
-        " standard errors"
+        f" {temperature_text(summary.temperature)}, {episodes_text(summary)}"
     )

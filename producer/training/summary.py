@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from producer.algorithms.clustered_errors import Difference, paired_difference
 from producer.config.evaluation import SAMPLED_TEMPERATURE
 from producer.resume.resume_state import EvaluationSummary, Manifest
 from schemas import ids
+from schemas.clustered_errors import Difference, paired_difference
 
 GREEDY = 0.0
 

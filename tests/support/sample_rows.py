@@ -124,6 +124,17 @@ def _evaluation(training: str, step: int, success: float, **columns: Any) -> dic
     return defaults | columns
 
 
+def baseline_row(name: str, training: str, success: float, **columns: Any) -> Baseline:
+    """The evaluation before the first step."""
+    return Baseline(id=named(name), **_evaluation(training, 0, success, **columns))
+
+
+def eval_row(name: str, training: str, step: int, success: float, **columns: Any) -> Eval:
+    """A scheduled evaluation unless `columns` say otherwise."""
+    columns = {"kind": "scheduled", **columns}
+    return Eval(id=named(name), **_evaluation(training, step, success, **columns))
+
+
 def rollout_row(name: str, group: str, env_index: int, **columns: Any) -> Rollout:
     """A rollout of step-1 unless `columns` say otherwise."""
     defaults: dict[str, Any] = {
@@ -308,11 +319,9 @@ def write_sample(
             kl_divergence=None,
             reward_mean=None,
         ),
-        Baseline(id=named("baseline"), **_evaluation("demo", 0, 0.5)),
-        Eval(id=named("eval-2"), kind="scheduled", **_evaluation("demo", 2, 0.25, superseded=True)),
-        Eval(
-            id=named("eval-2-again"), kind="scheduled", **_evaluation("demo", 2, 1.0, generation=1)
-        ),
+        baseline_row("baseline", "demo", 0.5),
+        eval_row("eval-2", "demo", 2, 0.25, superseded=True),
+        eval_row("eval-2-again", "demo", 2, 1.0, generation=1),
         task_row("task", 0),
         task_row("task-older", -50, description="Switch the Wi-Fi on."),
         Validator(

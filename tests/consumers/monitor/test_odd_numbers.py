@@ -6,7 +6,7 @@ import pytest
 from pydantic import JsonValue
 
 from consumers.monitor.layout import duration, rounded
-from consumers.monitor.training import standard_error
+from consumers.monitor.measured import standard_error
 from consumers.tables import Eval
 from consumers.trackers.measurements import numbers
 

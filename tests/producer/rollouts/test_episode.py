@@ -1,6 +1,8 @@
 """An episode driven by hand, without threads: what it asks for, and how it ends."""
 
 import threading
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from time import monotonic
 from typing import cast
@@ -8,8 +10,8 @@ from typing import cast
 import pytest
 
 from producer.emit import Emitter
-from producer.policy.policy import Completion
-from producer.rollouts.episode import Episode
+from producer.policy.policy import Completion, SampleRequest
+from producer.rollouts.episode import Episode, EpisodeSettings
 from producer.rollouts.plan import RolloutResult
 from producer.rollouts.requests import (
     Act,
@@ -24,6 +26,7 @@ from producer.rollouts.requests import (
     Sample,
     Sampled,
 )
+from schemas.actions import Action, Click
 from schemas.environment import EnvironmentFailed, EnvironmentTerminated
 from schemas.rollout import RolloutAgentInitialized, RolloutCancelled, RolloutFailed, RolloutStarted
 from schemas.turn import TakenAction, TurnTaken
@@ -44,15 +47,23 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 class Drive:
     """Performs requests on the spot, up to one at which the test steps in."""
 
-    def __init__(self, emitter: Emitter) -> None:
+    def __init__(
+        self,
+        emitter: Emitter,
+        decide: Callable[[SampleRequest], Action] = click_then_stop,
+        settings: EpisodeSettings = SETTINGS,
+        action_s: float | None = None,
+    ) -> None:
+        """`action_s`: what each turn's actions are stated to take; None: what they do."""
+        self.action_s = action_s
         self.environment = ScriptedEnvironment(Devices())
-        self.policy = ScriptedPolicy(click_then_stop)
+        self.policy = ScriptedPolicy(decide)
         self.episode = Episode(
             plan(0),
             self.environment,
             policy_name="scripted",
             policy_version=3,
-            settings=SETTINGS,
+            settings=settings,
             emitter=emitter,
             clock=lambda: NOW,
         )
@@ -76,7 +87,10 @@ class Drive:
         if isinstance(request, Sample):
             (completion,) = self.policy.sample([request.request])
             return Sampled(completion, NOW, monotonic(), 0.25)
-        return cast("EpisodeAnswer", request.perform(self.environment))
+        answer = cast("EpisodeAnswer", request.perform(self.environment))
+        if isinstance(answer, Acted) and self.action_s is not None:
+            return replace(answer, seconds=self.action_s)
+        return answer
 
 
 def test_an_episode_opens_takes_turns_is_judged_and_closes(emitter: Emitter) -> None:
@@ -90,6 +104,27 @@ def test_an_episode_opens_takes_turns_is_judged_and_closes(emitter: Emitter) -> 
         2,
     )
     assert drive.environment.num_closes == 1
+
+
+def test_time_that_the_policy_takes_never_ends_an_episode(emitter: Emitter) -> None:
+    # Every turn takes longer than the limit, and no action takes any time.
+    limited = replace(SETTINGS, max_task_time_s=1e-12)
+    drive = Drive(emitter, settings=limited, action_s=0.0)
+    drive.until()
+    assert drive.result is not None
+    assert (drive.result.success, drive.result.num_turns) == (True, 2)
+
+
+@pytest.mark.parametrize(("limit_s", "num_turns"), [(7.0, 2), (8.0, 3), (12.0, 4)])
+def test_an_episode_ends_with_the_turn_in_which_its_actions_have_taken_too_long(
+    emitter: Emitter, limit_s: float, num_turns: int
+) -> None:
+    # 4 s a turn, and at most four turns: 4, 8, 12 and 16 s.
+    limited = replace(SETTINGS, max_task_time_s=limit_s)
+    drive = Drive(emitter, lambda _request: Click(x=3, y=4), limited, action_s=4.0)
+    drive.until()
+    assert drive.result is not None
+    assert drive.result.num_turns == num_turns
 
 
 @pytest.mark.parametrize("number", range(7))

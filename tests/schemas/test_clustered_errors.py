@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from producer.algorithms.clustered_errors import (
+from schemas.clustered_errors import (
     TaskCount,
     clustered_standard_error,
     paired_difference,

@@ -1,0 +1,36 @@
+"""What an evaluation measured, in words: one wording for logs, tables and pages."""
+
+from typing import Final
+
+from schemas.clustered_errors import Difference
+
+SPLIT_TEXTS: Final = {
+    "held_out": "held-out tasks",
+    "training_tasks_unseen_seeds": "training tasks on unseen seeds",
+    "training_tasks": "training tasks",
+    "mixed": "tasks of which some are trained on",
+}
+
+
+def temperature_text(temperature: float | None) -> str:
+    """`greedy`, `sampled at temperature 1`."""
+    if temperature is None:
+        return "temperature not recorded"
+    return f"sampled at temperature {temperature:g}" if temperature else "greedy"
+
+
+def tasks_text(num_tasks: int | None, split: str | None) -> str:
+    """`18 training tasks on unseen seeds`, `1 held-out task`; `tasks` where it is not recorded."""
+    text = SPLIT_TEXTS.get(split or "", "tasks")
+    if num_tasks is None:
+        return text
+    return f"{num_tasks} {text.replace('tasks', 'task', 1) if num_tasks == 1 else text}"
+
+
+def difference_text(difference: Difference) -> str:
+    """`+0.031 ± 0.016 paired by task: within two standard errors`."""
+    note = "more than" if difference.is_significant else "within"
+    return (
+        f"{difference.gain:+.3f} ± {difference.standard_error:.3f} paired by task: {note} two"
+        " standard errors"
+    )
