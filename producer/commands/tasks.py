@@ -1,4 +1,4 @@
-"""`cua-train tasks`: list the demo tasks, show one, check that they are sound."""
+"""`cua-train tasks`: list and show the demo tasks, check them, compare two sets of tasks."""
 
 import json
 import logging
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 @click.group()
 def command() -> None:
-    """List, show and check the demo tasks."""
+    """List, show and check the demo tasks; compare any two sets of tasks."""
 
 
 @command.command(
@@ -188,3 +188,82 @@ def _counts(result: "Soundness") -> list[str]:
         f"{result.idle_successes}/{result.num_seeds}",
         f"{result.random_successes}/{result.num_random}",
     ]
+
+
+@command.command(
+    "leakage",
+    epilog=examples(
+        "$ cua-train tasks leakage                # the demo tasks: train and eval",
+        """$ cua-train tasks leakage --tasks '{"source_type": "dbbench", "path": "entries"}'"""
+        """ --eval-tasks '{"source_type": "dbbench", "path": "others"}' --check""",
+    ),
+)
+@click.option(
+    "--tasks",
+    metavar="JSON",
+    default='{"source_type": "demo_training"}',
+    panel="Tasks",
+    help="Task source, or a list of them, to train on. [default: demo_training]",
+)
+@click.option(
+    "--eval-tasks",
+    metavar="JSON",
+    default='{"source_type": "demo_eval"}',
+    panel="Tasks",
+    help="Task source, or a list of them, to evaluate on. [default: demo_eval]",
+)
+@click.option(
+    "--check",
+    "is_check",
+    is_flag=True,
+    help="Exit with 4 if a task, instruction, gold or goal is in both.",
+)
+@with_json
+def leakage(*, tasks: str, eval_tasks: str, is_check: bool, as_json: bool) -> None:
+    """Count what evaluation tasks have in common with training tasks.
+
+    Compares whole tasks, instructions (without case and spaces), gold SQL (without numbers, texts
+    and the table's name of DB Bench), goals (the device state that solves a task), and the names of
+    tables and columns. "seen" counts evaluation tasks of which all is in training.
+    """
+    from producer.commands.given_fields import given_fields
+    from producer.tasks.overlap import LEAKS, overlaps
+    from producer.tasks.sources import load_tasks
+
+    given = given_fields({"tasks": tasks, "eval_tasks": eval_tasks}, None)
+    train, evaluation = (
+        load_tasks(given[field], judged_only=False, field=field)
+        for field in ("tasks", "eval_tasks")
+    )
+    found = overlaps(train, evaluation)
+    if as_json:
+        counts = {"tasks": len(train), "eval_tasks": len(evaluation)}
+        click.echo(json.dumps({**counts, "overlaps": [asdict(one) for one in found]}, indent=2))
+    else:
+        print_table(
+            ["", "in training", "in evaluation", "in both", "eval tasks", "seen"],
+            [
+                [
+                    one.of,
+                    one.num_train,
+                    one.num_eval,
+                    one.num_shared,
+                    one.num_eval_tasks,
+                    one.num_seen,
+                ]
+                for one in found
+            ],
+        )
+        for one in found:
+            for example in one.examples if one.of in LEAKS else ():
+                logger.info(
+                    "%s of %s is that of %s: %s",
+                    *(one.of, example.eval_task, example.train_task, example.shared),
+                )
+    leaks = [f"{one.num_seen} by {one.of}" for one in found if one.of in LEAKS and one.num_seen]
+    if is_check and leaks:
+        message = (
+            f"of {len(evaluation)} evaluation tasks some are in training: {', '.join(leaks)};"
+            " evaluate on others, or leave their twins out of training"
+        )
+        raise MismatchError(message)

@@ -10,7 +10,7 @@ from producer.warm_up.plan import WarmUpPlan, WarmUpStep
 from schemas.ids import content_hash
 from schemas.training import Recipe
 
-VERSION: Final = 4
+VERSION: Final = 5
 """Raised when a change of the code makes another policy of the same recipe."""
 NUM_ROUNDS: Final = 3
 """Of a demonstration, at most: the operation and the answer, and what a mistake adds."""

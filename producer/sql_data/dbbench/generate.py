@@ -10,6 +10,7 @@ from producer.sql_data.dbbench.gold_sql import kind_of
 from producer.sql_data.dbbench.scene import Draft, Scene, column_names, fill
 from producer.sql_data.dbbench.setup import LIMITS, open_embedded
 from producer.sql_data.dbbench.skills import SKILLS, skills_of
+from producer.sql_data.dbbench.splits import has_form_of_its_split
 from producer.sql_data.dbbench.table_hash import table_hash
 from producer.sql_data.dbbench.words import THEMES, Theme
 from schemas.entry import Column, EntryContent, TableInfo
@@ -31,7 +32,8 @@ def generate(
 
     `themes`: what their tables may be about.
 
-    Every entry is solved by its gold, and neither by an empty answer nor by doing nothing.
+    Every entry is solved by its gold, and neither by an empty answer nor by doing nothing. No gold
+    about a held-out table has the form of one about another table, for any seeds.
     DatabaseFailedError.
     """
     for index in range(num_samples):
@@ -39,16 +41,18 @@ def generate(
 
 
 def _entry(index: int, seed: int, skill: str, themes: Sequence[Theme]) -> EntryContent:
+    theme = Random(derived_seed(seed, "dbbench", index)).choice(themes)  # noqa: S311  # no secret
     attempt = 0
     while True:
-        random = Random(derived_seed(seed, "dbbench", index, attempt))  # noqa: S311  # not for secrets
-        theme = random.choice(themes)
+        random = Random(derived_seed(seed, "dbbench", index, attempt))  # noqa: S311  # no secret
         scene = Scene(theme, fill(theme, random, random.randint(MIN_ROWS, MAX_ROWS)), random)
         draft = DRAFTS[skill](scene)
+        attempt += 1
+        if not has_form_of_its_split(draft.sql, theme.table):
+            continue
         entry = with_gold(str(index), draft, _table(theme, scene))
         if entry is not None and skill in entry.skills:
             return entry
-        attempt += 1
 
 
 def _table(theme: Theme, scene: Scene) -> TableInfo:

@@ -3,28 +3,35 @@
     FOLDER/train.json  FOLDER/train_databases/library_0/library_0.sqlite
     FOLDER/dev.json    FOLDER/dev_databases/...
 
-A record has BIRD's fields, and `cocte`, the gold in CoCTE form. No database is in both splits.
+A record has BIRD's fields, and `cocte`, the gold in CoCTE form. No database is in both splits, and
+neither is the form of a gold (`gold_form`) or a question, whatever the seeds.
 """
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Final, Literal, NamedTuple
 
 from producer.seeds import derived_seed
+from producer.sql_data.gold_form import gold_form, is_held_out_form
 from producer.sql_data.text_to_sql.domains import DOMAINS, Schema, draw_schema
 from producer.sql_data.text_to_sql.rows import Row, draw_rows, fill, write_database
-from producer.sql_data.text_to_sql.templates import TEMPLATES, BirdDifficulty, Draft, Template
+from producer.sql_data.text_to_sql.templates import TEMPLATES, BirdDifficulty, Draft
 from producer.sql_data.text_to_sql.wrong_answers import is_telling, row_set
 
 BirdSplit = Literal["train", "dev"]
 SPLITS: Final[tuple[BirdSplit, ...]] = ("train", "dev")
+FORMS_HELD_OUT: Final = 3
+"""The forms of one in this many golds are asked in `dev` alone, all others in `train` alone."""
 MAX_TRIES: Final = 60
-"""Drafts of one question, before the template is left out for this database."""
+"""Drafts of a database's questions of a template."""
+MAX_SCHEMAS: Final = 60
+"""Drawn for one database, before it is left without a question."""
 
 
 class GoldsDifferError(RuntimeError):
@@ -65,13 +72,18 @@ class Written(NamedTuple):
 def synthetic_databases(
     seed: int, split: BirdSplit, size: SyntheticSize
 ) -> Iterator[SyntheticDatabase]:
-    """The databases of a split, in order. No two of either split have the same content."""
+    """The databases of a split, in order. No two of either split have the same content.
+
+    A schema that no question of the split can be asked of is drawn again.
+    """
     count = size.num_train_databases if split == "train" else size.num_dev_databases
     for at in range(count):
         random = Random(derived_seed(seed, "text_to_sql", split, at))  # noqa: S311  # not for secrets
-        schema = draw_schema(DOMAINS[at % len(DOMAINS)], random, size.most_tables)
-        rows = draw_rows(schema, random)
-        drafts = tuple(_drafts(schema, rows, random, size))
+        for _ in range(MAX_SCHEMAS):
+            schema = draw_schema(DOMAINS[at % len(DOMAINS)], random, size.most_tables)
+            rows = draw_rows(schema, random)
+            if drafts := tuple(_drafts(schema, rows, random, size, split)):
+                break
         yield SyntheticDatabase(f"{schema.domain}_{split}_{at}", schema, rows, drafts)
 
 
@@ -102,34 +114,39 @@ def write_synthetic(
 
 
 def _drafts(
-    schema: Schema, rows: dict[str, list[Row]], random: Random, size: SyntheticSize
+    schema: Schema,
+    rows: dict[str, list[Row]],
+    random: Random,
+    size: SyntheticSize,
+    split: BirdSplit,
 ) -> Iterator[tuple[Draft, BirdDifficulty]]:
     with closing(sqlite3.connect(":memory:")) as connection:
         fill(connection, schema, rows)
         for template in TEMPLATES:
             is_used = not size.templates or template.name in size.templates
             if is_used and template.num_tables <= len(schema.tables):
-                for draft in _telling(connection, schema, template, random, size):
+                draws = (template.draw(schema, random) for _ in range(MAX_TRIES))
+                own = (draft for draft in draws if _split_of(draft) == split)
+                telling = _telling(connection, template.name, own)
+                for draft in islice(telling, size.questions_per_template):
                     yield draft, template.difficulty
 
 
+def _split_of(draft: Draft) -> BirdSplit:
+    is_held_out = is_held_out_form(gold_form(draft.sql, "sqlite"), FORMS_HELD_OUT)
+    return "dev" if is_held_out else "train"
+
+
 def _telling(
-    connection: sqlite3.Connection,
-    schema: Schema,
-    template: Template,
-    random: Random,
-    size: SyntheticSize,
+    connection: sqlite3.Connection, template: str, drafts: Iterable[Draft]
 ) -> Iterator[Draft]:
     """Different questions whose rows tell the gold from common wrong answers."""
     asked: set[str] = set()
-    for _ in range(MAX_TRIES):
-        if len(asked) == size.questions_per_template:
-            return
-        draft = template.draw(schema, random)
+    for draft in drafts:
         if draft.question in asked or not is_telling(connection, draft.sql):
             continue
         if row_set(connection, draft.cocte) != row_set(connection, draft.sql):
-            message = f"{template.name}: {draft.sql} and {draft.cocte} give different rows"
+            message = f"{template}: {draft.sql} and {draft.cocte} give different rows"
             raise GoldsDifferError(message)
         asked.add(draft.question)
         yield draft

@@ -4,10 +4,11 @@ import json
 import sys
 from subprocess import run
 
+import pytest
 from click.testing import CliRunner
 
 from producer.cli import cli
-from producer.errors import MismatchError, NotFoundError
+from producer.errors import MismatchError, NotFoundError, UsageError
 
 
 def invoke(*words: str) -> str:
@@ -72,3 +73,38 @@ def test_the_command_works_from_outside_and_needs_neither_torch_nor_numpy() -> N
     assert done.returncode == 0, done.stderr
     assert "yes" in done.stdout
     assert done.stderr == "", "no progress bar where there is no terminal"
+
+
+def test_leakage_counts_what_two_sources_share_and_the_check_fails_on_it() -> None:
+    found = json.loads(invoke("leakage", "--json"))
+    assert (found["tasks"], found["eval_tasks"]) == (80, 20)
+    by_measure = {one["of"]: one for one in found["overlaps"]}
+    # Of the 20, one has no validator and so no goal that is known.
+    assert (by_measure["goal"]["num_eval_tasks"], by_measure["goal"]["num_seen"]) == (19, 15)
+    assert "in both" in invoke("leakage")
+    result = CliRunner().invoke(cli, ["tasks", "leakage", "--check"])
+    assert isinstance(result.exception, MismatchError)
+    assert "of 20 evaluation tasks some are in training: 15 by goal" in str(result.exception)
+
+
+def test_generated_entries_of_two_seeds_share_no_task_instruction_or_gold() -> None:
+    source = {"source_type": "dbbench_generated", "num_samples": 44}
+    invoke(
+        "leakage",
+        "--check",
+        *("--tasks", json.dumps({**source, "seed": 5, "split": "train"})),
+        *("--eval-tasks", json.dumps({**source, "seed": 6, "split": "held_out"})),
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--tasks", "{"), "--tasks: '{' is not valid JSON"),
+        (("--eval-tasks", '{"source_type": "none"}'), "eval_tasks.source_type"),
+    ],
+)
+def test_a_source_that_cannot_be_read_is_named(words: tuple[str, ...], message: str) -> None:
+    result = CliRunner().invoke(cli, ["tasks", "leakage", *words])
+    assert isinstance(result.exception, UsageError)
+    assert message in str(result.exception)

@@ -1,16 +1,25 @@
 """Generated entries: balanced, solved by their golds and by nothing less, the same for a seed."""
 
 from collections import Counter
+from collections.abc import Iterable
+from random import Random
 
 import pytest
 
+from producer.sql_data.dbbench.drafts import DRAFTS
 from producer.sql_data.dbbench.generate import MAX_ANSWER_ROWS, generate, with_gold
-from producer.sql_data.dbbench.scene import Draft
+from producer.sql_data.dbbench.scene import Draft, Scene, fill
 from producer.sql_data.dbbench.single_skill import single_skill_groups, target_skill
 from producer.sql_data.dbbench.skills import SKILLS, skills_of
 from producer.sql_data.dbbench.soundness import Finding, unsound
-from producer.sql_data.dbbench.splits import of_split, split_of
-from producer.sql_data.dbbench.words import THEMES
+from producer.sql_data.dbbench.splits import (
+    has_form_of_its_split,
+    of_split,
+    split_of,
+    split_of_table,
+)
+from producer.sql_data.dbbench.words import THEMES, Theme
+from producer.sql_data.gold_form import gold_form
 from schemas.entry import Column, EntryContent, TableInfo
 
 
@@ -95,6 +104,46 @@ def test_held_out_tables_are_never_trained_on(entries: list[EntryContent]) -> No
     assert names[1]
     assert not names[0] & names[1]
     assert of_split(entries, None) == entries
+
+
+def forms(entries: Iterable[EntryContent]) -> set[str]:
+    return {
+        gold_form(str(entry.sql), "mysql", entry.table_info.name)
+        for entry in entries
+        if entry.table_info
+    }
+
+
+def test_no_held_out_gold_or_instruction_is_trained_on_up_to_values_and_the_table_s_name(
+    entries: list[EntryContent],
+) -> None:
+    themes = [theme for theme in THEMES if split_of_table(theme.table) == "held_out"]
+    held_out = [*of_split(entries, "held_out"), *generate(66, seed=8, themes=themes)]
+    train = [*of_split(entries, "train"), *of_split(generate(110, seed=9), "train")]
+    assert not forms(train) & forms(held_out)
+    assert not {one.instruction for one in train} & {one.instruction for one in held_out}
+
+
+def test_no_draft_that_a_table_of_one_split_takes_has_the_form_of_one_of_the_other() -> None:
+    """Whatever the seed: forms are drawn here without their rows and golds."""
+    taken: dict[str, set[str]] = {"train": set(), "held_out": set()}
+    for theme in THEMES:
+        random = Random(0)
+        scene = Scene(theme, fill(theme, random, 30), random)
+        for draft in (make(scene) for make in DRAFTS.values() for _ in range(12)):
+            if has_form_of_its_split(draft.sql, theme.table):
+                form = gold_form(draft.sql, "mysql", theme.table)
+                taken[split_of_table(theme.table)].add(form)
+    assert len(taken["held_out"]) > 300
+    assert not taken["train"] & taken["held_out"]
+
+
+@pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.table)
+def test_every_table_is_asked_for_every_skill(theme: Theme) -> None:
+    """A table without a gold of its split for a skill would be drawn for ever."""
+    entries = list(generate(22, 1, themes=[theme]))
+    assert {entry.table_info.name for entry in entries if entry.table_info} == {theme.table}
+    assert list(unsound(entries)) == []
 
 
 def test_some_tables_of_the_closed_list_are_held_out() -> None:

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from producer.process_rewards.cocte import read_cocte
+from producer.sql_data.gold_form import gold_form
 from producer.sql_data.text_to_sql.generate import (
+    BirdSplit,
     SyntheticSize,
     synthetic_databases,
     write_synthetic,
@@ -104,6 +106,32 @@ def test_no_database_is_in_both_splits(folder: Path) -> None:
     assert len(dumps["train"]) == 6
     assert len(dumps["dev"]) == 4
     assert not dumps["train"] & dumps["dev"]
+
+
+def test_no_held_out_question_or_gold_up_to_values_is_trained_on_whatever_the_seeds() -> None:
+    size = SyntheticSize(12, 12, 2)
+    seeds: dict[BirdSplit, int] = {"train": 1, "dev": 2}
+    drafts = {
+        split: [
+            draft
+            for database in synthetic_databases(seed, split, size)
+            for draft, _ in database.drafts
+        ]
+        for split, seed in seeds.items()
+    }
+    golds = {name: {gold_form(one.sql, "sqlite") for one in own} for name, own in drafts.items()}
+    assert len(golds["dev"]) > 100
+    assert not golds["train"] & golds["dev"]
+    questions = {name: {one.question for one in own} for name, own in drafts.items()}
+    assert not questions["train"] & questions["dev"]
+
+
+@pytest.mark.parametrize("split", ["train", "dev"])
+@pytest.mark.parametrize("template", [one.name for one in TEMPLATES])
+def test_each_split_asks_questions_of_every_template(template: str, split: BirdSplit) -> None:
+    """`most` and `people` have few schemas that they can be asked of."""
+    (database,) = synthetic_databases(5, split, SyntheticSize(1, 1, 1, (template,)))
+    assert len(database.drafts) == 1
 
 
 def test_every_word_of_prompts_golds_and_rows_is_in_the_closed_vocabulary(folder: Path) -> None:
