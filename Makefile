@@ -43,8 +43,8 @@ bench-history: install ## what starting, resuming, tail and status cost at ten t
 chaos: install ## kill and stop everything, 20 kills over 100,000 events; CHAOS="--kills 100 --events 1000000" for more
 	@cd "$(ROOT)" && "$(BIN)/python" -m tests.chaos $(CHAOS)
 
-docs: install ## write schemas/json, docs/events.md, docs/tables.md and docs/settings.md from what they describe
-	@cd "$(ROOT)" && for page in schema_files events_page tables_page settings_page; do "$(BIN)/python" -m tests.support.$$page || exit 1; done
+docs: install ## write schemas/json, docs/events.md, docs/tables.md, docs/settings.md and docs/queries.md from what they describe
+	@cd "$(ROOT)" && for page in schema_files events_page tables_page settings_page queries_page; do "$(BIN)/python" -m tests.support.$$page || exit 1; done
 
 # The pins are for every platform and Python >= 3.11; the file names no index, so it works with whichever one is configured.
 lock: install ## raise every pin to the newest release

@@ -7,7 +7,7 @@ from types import ModuleType
 import pytest
 
 from producer.config import RunConfig
-from tests.support import events_page, settings_page, tables_page
+from tests.support import events_page, queries_page, settings_page, tables_page
 from tests.support.paths import ROOT
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -16,7 +16,7 @@ CODE_PATH = re.compile(r"`((?:schemas|producer|consumers|alembic|tests|docs)/[\w
 
 
 @pytest.mark.parametrize(
-    "page", [tables_page, events_page, settings_page], ids=lambda page: page.PAGE.name
+    "page", [tables_page, events_page, settings_page, queries_page], ids=lambda page: page.PAGE.name
 )
 def test_a_generated_page_is_what_it_is_generated_from(page: ModuleType) -> None:
     assert page.PAGE.read_text(encoding="utf-8") == page.render(), "run `make docs`"

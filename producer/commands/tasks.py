@@ -1,11 +1,14 @@
-"""`cua-train tasks`: list and show the demo tasks, check them, compare two sets of tasks."""
+"""`cua-train tasks`: list, show and check tasks, compare two sets of tasks, list the queries."""
 
 import json
 import logging
+from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import rich_click as click
+from pydantic import JsonValue
 
 from producer.commands.options import examples, with_json
 from producer.console import print_table, progress_bar
@@ -13,6 +16,8 @@ from producer.errors import MismatchError, NotFoundError, did_you_mean
 from producer.task import Task
 from producer.tasks.demo import demo_tasks
 from producer.tasks.goals import goal_leakage
+from producer.tasks.sources import load_tasks
+from producer.validators.query_descriptions import describe_queries
 
 if TYPE_CHECKING:
     from producer.environments.android_sim.oracle.soundness import Soundness
@@ -22,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 @click.group()
 def command() -> None:
-    """List, show and check the demo tasks; compare any two sets of tasks."""
+    """List, show and check tasks; compare two sets of tasks; list the device queries."""
 
 
 @command.command(
@@ -93,7 +98,7 @@ def _row(task: Task, leaks: dict[str, tuple[str, ...]]) -> dict[str, object]:
 @with_json
 def show_task(task_id: str, *, as_json: bool) -> None:
     """Show every field of one task."""
-    task = _find(task_id)
+    task = _find(task_id, demo_tasks())
     fields = {**asdict(task), "judged": task.is_judged}
     if as_json:
         click.echo(json.dumps(fields, indent=2))
@@ -103,22 +108,62 @@ def show_task(task_id: str, *, as_json: bool) -> None:
         click.echo(f"{name:18} {shown}".rstrip())
 
 
-def _find(task_id: str) -> Task:
-    by_id = {task.task_id: task for task in demo_tasks()}
+def _find(task_id: str, known: Sequence[Task]) -> Task:
+    by_id = {task.task_id: task for task in known}
     if task_id not in by_id:
         message = (
-            f"no demo task is called {task_id!r}.{did_you_mean(task_id, by_id)}"
-            " `cua-train tasks list` shows them all"
+            f"no task is called {task_id!r}.{did_you_mean(task_id, by_id)}"
+            " `cua-train tasks list` shows the demo tasks"
         )
         raise NotFoundError(message)
     return by_id[task_id]
 
 
+def _tasks_of(file: Path) -> list[Task]:
+    """The file's tasks, each of which the simulated phone can set up. UsageError."""
+    from producer.config import ORACLE_POLICY, RunConfig
+    from producer.training.loaded import set_up_check
+
+    source: JsonValue = {"source_type": "file", "file_path": str(file)}
+    config = RunConfig(model_name=ORACLE_POLICY, tasks=source)
+    return load_tasks(source, judged_only=False, check=set_up_check(config))
+
+
+@command.command(
+    "queries",
+    epilog=examples(
+        "$ cua-train tasks queries", "$ cua-train tasks queries --json | jq -r '.[].query'"
+    ),
+)
+@with_json
+def list_queries(*, as_json: bool) -> None:
+    """List the device queries: what a task can name as its validation_query.
+
+    Beside each is what it answers; --json also has the shell commands that it runs.
+    """
+    queries = describe_queries()
+    if as_json:
+        click.echo(json.dumps([one._asdict() for one in queries], indent=2))
+        return
+    print_table(["query", "answers"], [[one.query, one.answers] for one in queries])
+
+
 @command.command(
     "check",
     epilog=examples(
-        "$ cua-train tasks check", "$ cua-train tasks check --seeds 20 --task train_02_enable_wifi"
+        "$ cua-train tasks check",
+        "$ cua-train tasks check --seeds 20 --task train_02_enable_wifi",
+        "$ cua-train tasks check --tasks mine.jsonl",
     ),
+)
+@click.option(
+    "--tasks",
+    "file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    panel="Tasks",
+    help="Check the tasks of this file: JSON, JSON lines, .csv, .tsv or .txt. [default: the demo"
+    " tasks]",
 )
 @click.option(
     "--seeds",
@@ -138,15 +183,17 @@ def _find(task_id: str) -> Task:
     help="Check only this task; repeat the option for several. [default: all]",
 )
 @with_json
-def check(num_seeds: int, task_ids: tuple[str, ...], *, as_json: bool) -> None:
+def check(num_seeds: int, file: Path | None, task_ids: tuple[str, ...], *, as_json: bool) -> None:
     """Check that tasks are sound.
 
     On simulated phones, an oracle must solve the task within its turns, doing nothing must never
-    solve it, and random actions only rarely. Exits with 4 if a task is not sound.
+    solve it, and random actions only rarely. A task of yours that no oracle can solve is checked
+    without one. Exits with 2 if a task cannot be read or set up, with 4 if one is not sound.
     """
     from producer.environments.android_sim.oracle.soundness import check_tasks
 
-    tasks = [_find(task_id) for task_id in task_ids] if task_ids else list(demo_tasks())
+    known = demo_tasks() if file is None else _tasks_of(file)
+    tasks = [_find(task_id, known) for task_id in task_ids] if task_ids else list(known)
     judged = [task for task in tasks if task.is_judged]
     skipped = [task.task_id for task in tasks if not task.is_judged]
     results = []
@@ -183,8 +230,10 @@ def _counts(result: "Soundness") -> list[str]:
     """The task, then how often it was solved by its oracle, by doing nothing and by chance."""
     return [
         result.task_id,
-        f"{result.oracle_successes}/{result.num_seeds}",
-        f"{result.oracle_turns}/{result.max_steps}",
+        "none"
+        if result.oracle_successes is None
+        else f"{result.oracle_successes}/{result.num_seeds}",
+        "" if result.oracle_turns is None else f"{result.oracle_turns}/{result.max_steps}",
         f"{result.idle_successes}/{result.num_seeds}",
         f"{result.random_successes}/{result.num_random}",
     ]

@@ -10,11 +10,8 @@ from uuid import UUID
 
 from producer.codecs.compact import CompactCodec
 from producer.environments.android_sim.device.sim import AndroidSim
-from producer.environments.android_sim.oracle.oracles import (
-    NoOracleError,
-    oracle_action,
-    random_action,
-)
+from producer.environments.android_sim.oracle.oracles import oracle_action, random_action
+from producer.environments.android_sim.oracle.strategies import NoOracleError
 from producer.policy.policy import Completion, SampleRequest
 from producer.policy.scripted_learner import ScriptedLearner
 from schemas.actions import Terminate

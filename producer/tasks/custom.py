@@ -8,13 +8,18 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from producer.task import Split, Task
-from producer.validators.queries import describe_unknown_query, find_query
+from producer.validators.queries import find_query
+from producer.validators.query_descriptions import describe_unknown_query, describe_wrong_answer
 
 Difficulty = Literal["easy", "medium", "hard"]
 DEFAULT_MAX_STEPS = 20
 """Turns of a custom task without `max_steps`; the recipe's max_turns."""
 MAX_SLUG_CHARS: Final = 40
 MAX_TITLE_CHARS: Final = 80
+ONLY_SHOWN: Final = frozenset({"judged", "source_type"})
+"""Fields that `cua-train tasks show --json` prints and that follow from the others."""
+OF_OTHER_SOURCES: Final = frozenset({"judge", "judge_model", "entry"})
+"""Fields of every task that a task as a user writes it does not have."""
 
 
 def _check_name(name: str) -> str:
@@ -68,6 +73,13 @@ class CustomTask(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _read_text(cls, given: Any) -> Any:  # noqa: ANN401  # whatever was passed
+        """An instruction alone, or what `cua-train tasks show --json` prints."""
+        if isinstance(given, dict):
+            shown = {key: value for key, value in given.items() if key not in ONLY_SHOWN}
+            if "expected_result" in shown and "expected" not in shown:
+                shown["expected"] = shown.pop("expected_result")
+            # Of a task of a source that is no file; there it has a value.
+            return {k: v for k, v in shown.items() if k not in OF_OTHER_SOURCES or v is not None}
         if not isinstance(given, str):
             return given
         text = unicodedata.normalize("NFC", given.strip())
@@ -86,6 +98,11 @@ class CustomTask(BaseModel):
         if self.validation_query is None and self.expected is not None:
             message = "expected: needs a validation_query to compare with"
             raise ValueError(message)
+        if self.validation_query is not None:
+            wrong = describe_wrong_answer(self.validation_query, str(self.expected))
+            if wrong is not None:
+                message = f"{wrong}; `cua-train tasks queries` lists what each query answers"
+                raise ValueError(message)
         return self
 
     def task(self, source_type: str) -> Task:

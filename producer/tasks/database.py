@@ -17,7 +17,8 @@ from producer.errors import CuaTrainError, NotFoundError, UnreachableError, Usag
 from producer.task import Split, Task
 from producer.tasks.statements import definition_hash
 from producer.validators.judges import AGENT
-from producer.validators.queries import describe_unknown_query, find_query
+from producer.validators.queries import find_query
+from producer.validators.query_descriptions import describe_unknown_query, describe_wrong_answer
 from schemas.entry import EntryContent
 
 logger = logging.getLogger(__name__)
@@ -110,8 +111,13 @@ def tasks_from_database(
         raise CuaTrainError(message) from error
     for row in rows:
         query = row.validation_query
-        if query is not None and find_query(query) is None:
-            message = f"{where}: task {row.task_id!r}: {describe_unknown_query(query)}"
+        if query is None:
+            continue
+        wrong = describe_wrong_answer(query, row.expected_result or "")
+        if find_query(query) is None:
+            wrong = describe_unknown_query(query)
+        if wrong is not None:
+            message = f"{where}: task {row.task_id!r}: {wrong}"
             raise UsageError(message)
     return [row.task() for row in rows]
 

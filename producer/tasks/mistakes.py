@@ -23,9 +23,7 @@ def explain_mistake(error: ValidationError, schema: type[BaseModel]) -> str:  # 
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
     match first["type"]:
         case "value_error":
-            reason = first["msg"].removeprefix("Value error, ")
-            # A rule over several fields starts with the name of its field.
-            return path + ("." if re.match(r"\w+: ", reason) else ": ") + reason
+            return path + explain_reason(first["msg"].removeprefix("Value error, "))
         case "extra_forbidden":
             fields = list(_schema_at(schema, location[:-1]).model_fields)
             hint = did_you_mean(str(location[-1]), fields)
@@ -44,6 +42,11 @@ def explain_mistake(error: ValidationError, schema: type[BaseModel]) -> str:  # 
             return ": contains text that is not valid Unicode"
         case _:
             return f"{path}: {what_is_wrong(first)}"
+
+
+def explain_reason(reason: str) -> str:
+    """What follows a path: a rule over several fields starts with the name of its field."""
+    return ("." if re.match(r"\w+: ", reason) else ": ") + reason
 
 
 def _shorten(value: object) -> str:

@@ -20,7 +20,7 @@ Every mistake is a UsageError that names the field.
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -37,7 +37,7 @@ from producer.tasks.custom import CustomTask, Difficulty, Name, text_task_id
 from producer.tasks.database import tasks_from_database
 from producer.tasks.demo import demo_tasks
 from producer.tasks.files import tasks_from_file
-from producer.tasks.mistakes import explain_mistake
+from producer.tasks.mistakes import explain_mistake, explain_reason
 from producer.tasks.statements import definition_hash
 from producer.validators.judges import AGENT, NOBODY, Judge
 
@@ -86,6 +86,8 @@ class DefaultJudge(NamedTuple):
 
 
 NO_JUDGE = DefaultJudge()
+CheckTask = Callable[[Task], None]
+"""ValueError, led by the field if it is one field's, for a task that cannot be set up."""
 
 
 class Source(BaseModel):
@@ -176,23 +178,27 @@ def load_tasks(
     default: DefaultJudge = NO_JUDGE,
     field: str = "tasks",
     is_check: bool = False,
+    check: CheckTask | None = None,
 ) -> list[Task]:
     """The tasks of a source or of a list of sources, in order. UsageError, led by `field`.
 
     With `judged_only`, demo tasks without a validator are left out; naming one, or giving a task of
     one's own without a validator or a judge, is an error, because it could never succeed.
     `allow_unjudged`: tasks whose judge is `none` are kept all the same. A task that is given twice
-    is kept once, which is logged unless this is only a check. NotFoundError and UnreachableError
-    for a database.
+    is kept once, which is logged unless this is only a check. `check`: whether the environment can
+    set a task up. NotFoundError and UnreachableError for a database.
     """
     sources = source if isinstance(source, list) else [source]
     tasks = []
     for position, one in enumerate(sources):
         where = f"{field}[{position}]" if isinstance(source, list) else field
         parsed = _parse_source(one, where)
-        tasks += _load_one(
+        found = _load_one(
             parsed, where, default, judged_only=judged_only, allow_unjudged=allow_unjudged
         )
+        if check is not None:
+            _check(found, parsed, where, check)
+        tasks += found
     if not tasks:
         message = (
             f'{field}: no source given; give at least one, such as {{"source_type": "demo_all"}}'
@@ -204,6 +210,21 @@ def load_tasks(
             "%s: %d tasks are given again; each is kept once", field, len(tasks) - len(kept)
         )
     return kept
+
+
+def _check(tasks: Sequence[Task], source: Source, where: str, check: CheckTask) -> None:
+    """UsageError with the place of the task that fails the check."""
+    for task in tasks:
+        try:
+            check(task)
+        except ValueError as error:
+            place = f"{where}: task {task.task_id!r}"
+            if source.source_type in {"custom", "file"}:
+                entries = [one.task_id for one in _candidates(source, where)]
+                file = "" if source.file_path is None else f": {source.file_path}"
+                field = FIELD_OF_TYPE[source.source_type]
+                place = f"{where}.{field}{file}[{entries.index(task.task_id)}]"
+            raise UsageError(place + explain_reason(str(error))) from None
 
 
 def _without_repeats(tasks: Sequence[Task], field: str) -> list[Task]:

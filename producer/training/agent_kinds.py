@@ -8,6 +8,7 @@ from producer.codecs.codec import Codec
 from producer.codecs.dbbench import DbBenchCodec
 from producer.codecs.text_to_sql import TextToSqlCodec
 from producer.config import RunConfig
+from producer.environments.android_sim.device.answers import check_answer
 from producer.environments.android_sim.device.sim import AndroidSim
 from producer.environments.android_sim.screens.widget import HEIGHT_PX, WIDTH_PX
 from producer.environments.dbbench import DbBenchEnvironment
@@ -51,6 +52,8 @@ def _check_on_a_phone(_config: RunConfig, task: Task) -> None:
     if task.entry is not None:
         message = f"task {task.task_id} is about a database; use environment {task.entry.kind}"
         raise ValueError(message)
+    if task.validation_query is not None:
+        check_answer(task.validation_query, task.expected_result or "")
     phone = AndroidSim()
     try:
         phone.start(task, seed=0)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from producer.config import RunConfig
 from producer.errors import UsageError
 from producer.task import Task
-from producer.tasks.sources import DefaultJudge, load_tasks
+from producer.tasks.sources import CheckTask, DefaultJudge, load_tasks
 from producer.validators.judges import AGENT, NOBODY, AskModel
 from producer.validators.model_judge import ModelJudge
 
@@ -31,13 +31,17 @@ class LoadedTasks(NamedTuple):
 
 
 def load_run_tasks(
-    config: RunConfig, environ: Mapping[str, str], *, is_check: bool = False
+    config: RunConfig,
+    environ: Mapping[str, str],
+    *,
+    is_check: bool = False,
+    check: CheckTask | None = None,
 ) -> LoadedTasks:
     """Training and evaluation tasks. UsageError, NotFoundError, UnreachableError.
 
-    `is_check`: nothing is logged, because they will be loaded again.
+    `is_check`: nothing is logged, because they will be loaded again. `check`: as `load_tasks`.
     """
-    tasks = load_tasks(config.tasks, default=_default(config), is_check=is_check)
+    tasks = load_tasks(config.tasks, default=_default(config), is_check=is_check, check=check)
     _require_judged(tasks, "tasks")
     eval_tasks = tasks
     if config.eval_tasks is not None:
@@ -47,6 +51,7 @@ def load_run_tasks(
             default=_default(config),
             field="eval_tasks",
             is_check=is_check,
+            check=check,
         )
         _require_judged(eval_tasks, "eval_tasks")
     _require_work(config, [*tasks, *eval_tasks])
@@ -60,14 +65,20 @@ def load_run_tasks(
 
 
 def load_evaluation_tasks(
-    config: RunConfig, environ: Mapping[str, str], *, is_judge_given: bool
+    config: RunConfig,
+    environ: Mapping[str, str],
+    *,
+    is_judge_given: bool,
+    check: CheckTask | None = None,
 ) -> LoadedTasks:
     """Tasks of an evaluation by hand, as `eval_tasks`.
 
     A judge that is not given for it but recorded by the training may have nothing to judge.
     """
     source = config.tasks if config.eval_tasks is None else config.eval_tasks
-    tasks = load_tasks(source, default=_default(config), allow_unjudged=True, field="eval_tasks")
+    tasks = load_tasks(
+        source, default=_default(config), allow_unjudged=True, field="eval_tasks", check=check
+    )
     _require_judged(tasks, "eval_tasks")
     if is_judge_given:
         _require_work(config, tasks)

@@ -1,7 +1,7 @@
 """What a configuration names, loaded before anything is emitted: a mistake leaves nothing."""
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import NamedTuple
 
 from producer.config import RunConfig
@@ -10,6 +10,7 @@ from producer.errors import UsageError
 from producer.policy.learner import Learner
 from producer.rollouts.engine import EnvironmentFactory
 from producer.task import Task
+from producer.tasks.sources import CheckTask
 from producer.training.agent_kinds import AGENT_KINDS
 from producer.training.built_policies import is_unmade
 from producer.training.load_tasks import LoadedTasks, load_evaluation_tasks, load_run_tasks
@@ -41,10 +42,7 @@ def load(config: RunConfig, installation: Installation) -> Loaded:
             " --base-url URL --model-name NAME, or omit it"
         )
         raise UsageError(message)
-    tasks = load_run_tasks(config, os.environ)
-    _check_set_up(config, tasks.tasks, "tasks")
-    if tasks.eval_tasks is not tasks.tasks:
-        _check_set_up(config, tasks.eval_tasks, "eval_tasks")
+    tasks = load_run_tasks(config, os.environ, check=set_up_check(config))
     check_skills(config, tasks.tasks)
     require_tracker(config)
     if config.core_function is not None:
@@ -59,9 +57,9 @@ def evaluation_tasks(config: RunConfig, given: Collection[str]) -> LoadedTasks:
 
     UsageError, NotFoundError, UnreachableError.
     """
-    tasks = load_evaluation_tasks(config, os.environ, is_judge_given="judge" in given)
-    _check_set_up(config, tasks.eval_tasks, "eval_tasks")
-    return tasks
+    return load_evaluation_tasks(
+        config, os.environ, is_judge_given="judge" in given, check=set_up_check(config)
+    )
 
 
 def load_policy(
@@ -90,12 +88,14 @@ def load_policy(
     )
 
 
-def _check_set_up(config: RunConfig, tasks: Sequence[Task], field: str) -> None:
-    """UsageError when the environment cannot set a task up, or judge it."""
-    kind = AGENT_KINDS[config.environment]
-    for task in tasks:
+def set_up_check(config: RunConfig) -> CheckTask:
+    """Whether the environment can set a task up, and judge it."""
+    check = AGENT_KINDS[config.environment].check_task
+
+    def set_up(task: Task) -> None:
         try:
-            kind.check_task(config, task)
-        except (EnvironmentFailedError, ValueError) as error:
-            message = f"{field}: {error}"
-            raise UsageError(message) from None
+            check(config, task)
+        except EnvironmentFailedError as error:
+            raise ValueError(str(error)) from None
+
+    return set_up

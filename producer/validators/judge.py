@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 from producer.task import Task
-from producer.validators.queries import describe_unknown_query, find_query
+from producer.validators.queries import find_query
+from producer.validators.query_descriptions import describe_unknown_query
 from producer.validators.verdict import Verdict
 
 EQUALS = "equals"

@@ -10,7 +10,17 @@ from dataclasses import dataclass
 from urllib.parse import parse_qs, urlsplit
 from xml.etree import ElementTree
 
-from producer.errors import did_you_mean
+from producer.validators.answers import (
+    HOST,
+    LANGUAGE,
+    PACKAGE,
+    PACKAGE_PATTERN,
+    TEXT,
+    TRUE_OR_FALSE,
+    Answer,
+    one_of,
+    whole_number,
+)
 
 LAUNCHER_WORDS = ("launcher", "nexuslauncher", "trebuchet")
 Config = dict[str, str]
@@ -30,6 +40,20 @@ ACTIVITY_NAMES: tuple[tuple[str, str], ...] = (
     (r"com\.android\.settings/.*Location", "location_settings"),
 )
 """(pattern of the resumed component, its name in tasks)."""
+TEST_PACKAGE = "com.example.testapp"
+"""What `app_installed_test_app` asks about."""
+ACTIVITY = Answer(
+    f"{', '.join(name for _, name in ACTIVITY_NAMES)}, app_info_PACKAGE, or a component as"
+    " PACKAGE/CLASS",
+    "|".join(
+        (
+            *(name for _, name in ACTIVITY_NAMES),
+            f"app_info_{PACKAGE_PATTERN}",
+            rf"{PACKAGE_PATTERN}/[\w.$]+",
+        )
+    ),
+)
+"""Of `current_activity`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +64,20 @@ class Query:
     """validation_config -> shell commands, run in order."""
     read: Reader
     """Outputs of the commands -> the answer; empty if they cannot be read."""
+    answer: Answer = TRUE_OR_FALSE
+    """What it can answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryFamily:
+    """Queries whose name ends in a parameter."""
+
+    make: Callable[[str], Query]
+    """Parameter -> the query."""
+    parameter: str
+    """What the parameter is called in messages and documents."""
+    pattern: str
+    """Matches every parameter whole."""
 
 
 def find_query(name: str) -> Query | None:
@@ -49,25 +87,22 @@ def find_query(name: str) -> Query | None:
     """
     if name in QUERIES:
         return QUERIES[name]
-    for prefix, make in PARAMETRIC.items():
-        if name.startswith(prefix) and len(name) > len(prefix):
-            return make(name.removeprefix(prefix))
+    for prefix, family in PARAMETRIC.items():
+        parameter = name.removeprefix(prefix)
+        if parameter != name and re.fullmatch(family.pattern, parameter, re.IGNORECASE):
+            return family.make(parameter)
     return None
-
-
-def describe_unknown_query(name: str) -> str:
-    """Why `name` is no query, with the closest name or, if none is close, all of them."""
-    names = (*QUERIES, *(f"{prefix}{example}" for prefix, example in PARAMETERS.items()))
-    hint = did_you_mean(name, names) or f" The queries are {', '.join(names)}"
-    return f"unknown device query {name!r}.{hint}"
 
 
 def _run(*commands: str) -> Callable[[Config], tuple[str, ...]]:
     return lambda _config: commands
 
 
-def _setting(namespace: str, key: str, read: Callable[[str], str]) -> Query:
-    return Query(_run(f"settings get {namespace} {key}"), lambda printed: read(printed[0].strip()))
+def _setting(
+    namespace: str, key: str, read: Callable[[str], str], answer: Answer = TRUE_OR_FALSE
+) -> Query:
+    command = _run(f"settings get {namespace} {key}")
+    return Query(command, lambda printed: read(printed[0].strip()), answer)
 
 
 def _flag(namespace: str, key: str) -> Query:
@@ -132,8 +167,11 @@ def _views(printed: str) -> list[ElementTree.Element]:
         return []
 
 
-def _tree(read: Callable[[list[ElementTree.Element]], str]) -> Query:
-    return Query(_run("uiautomator dump /dev/tty"), lambda printed: read(_views(printed[0])))
+def _tree(
+    read: Callable[[list[ElementTree.Element]], str], answer: Answer = TRUE_OR_FALSE
+) -> Query:
+    command = _run("uiautomator dump /dev/tty")
+    return Query(command, lambda printed: read(_views(printed[0])), answer)
 
 
 def _has_view(identifier: str) -> Query:
@@ -204,9 +242,9 @@ def _media_type(printed: Sequence[str]) -> str:
 
 QUERIES: dict[str, Query] = {
     "current_app": Query(
-        _run("dumpsys window"), lambda printed: _focus(printed[0]).partition("/")[0]
+        _run("dumpsys window"), lambda printed: _focus(printed[0]).partition("/")[0], PACKAGE
     ),
-    "current_activity": Query(_run("dumpsys activity activities"), _activity),
+    "current_activity": Query(_run("dumpsys activity activities"), _activity, ACTIVITY),
     "is_home_screen": Query(_run("dumpsys window"), _is_home),
     "is_recents_screen": Query(
         _run("dumpsys window"), lambda printed: str("recents" in _focus(printed[0]).lower())
@@ -214,7 +252,7 @@ QUERIES: dict[str, Query] = {
     "is_primary_home": _tree(_is_primary_home),
     "is_quick_settings_open": _has_view("com.android.systemui:id/quick_settings_panel"),
     "is_notifications_open": _has_view("com.android.systemui:id/notification_stack_scroller"),
-    "found_icon": _tree(_icon_in_drawer),
+    "found_icon": _tree(_icon_in_drawer, one_of("com.android.settings")),
     "wifi_enabled": _flag("global", "wifi_on"),
     "bluetooth_enabled": _flag("global", "bluetooth_on"),
     "airplane_mode": _flag("global", "airplane_mode_on"),
@@ -228,17 +266,22 @@ QUERIES: dict[str, Query] = {
     "dark_theme_enabled": Query(
         _run("settings get secure ui_night_mode"), _one_of(r"^2$", r"^([01]|null)$")
     ),
-    "brightness_level": _setting("system", "screen_brightness", str),
-    "screen_timeout": _setting("system", "screen_off_timeout", str),
-    "system_language": _setting(
-        "system", "system_locales", lambda value: re.split("[-_,]", value)[0]
+    "brightness_level": _setting("system", "screen_brightness", str, whole_number(255)),
+    "screen_timeout": _setting(
+        "system", "screen_off_timeout", str, whole_number(2**31 - 1, " milliseconds")
     ),
-    "media_volume": Query(_run("dumpsys audio"), _volume("STREAM_MUSIC")),
+    "system_language": _setting(
+        "system", "system_locales", lambda value: re.split("[-_,]", value)[0], LANGUAGE
+    ),
+    "media_volume": Query(
+        _run("dumpsys audio"), _volume("STREAM_MUSIC"), whole_number(100, " percent")
+    ),
     "notification_count": Query(
         _run("dumpsys notification"),
         lambda printed: (
             str(printed[0].count("NotificationRecord(")) if "Notification" in printed[0] else ""
         ),
+        whole_number(),
     ),
     "wifi_connected": Query(
         _run("cmd wifi status"),
@@ -251,8 +294,8 @@ QUERIES: dict[str, Query] = {
         _run("du -sk /data/data/com.android.chrome/cache"),
         lambda printed: str(0 <= int(_found(r"^(\d+)", printed[0]) or "-1") <= 16),  # noqa: PLR2004
     ),
-    "current_url_domain": _tree(_domain),
-    "search_query": _tree(_search),
+    "current_url_domain": _tree(_domain, HOST),
+    "search_query": _tree(_search, TEXT),
     "is_composing_message": Query(
         _run("dumpsys activity activities"),
         lambda printed: str("LaunchConversationActivity" in _resumed(printed[0])),
@@ -265,40 +308,50 @@ QUERIES: dict[str, Query] = {
             "content query --uri content://com.android.contacts/contacts --projection display_name"
         ),
         lambda printed: (re.findall(r"display_name=(.*)", printed[0]) or [""])[-1].strip(),
+        TEXT,
     ),
     "last_contact_search_query": _tree(
-        lambda views: _view_text(views, "com.android.contacts:id/search_view")
+        lambda views: _view_text(views, "com.android.contacts:id/search_view"), TEXT
     ),
     "last_screenshot_taken": Query(
         _run("ls /sdcard/Pictures/Screenshots"), lambda printed: str(".png" in printed[0])
     ),
-    "current_media_type": Query(_run("dumpsys activity activities"), _media_type),
+    "current_media_type": Query(
+        _run("dumpsys activity activities"), _media_type, one_of("image", "image_screenshot")
+    ),
     "test_app_notifications_enabled": Query(
         _run("cmd appops get com.example.testapp POST_NOTIFICATION"),
         _one_of(r": allow", r": (ignore|deny)"),
     ),
 }
 
-PARAMETRIC: dict[str, Callable[[str], Query]] = {
-    "app_running_": lambda package: Query(
-        _run(f"pidof {package}"), lambda printed: str(bool(printed[0].strip()))
-    ),
-    "app_installed_": lambda package: Query(
-        _run("pm list packages"),
-        _one_of(
-            rf"^package:{re.escape('com.example.testapp' if package == 'test_app' else package)}$",
-            r"^package:",
+PARAMETRIC: dict[str, QueryFamily] = {
+    "app_running_": QueryFamily(
+        lambda package: Query(
+            _run(f"pidof {package}"), lambda printed: str(bool(printed[0].strip()))
         ),
+        "PACKAGE",
+        PACKAGE_PATTERN,
     ),
-    "setting_": lambda path: Query(
-        _run(f"settings get {path.replace('/', ' ', 1)}"), lambda printed: printed[0].strip()
+    "app_installed_": QueryFamily(
+        lambda package: Query(
+            _run("pm list packages"),
+            _one_of(
+                rf"^package:{re.escape(TEST_PACKAGE if package == 'test_app' else package)}$",
+                r"^package:",
+            ),
+        ),
+        "PACKAGE",
+        rf"test_app|{PACKAGE_PATTERN}",
+    ),
+    "setting_": QueryFamily(
+        lambda path: Query(
+            _run(f"settings get {path.replace('/', ' ', 1)}"),
+            lambda printed: printed[0].strip(),
+            TEXT,
+        ),
+        "NAMESPACE/KEY",
+        r"(?:global|system|secure)/[\w.:-]+",
     ),
 }
 """Prefixes of queries whose name ends in a parameter."""
-
-PARAMETERS: dict[str, str] = {
-    "app_running_": "PACKAGE",
-    "app_installed_": "PACKAGE",
-    "setting_": "NAMESPACE/KEY",
-}
-"""Prefix -> what follows it, for messages."""

@@ -67,11 +67,25 @@ MISTAKES: dict[str, tuple[tuple[str, ...], int, str]] = {
         "have no validator",
     ),
     "an unknown query": ((*ORACLE, "--tasks", custom(validation_query="x")), 2, "unknown device"),
-    "an unknown app": ((*ORACLE, "--tasks", UNKNOWN_APP), 2, "tasks: set-up of mine failed"),
+    "an answer that a query never gives": (
+        (*ORACLE, "--tasks", custom(expected="yes")),
+        2,
+        "tasks.custom_tasks[0].expected: wifi_enabled answers True or False, never 'yes'",
+    ),
+    "an app that the phone does not have": (
+        (*ORACLE, "--tasks", custom(validation_query="current_app", expected="com.spotify.music")),
+        2,
+        "tasks.custom_tasks[0].expected: current_app: the simulated phone has no 'com.spotify.mus",
+    ),
+    "an unknown app": (
+        (*ORACLE, "--tasks", UNKNOWN_APP),
+        2,
+        "tasks.custom_tasks[0]: set-up of mine failed",
+    ),
     "an unknown app to evaluate": (
         (*ORACLE, "--eval-tasks", UNKNOWN_APP),
         2,
-        "eval_tasks: set-up of mine failed",
+        "eval_tasks.custom_tasks[0]: set-up of mine failed",
     ),
     "a policy that is none": (("--model-name", "./empty", "--tasks", custom()), 3, "empty"),
     "a policy folder that is missing": (("--model-name", "./none"), 2, "there is no folder"),

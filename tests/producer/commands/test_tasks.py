@@ -2,13 +2,18 @@
 
 import json
 import sys
+from dataclasses import replace
+from pathlib import Path
 from subprocess import run
 
 import pytest
 from click.testing import CliRunner
+from pydantic import JsonValue
 
 from producer.cli import cli
 from producer.errors import MismatchError, NotFoundError, UsageError
+from producer.tasks.demo import demo_tasks
+from producer.tasks.files import tasks_from_file
 
 
 def invoke(*words: str) -> str:
@@ -108,3 +113,89 @@ def test_a_source_that_cannot_be_read_is_named(words: tuple[str, ...], message: 
     result = CliRunner().invoke(cli, ["tasks", "leakage", *words])
     assert isinstance(result.exception, UsageError)
     assert message in str(result.exception)
+
+
+def test_what_show_prints_of_every_demo_task_can_be_read_as_a_task_of_ones_own(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "mine.json"
+    shown = [json.loads(invoke("show", task.task_id, "--json")) for task in demo_tasks()]
+    file.write_text(json.dumps(shown))
+    assert tasks_from_file(file, "where") == [
+        replace(task, source_type="file") for task in demo_tasks()
+    ]
+
+
+SOUND: dict[str, JsonValue] = {
+    "task_id": "sound",
+    "description": "Turn Wi-Fi on.",
+    "validation_query": "wifi_enabled",
+    "expected": True,
+    "setup": ["settings put global wifi_on 0"],
+}
+MINE: list[JsonValue] = [
+    SOUND,
+    {
+        "task_id": "solved",
+        "description": "Turn Wi-Fi off.",
+        "validation_query": "wifi_enabled",
+        "expected": True,
+        "setup": ["settings put global wifi_on 1"],
+    },
+    {
+        "task_id": "no oracle",
+        "description": "Turn the ringer's vibration on.",
+        "validation_query": "setting_system/vibrate_when_ringing",
+        "expected": "1",
+        "setup": ["settings put system vibrate_when_ringing 0"],
+    },
+    "Open the Settings app",
+]
+
+
+def test_a_file_of_ones_own_is_checked_and_a_task_without_an_oracle_without_one(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "mine.json"
+    file.write_text(json.dumps(MINE))
+    result = CliRunner().invoke(
+        cli, ["tasks", "check", "--seeds", "1", "--tasks", str(file), "--json"]
+    )
+    assert isinstance(result.exception, MismatchError)
+    assert str(result.exception) == "1 of 3 tasks are not sound: solved"
+    found = json.loads(result.stdout)
+    assert [
+        (row["task_id"], row["oracle_successes"], row["idle_successes"], row["sound"])
+        for row in found["tasks"]
+    ] == [("sound", 1, 0, True), ("solved", 1, 1, False), ("no oracle", None, 0, True)]
+    assert len(found["not_judged"]) == 1
+    only = ["check", "--seeds", "1", "--tasks", str(file), "--task"]
+    assert "none" in invoke(*only, "no oracle")
+    result = CliRunner().invoke(cli, ["tasks", *only, "soud"])
+    assert "no task is called 'soud'. Did you mean 'sound'?" in str(result.exception)
+
+
+def test_a_task_of_ones_own_that_cannot_be_set_up_is_named_with_its_file_and_entry(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "mine.json"
+    file.write_text(json.dumps([*MINE, {**SOUND, "task_id": "x", "setup": ["turn it on"]}]))
+    result = CliRunner().invoke(cli, ["tasks", "check", "--tasks", str(file)])
+    assert isinstance(result.exception, UsageError)
+    assert str(result.exception).startswith(f"tasks.file_path: {file}[4]: set-up of x failed: ")
+
+
+def test_queries_lists_every_query_with_what_it_answers() -> None:
+    rows = {row["query"]: row for row in json.loads(invoke("queries", "--json"))}
+    assert rows["wifi_enabled"] == {
+        "query": "wifi_enabled",
+        "answers": "True or False",
+        "commands": ["settings get global wifi_on"],
+    }
+    assert rows["setting_NAMESPACE/KEY"]["commands"] == ["settings get NAMESPACE KEY"]
+    assert {task.validation_query for task in demo_tasks()} - rows.keys() == {
+        None,
+        "app_running_com.android.chrome",
+        "app_installed_test_app",
+    }
+    assert "media_volume" in invoke("queries")

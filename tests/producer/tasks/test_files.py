@@ -70,3 +70,50 @@ def test_a_folder_or_nothing_is_no_file(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "missing.txt", Path("a\0b")):
         with pytest.raises(UsageError, match=r"where: cannot read "):
             tasks_from_file(path, "where")
+
+
+def test_a_table_has_a_header_and_a_task_in_each_row(tmp_path: Path) -> None:
+    text = (
+        "\ufefftask_id, description,validation_query,expected,setup,max_steps,tags\r\n"
+        'quiet,"Mute it, please.",media_volume,0,cmd media_session volume --stream 3 --set 7;'
+        " settings put global zen_mode 0 ,8,\r\n"
+        'two,"Two\nlines.",wifi_enabled,true,,,a;b\r\n'
+    )
+    quiet, two = tasks_from_file(write(tmp_path, "tasks.csv", text.encode()), "where")
+    assert (quiet.description, quiet.expected_result, quiet.max_steps) == (
+        "Mute it, please.",
+        "0",
+        8,
+    )
+    assert quiet.setup == (
+        "cmd media_session volume --stream 3 --set 7",
+        "settings put global zen_mode 0",
+    )
+    assert (two.description, two.max_steps, two.tags) == ("Two\nlines.", 20, ("a", "b"))
+    tabs = text.replace(",", "\t").replace("Mute it\t", "Mute it,")
+    assert tasks_from_file(write(tmp_path, "tasks.tsv", tabs.encode()), "where") == [quiet, two]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("", "must name each column once, among them task_id and description; found nothing"),
+        ("Open it\n", "among them task_id and description; found 'Open it'"),
+        ("task_id,task_id,description\n", "must name each column once.*found 'task_id', 'task_id'"),
+        ("task_id,description\n", "contains no task"),
+        ("task_id,description\na,Open it,now\n", "line 2 has another number of cells than the 2"),
+        ("task_id,description\na\n", "line 2 has another number of cells than the 2 columns"),
+        ('task_id,description\na,"Open\n', "line 2 is no row of a table: unexpected end of data"),
+        ("task_id,description,exspected\na,A.,1\n", r"\.exspected: unknown field\. Did you mean"),
+        (
+            "task_id,description,validation_query,expected\na,A.,wifi_enabled,yes\n",
+            r"\[0\]\.expected: wifi_enabled answers True or False, never 'yes'.*\(line 2\)",
+        ),
+        ("task_id,description,max_steps\na,A.,many\n", r"\[0\]\.max_steps: .*\(line 2\)"),
+    ],
+)
+def test_a_mistake_in_a_table_is_named_with_its_line(
+    tmp_path: Path, content: str, reason: str
+) -> None:
+    with pytest.raises(UsageError, match=reason):
+        tasks_from_file(write(tmp_path, "a.csv", content.encode()), "where")

@@ -9,15 +9,11 @@ from producer.codecs.codec import Codec
 from producer.codecs.compact import CompactCodec
 from producer.environments.android_sim.device.sim import AndroidSim
 from producer.environments.android_sim.oracle.navigator import SWIPES, Navigator, tap_at
-from producer.environments.android_sim.oracle.strategies import STRATEGIES
+from producer.environments.android_sim.oracle.strategies import STRATEGIES, NoOracleError
 from producer.environments.android_sim.screens.widget import HEIGHT_PX, WIDTH_PX
 from producer.task import Task
 from producer.validators.judge import judge
 from schemas.actions import Action, Click, SystemButton, Terminate, Wait
-
-
-class NoOracleError(Exception):
-    """The task's device query has no strategy."""
 
 
 def oracle_action(task: Task, sim: AndroidSim, codec: Codec | None = None) -> tuple[str, Action]:

@@ -1,6 +1,6 @@
 """Task soundness: an oracle always solves the task, doing nothing never, chance rarely.
 
-Runs episodes on the simulated phone.
+Runs episodes on the simulated phone. A task without an oracle is checked in the other two ways.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -11,6 +11,7 @@ from typing import Final
 from producer.environments.android_sim.device.sim import AndroidSim
 from producer.environments.android_sim.oracle.navigator import SWIPES
 from producer.environments.android_sim.oracle.oracles import oracle_action
+from producer.environments.android_sim.oracle.strategies import NoOracleError
 from producer.environments.android_sim.screens.widget import HEIGHT_PX, WIDTH_PX
 from producer.environments.environment import ActionRefusedError
 from producer.task import Task
@@ -33,10 +34,11 @@ class Soundness:
     """The task."""
     num_seeds: int
     """Episodes of the oracle, and of doing nothing."""
-    oracle_successes: int
-    """Episodes the oracle solved and terminated within `max_steps`."""
-    oracle_turns: int
-    """Turns of the oracle's longest episode, including the terminating one."""
+    oracle_successes: int | None
+    """Episodes the oracle solved and terminated within `max_steps`; None: the task has no oracle.
+    """
+    oracle_turns: int | None
+    """Turns of the oracle's longest episode, including the terminating one; None: no oracle."""
     max_steps: int
     """The task's limit, in turns."""
     idle_successes: int
@@ -51,7 +53,7 @@ class Soundness:
         """Whether the task can be trained on."""
         by_chance = self.random_successes / self.num_random if self.num_random else 0.0
         return (
-            self.oracle_successes == self.num_seeds
+            self.oracle_successes in {None, self.num_seeds}
             and self.idle_successes == 0
             and by_chance <= MAX_RANDOM_SHARE
         )
@@ -64,7 +66,7 @@ def check_tasks(
     for task in tasks:
         if not task.is_judged:
             continue
-        oracle = [run_episode(task, seed, _oracle) for seed in range(num_seeds)]
+        oracle = _oracle_episodes(task, num_seeds)
         idle = [run_episode(task, seed, _idle).is_solved for seed in range(num_seeds)]
         by_chance = [
             run_episode(task, seed, random_agent(seed)).is_solved for seed in range(num_random)
@@ -72,10 +74,12 @@ def check_tasks(
         yield Soundness(
             task_id=task.task_id,
             num_seeds=num_seeds,
-            oracle_successes=sum(
-                episode.is_solved and episode.has_terminated for episode in oracle
-            ),
-            oracle_turns=max((episode.turns for episode in oracle), default=0),
+            oracle_successes=None
+            if oracle is None
+            else sum(episode.is_solved and episode.has_terminated for episode in oracle),
+            oracle_turns=None
+            if oracle is None
+            else max((episode.turns for episode in oracle), default=0),
             max_steps=task.max_steps,
             idle_successes=sum(idle),
             num_random=num_random,
@@ -111,6 +115,13 @@ def run_episode(task: Task, seed: int, agent: Agent) -> Episode:
     is_solved = judge(task, sim.shell).success
     sim.close()
     return Episode(is_solved, has_terminated, turns)
+
+
+def _oracle_episodes(task: Task, num_seeds: int) -> list[Episode] | None:
+    try:
+        return [run_episode(task, seed, _oracle) for seed in range(num_seeds)]
+    except NoOracleError:
+        return None
 
 
 def _oracle(task: Task, sim: AndroidSim) -> Action:

@@ -17,6 +17,7 @@ from producer.environments.android_sim.state.apps import (
     CHROME,
     CONTACTS,
     GALLERY,
+    LAUNCHER,
     MESSAGES,
     TEST_APP,
 )
@@ -24,6 +25,11 @@ from producer.environments.android_sim.state.phone import MAX_BRIGHTNESS
 from producer.environments.android_sim.state.settings_tree import PAGE_OF
 from producer.task import Task
 from schemas.actions import Action, KeyPress, Terminate, Type, Wait
+
+
+class NoOracleError(Exception):
+    """The task's device query has no strategy."""
+
 
 Strategy = Callable[[Navigator, Task], Action]
 VIA_TILE = "tile"
@@ -36,8 +42,15 @@ def _wanted(task: Task) -> str:
     return task.expected_result or ""
 
 
+def _wanted_name(task: Task) -> str:
+    """As it is compared: a name of an app, a page or a choice has no capitals."""
+    return _wanted(task).strip().lower()
+
+
 def _app(nav: Navigator, task: Task) -> Action:
-    package = _wanted(task)
+    package = _wanted_name(task)
+    if package == LAUNCHER:
+        return nav.to_home() or HOME
     if (
         VIA_RECENTS in task.tags
         and package in nav.phone.recents
@@ -87,13 +100,13 @@ ACTIVITY_PAGES: dict[str, str] = {
 
 
 def _activity(nav: Navigator, task: Task) -> Action:
-    wanted = _wanted(task)
-    page = (
-        f"app_info:{wanted.removeprefix('app_info_')}"
-        if wanted.startswith("app_info_")
-        else ACTIVITY_PAGES[wanted]
-    )
-    return nav.to_settings(page) or Wait()
+    wanted = _wanted_name(task)
+    if wanted.startswith("app_info_"):
+        return nav.to_settings(f"app_info:{wanted.removeprefix('app_info_')}") or Wait()
+    if wanted not in ACTIVITY_PAGES:
+        message = f"no oracle for task {task.task_id}: no strategy for the activity {wanted!r}"
+        raise NoOracleError(message)
+    return nav.to_settings(ACTIVITY_PAGES[wanted]) or Wait()
 
 
 def _switch(name: str) -> Strategy:
@@ -117,7 +130,7 @@ def _slider(name: str, highest: int) -> Strategy:
 
 def _choice(page: str, prefix: str) -> Strategy:
     def strategy(nav: Navigator, task: Task) -> Action:
-        return nav.to_settings(page) or nav.tap_or_scroll(f"{prefix}_{_wanted(task)}_choice")
+        return nav.to_settings(page) or nav.tap_or_scroll(f"{prefix}_{_wanted_name(task)}_choice")
 
     return strategy
 
