@@ -52,9 +52,7 @@ def baseline_id(training: UUID, generation: int, temperature: float | None = Non
     return natural_id("baseline", training, generation, *_temperature_key(temperature))
 
 
-def eval_id(
-    training: UUID, generation: int, step: int, temperature: float | None = None
-) -> UUID:
+def eval_id(training: UUID, generation: int, step: int, temperature: float | None = None) -> UUID:
     """The scheduled evaluation at this temperature after step `step`; None as for a baseline."""
     return natural_id("eval", training, generation, step, *_temperature_key(temperature))
 

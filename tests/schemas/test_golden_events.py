@@ -32,7 +32,9 @@ OLD = {"cua.rollout.turn_taken.v1": {"screenshot_width_px": None, "screenshot_he
 
 
 ADDED: dict[str, dict[str, object]] = {
-    "cua.evaluation.created.v1": dict.fromkeys(("temperature", "split", "num_tasks", "task_source")),
+    "cua.evaluation.created.v1": dict.fromkeys(
+        ("temperature", "split", "num_tasks", "task_source")
+    ),
     "cua.evaluation.finished.v1": {"standard_error": None},
 }
 """Golden events written before their version got an optional field -> those fields."""
