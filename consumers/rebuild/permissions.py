@@ -78,7 +78,7 @@ def _defaults(cursor: Cursor, owner: str) -> list[tuple[str, str, bool]]:
         " to_regnamespace(%s)",
         (owner, SCHEMA),
     )
-    return cursor.fetchall()
+    return [(grantee, privilege, option) for grantee, privilege, option in cursor.fetchall()]
 
 
 def _owner(cursor: Cursor, schema: str) -> str:

@@ -8,7 +8,6 @@ from uuid import uuid4
 
 import psycopg2
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql
 
 from consumers.database.connection import Connection, connected, schema_engine
 from consumers.database.repeatable import write_comments, write_repeatable
@@ -27,6 +26,7 @@ from consumers.tables.base import NAMING
 
 logger = logging.getLogger(__name__)
 
+DIALECT = sa.make_url("postgresql+psycopg2://").get_dialect()()
 TEMPORARY = "pg_temp"
 """PostgreSQL's name of the schema that has a session's temporary tables."""
 EMPTY: Mapping[str, object] = MappingProxyType({})
@@ -54,8 +54,8 @@ def make_temporary_tables(connection: Connection) -> None:
     tables, _ = _definitions(TEMPORARY)
     with connection, connection.cursor() as cursor:
         for table in tables.sorted_tables:
-            create = sa.schema.CreateTable(table).compile(dialect=postgresql.dialect())
-            cursor.execute(str(create))
+            create = sa.schema.CreateTable(table)
+            cursor.execute(str(create.compile(dialect=DIALECT)))
 
 
 def finish_tables(url: str, schema: str, *, with_views: bool) -> None:

@@ -109,6 +109,5 @@ def test_a_role_that_lacks_a_privilege_is_sent_to_the_page(
 
 def test_every_role_of_the_page_is_in_its_table() -> None:
     page = PAGE.read_text()
-    assert re.findall(r"CREATE ROLE (\w+)", page) == re.findall(
-        r"^\| \w+, `(\w+)`", page, re.MULTILINE
-    )
+    listed = re.findall(r"^\| \w+, `(\w+)`", page, re.MULTILINE)
+    assert re.findall(r"CREATE ROLE (\w+)", page) == listed
