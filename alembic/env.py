@@ -11,6 +11,7 @@ from alembic import context
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, create_engine, pool, text
 
+from consumers.database.dependants import create_schema
 from consumers.database.location import resolve_database
 from consumers.database.migrate import newest_revision
 from consumers.database.repeatable import WITHOUT_COMMENTS, write_repeatable
@@ -44,7 +45,7 @@ def run(connection: Connection) -> None:
     # the default schema, without a name.
     connection.execute(text("SET LOCAL search_path TO public"))
     connection.dialect.default_schema_name = "public"
-    connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {OPS_SCHEMA}"))
+    connection.execute(text(create_schema(OPS_SCHEMA)))
     context.configure(
         connection=connection,
         target_metadata=commented_metadata(),

@@ -8,7 +8,7 @@ import re
 from alembic import op
 from sqlalchemy import text
 
-from consumers.database.dependants import drop_views
+from consumers.database.dependants import create_schema, drop_views
 
 revision = "0001"
 down_revision = None
@@ -223,8 +223,8 @@ END $$
 
 def upgrade() -> None:
     """Make both schemas and every table; plain psql finds them from the next connection on."""
-    op.execute("CREATE SCHEMA cua")
-    op.execute("CREATE SCHEMA IF NOT EXISTS cua_ops")
+    op.execute(create_schema("cua"))
+    op.execute(create_schema("cua_ops"))
     op.execute(TABLES)
     op.execute(SEARCH_PATH)
 

@@ -113,6 +113,17 @@ def _publications(cursor: Cursor, schema: str) -> list[str]:
     return [row[0] for row in cursor.fetchall()]
 
 
+def create_schema(name: str) -> str:
+    """SQL that creates a schema unless there is one.
+
+    CREATE SCHEMA IF NOT EXISTS needs CREATE on the database also where the schema exists.
+    """
+    return (
+        f"DO $$ BEGIN IF to_regnamespace('{name}') IS NULL THEN CREATE SCHEMA {name}; END IF;"
+        " END $$"
+    )
+
+
 def drop_schema(cursor: Cursor, schema: str) -> None:
     """Drop our tables and views of a schema and the schema, and nothing else.
 

@@ -5,8 +5,8 @@ For the process's boundary, which must not import a driver: an error is known by
 
 ADVICE = {
     "42501": (
-        "connect as the role that made the tables, or let it GRANT this role what is missing"
-        " (USAGE on the schemas cua and cua_ops, all on their tables, CREATE on the database)"
+        "connect as the role that owns the tables, or GRANT this role what docs/roles.md lists for"
+        " it"
     ),
     "25006": (
         "connect to the primary, or, with default_transaction_read_only = off, let the role and the"

@@ -9,7 +9,7 @@ from uuid import uuid4
 import sqlalchemy as sa
 
 from consumers.database.connection import Connection
-from consumers.database.dependants import quoted
+from consumers.database.dependants import create_schema, quoted
 from consumers.database.revision import read_found
 from consumers.database.shape import Problem, find_problems, type_name
 from consumers.tables import OPS_SCHEMA, OPS_TABLES, Lease
@@ -28,7 +28,7 @@ def mend_operations(connection: sa.Connection, revision: str) -> list[str]:
     with driver_connection.cursor() as cursor:
         problems = find_problems(cursor, [OPS_SCHEMA])
         found = read_found(cursor)
-    connection.execute(sa.text(f"CREATE SCHEMA IF NOT EXISTS {OPS_SCHEMA}"))
+    connection.execute(sa.text(create_schema(OPS_SCHEMA)))
     damaged = {problem.table for problem in problems}
     for definition in OPS_TABLES:
         table = definition.__table__
@@ -67,7 +67,7 @@ def _stamp(connection: sa.Connection, revision: str) -> None:
 def _mend(connection: sa.Connection, table: sa.Table) -> None:
     """Make a table again, with its rows where they still say enough."""
     name, aside = quoted(OPS_SCHEMA, table.name), quoted(ASIDE, table.name)
-    connection.execute(sa.text(f"CREATE SCHEMA IF NOT EXISTS {ASIDE}"))
+    connection.execute(sa.text(create_schema(ASIDE)))
     if sa.inspect(connection).has_table(table.name, ASIDE):
         numbered = f"{table.name}_{uuid4().hex[:8]}"
         connection.execute(sa.text(f"ALTER TABLE {aside} RENAME TO {quoted(numbered)}"))

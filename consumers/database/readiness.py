@@ -27,9 +27,8 @@ def make_ready(
 
     `migrate` None: migrate an embedded or an empty database and only check any other; True:
     migrate any; False: only check. `mends`: the caller makes missing tables, columns and so on
-    again. UnreachableError; CuaProjectError when the database is at another revision, with the
-    command that migrates it; MismatchError, with what helps, when it is newer than this code, or
-    something is missing in it.
+    again. UnreachableError; MismatchError, with what helps, when the database is at another
+    revision or something is missing in it.
     """
     revision = look(url)
     revision.refuse(mends=mends)
@@ -51,8 +50,7 @@ def make_ready(
 def naming_what_is_missing(url: str) -> Iterator[None]:
     """Turn the database's error about a table that is gone into one that names what is missing.
 
-    CuaProjectError, with the command that migrates it, of a database that was taken to another
-    revision meanwhile; else MismatchError.
+    MismatchError, also of a database that was taken to another revision meanwhile.
     """
     try:
         yield

@@ -4,7 +4,7 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from consumers.database.connection import Cursor
-from consumers.errors import CuaProjectError, MismatchError
+from consumers.errors import MismatchError
 from consumers.tables import OPS_SCHEMA, PROJECTION_VERSION, SCHEMA
 
 
@@ -35,7 +35,7 @@ class Revision(NamedTuple):
     def require_current(self) -> None:
         """Raise unless the database is at this code's revision, with the command that helps.
 
-        MismatchError of a newer or damaged database, CuaProjectError of an older or empty one.
+        MismatchError, also of an empty database.
         """
         self.refuse()
         if self.age is Age.CURRENT:
@@ -45,7 +45,7 @@ class Revision(NamedTuple):
             f"the database {found}, and this version needs revision {self.newest}; run"
             " `cua-project migrate`"
         )
-        raise CuaProjectError(message)
+        raise MismatchError(message)
 
     def refuse(self, *, mends: bool = False) -> None:
         """MismatchError of a newer database, and of a damaged one unless the caller `mends`.

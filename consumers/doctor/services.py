@@ -145,8 +145,8 @@ def look_at_database(
     if not may_create:
         yield warning(
             "database",
-            "this user may not create schemas: migrate and rebuild will fail",
-            "GRANT CREATE ON DATABASE to it",
+            "this role may not create schemas: rebuild will fail, and so will migrate without them",
+            "docs/roles.md lists the roles and their GRANTs",
         )
     yield _skew((clock - before).total_seconds(), (clock - after).total_seconds())
     yield from _look_at_tables(url)

@@ -29,6 +29,32 @@ def _nothing() -> None:
     pass
 
 
+class InTurn:
+    """As a Pipeline, of one session: each batch is committed before the next is folded."""
+
+    def __init__(self, schema: ProjectedSchema) -> None:
+        self._schema = schema
+
+    def __enter__(self) -> Self:
+        """Itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is in flight."""
+
+    def send(
+        self,
+        parsed_records: Sequence[ParsedRecord],
+        read_to: Mapping[TopicPartition, int] | None = None,
+    ) -> None:
+        """Fold records and commit them. `read_to`: as `ProjectedSchema.fold`."""
+        self._schema.apply(parsed_records, read_to)
+
+    def settle(self) -> bool:
+        """True: everything sent is committed."""
+        return True
+
+
 class Pipeline:
     """At most one batch in flight. Not thread-safe; a context manager.
 

@@ -52,10 +52,10 @@ def _refuse_tables(url: str) -> None:
     from consumers.database.shape import find_problems, require_whole
 
     revision = look(url)
-    revision.refuse()
-    if revision.age in {Age.EMPTY, Age.OLDER}:
+    if revision.age is Age.EMPTY:
         message = "the database has no tables of this version; run `cua-project migrate`"
         raise NotFoundError(message)
+    revision.require_current()
     with connected(url, "check") as connection, connection.cursor() as cursor:
         require_whole(find_problems(cursor))
 

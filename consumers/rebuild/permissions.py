@@ -1,6 +1,7 @@
 """Grants: everybody may do the same with the new tables as with those they replace, and no more.
 
-The schema `cua` stays, and with it its own grants and default privileges.
+The schema `cua` stays, and with it its own grants and default privileges. A table that replaces
+none, because the old one was dropped, gets the schema's default privileges.
 """
 
 from consumers.database.connection import Cursor
@@ -18,9 +19,14 @@ _Grant = tuple[str, str | None, str, str, bool]
 def plan_permissions(cursor: Cursor, plan: Plan) -> None:
     """Add the grants that the target's tables lack, and take those that only they have."""
     wanted, present = _read(cursor, SCHEMA), _read(cursor, plan.target)
-    tables = {grant[0] for grant in present}
+    tables, live = _names(cursor, plan.target), _names(cursor, SCHEMA)
     owner = _owner(cursor, plan.target)
+    wanted |= {
+        (table, None, *default) for table in tables - live for default in _defaults(cursor, owner)
+    }
     for grant in sorted(present - wanted, key=str):
+        if grant[0] not in live:
+            continue
         # Our own rights go last: the tables are still being filled.
         on = SCHEMA if grant[2] == OWNER else plan.target
         statements = plan.after if grant[2] == OWNER else plan.before
@@ -54,6 +60,25 @@ def _read(cursor: Cursor, schema: str) -> frozenset[_Grant]:
         {"schema": schema, "names": list(TABLE_NAMES), "owner": OWNER},
     )
     return frozenset(tuple(row) for row in cursor.fetchall())
+
+
+def _names(cursor: Cursor, schema: str) -> set[str]:
+    """Which of our tables a schema has."""
+    names = {"schema": schema, "names": list(TABLE_NAMES)}
+    cursor.execute(f"WITH {TABLES} SELECT name FROM tables", names)
+    return {str(name) for (name,) in cursor.fetchall()}
+
+
+def _defaults(cursor: Cursor, owner: str) -> list[tuple[str, str, bool]]:
+    """What a table of this owner gets that is created in the live schema: grantee and privilege."""
+    cursor.execute(
+        "SELECT CASE WHEN acl.grantee = 0 THEN 'PUBLIC' ELSE acl.grantee::regrole::text END,"
+        " acl.privilege_type, acl.is_grantable FROM pg_default_acl, aclexplode(defaclacl) AS acl"
+        " WHERE defaclobjtype = 'r' AND defaclrole::regrole::text = %s AND defaclnamespace ="
+        " to_regnamespace(%s)",
+        (owner, SCHEMA),
+    )
+    return [(grantee, privilege, option) for grantee, privilege, option in cursor.fetchall()]
 
 
 def _owner(cursor: Cursor, schema: str) -> str:

@@ -44,9 +44,9 @@ def schema_lock(url: str) -> Iterator[None]:
 def prepare_database(url: str) -> None:
     """Mend `cua_ops`; refuse, before anything long, what would make the swap fail.
 
-    MismatchError when the database is newer than this code; CuaProjectError when it is not migrated
-    yet, while an older projector works, when other people's objects use `cua_previous`, or when one
-    has the name of a view of ours.
+    MismatchError when the database is at another revision; CuaProjectError while an older projector
+    works, when other people's objects use `cua_previous`, or when one has the name of a view of
+    ours.
     """
     with schema_engine(url).begin() as connection:
         driver_connection: Connection = connection.connection.driver_connection

@@ -5,14 +5,14 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Self
 
-from consumers.database.connection import WRITER_SETTINGS, connect, join_group
+from consumers.database.connection import WRITER_SETTINGS, Connection, connect, join_group
 from consumers.errors import CuaProjectError, UnreachableError
 from consumers.fold.fold import EVERYTHING, ReplayFilter
 from consumers.fold.parse import parse_record
 from consumers.log.reader import LogReader, LogRecord, TopicPartition
 from consumers.progress import ReplayProgress
 from consumers.projection.loop import ParallelFill, UnfinishedError
-from consumers.projection.pipeline import Pipeline
+from consumers.projection.pipeline import InTurn, Pipeline
 from consumers.projection.positions import Positions, load_positions, start_positions
 from consumers.projection.schema import ProjectedSchema
 from consumers.rebuild.live_order import LiveOrder
@@ -46,10 +46,12 @@ class Replay:
         group: int | None = None,
         is_shard: bool = False,
         progress: ReplayProgress | None = None,
+        session: Connection | None = None,
     ) -> None:
         """`group`: of the projector that fills its live tables; its sessions join it.
 
         `is_shard`: other processes fill the other partitions, so a stream must be in one.
+        `session`: the only one that sees the schema, whose tables are temporary; it stays open.
         """
         self._is_shard = is_shard
         self._reader = reader
@@ -57,12 +59,14 @@ class Replay:
         self._url = url
         self._parallel = parallel
         settings = None if group is None else WRITER_SETTINGS
-        self._connection = connect(url, f"fill {schema}", settings)
-        self._lookups = connect(url, f"fill {schema}, lookups", settings)
+        self._session = session
+        self._connection = session or connect(url, f"fill {schema}", settings)
+        self._lookups = session or connect(url, f"fill {schema}, lookups", settings)
         if group is not None:
             join_group(self._connection, group)
             join_group(self._lookups, group)
-        self._lookups.autocommit = True
+        if session is None:
+            self._lookups.autocommit = True
         self._target = ProjectedSchema(
             self._connection, schema, reader.log_id, replay_filter=replay_filter
         )
@@ -113,7 +117,7 @@ class Replay:
             return
         self._reader.seek(behind)
         silence_s = 0.0
-        with Pipeline(self._target, self._lookups) as pipeline:
+        with self._writer() as writer:
             while (left := _lag(self._target.folded, until)) > 0:
                 records = self._reader.poll(BATCH_RECORDS, POLL_S)
                 ends = {
@@ -144,11 +148,14 @@ class Replay:
                     )
                     raise UnreachableError(message)
                 if read_to:
-                    pipeline.send(parsed_records, read_to)
+                    writer.send(parsed_records, read_to)
                     self._show(self._target.folded, until)
                 if order is not None and order.blocked:
                     order.seek(self._reader, self._target.folded, until)
-            pipeline.settle()
+            writer.settle()
+
+    def _writer(self) -> Pipeline | InTurn:
+        return InTurn(self._target) if self._session else Pipeline(self._target, self._lookups)
 
     def _advance_in_parallel(self, until: Positions) -> None:
         """What several processes can do of it, if that is worth it."""
@@ -180,8 +187,9 @@ class Replay:
 
     def close(self) -> None:
         """Close its connections. Idempotent."""
-        self._connection.close()
-        self._lookups.close()
+        if self._session is None:
+            self._connection.close()
+            self._lookups.close()
 
 
 def _lag(positions: Mapping[TopicPartition, int], until: Mapping[TopicPartition, int]) -> int:

@@ -26,6 +26,9 @@ from consumers.tables.base import NAMING
 
 logger = logging.getLogger(__name__)
 
+DIALECT = sa.make_url("postgresql+psycopg2://").get_dialect()()
+TEMPORARY = "pg_temp"
+"""PostgreSQL's name of the schema that has a session's temporary tables."""
 EMPTY: Mapping[str, object] = MappingProxyType({})
 
 
@@ -44,6 +47,15 @@ def make_tables(url: str, schema: str, purpose: str) -> None:
         with driver_connection.cursor() as cursor:
             mark(cursor, SideSchema(schema, purpose, is_finished=False, details={}))
         tables.create_all(connection, checkfirst=False)
+
+
+def make_temporary_tables(connection: Connection) -> None:
+    """Create every table with its primary key, for this session alone; nothing outlives it."""
+    tables, _ = _definitions(TEMPORARY)
+    with connection, connection.cursor() as cursor:
+        for table in tables.sorted_tables:
+            create = sa.schema.CreateTable(table)
+            cursor.execute(str(create.compile(dialect=DIALECT)))
 
 
 def finish_tables(url: str, schema: str, *, with_views: bool) -> None:

@@ -15,6 +15,7 @@ import psycopg2
 from consumers.database.connection import Connection, Cursor
 from consumers.database.dependants import (
     TABLE_NAMES,
+    create_schema,
     drop_schema,
     find_dependants,
     quoted,
@@ -189,7 +190,7 @@ class _ChangedError(Exception):
 
 def _exchange(cursor: Cursor, filled: str, awaited: Awaited) -> Plan:
     """Our live tables become `cua_previous`, those of `filled` live; what hangs on them stays."""
-    cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+    cursor.execute(create_schema(SCHEMA))
     plan = make_plan(cursor, filled)
     awaited.relations = frozenset(plan.relations)
     require_nothing_refused(plan)

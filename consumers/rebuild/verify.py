@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from consumers.database.connection import Connection, Cursor, connected
 from consumers.database.migrate import inspect_revision
+from consumers.database.readiness import remove_debris
 from consumers.database.shape import Problem, find_problems
 from consumers.errors import MismatchError
 from consumers.fold.fold import ReplayFilter
@@ -29,9 +30,11 @@ from consumers.projection.positions import (
 from consumers.rebuild.hashing import NAMES, TableHash, hash_tables, row_hashes
 from consumers.rebuild.live_order import LiveOrder, describe_unordered, read_live_order
 from consumers.rebuild.replay import Replay, check_beginning
-from consumers.rebuild.side_schema import side_schema
+from consumers.rebuild.side_schema import TEMPORARY, make_temporary_tables
 from consumers.tables import OPS_SCHEMA, PROJECTION_VERSION, SCHEMA, STATE_TABLES, OperatorDrop
 
+TEMPORARY_SETTINGS = {"temp_buffers": "64MB"}
+"""Of the session whose temporary tables have the replay: no other has a cache for them."""
 MAX_DIFFERENCES = 1_000
 """Reported; `has_more` when there are others."""
 MISSING = "(no row)"
@@ -151,6 +154,7 @@ def verify(reader: LogReader, url: str, *, progress: ReplayProgress | None = Non
     is in several partitions in an order that is not known; CuaProjectError when the log lacks its
     beginning.
     """
+    remove_debris(url)
     with connected(url, "verify") as live:
         snapshot = take_snapshot(live)
         with live.cursor() as cursor:
@@ -168,24 +172,23 @@ def verify(reader: LogReader, url: str, *, progress: ReplayProgress | None = Non
             return Verification(
                 equal=False, events=0, tables={}, differences=_missing(snapshot), missing=missing
             )
-        with (
-            side_schema(url, "verify") as schema,
-            connected(url, "verify replay") as connection,
-        ):
+        with connected(url, "verify replay", TEMPORARY_SETTINGS) as connection:
+            make_temporary_tables(connection)
             with Replay(
-                reader, url, schema, replay_filter=snapshot.replay_filter, progress=progress
+                *(reader, url, TEMPORARY),
+                replay_filter=snapshot.replay_filter,
+                progress=progress,
+                session=connection,
             ) as replay:
                 replay.advance(snapshot.positions, snapshot.order)
-            replayed = _hashes(connection, schema, snapshot)
+            replayed = _hashes(connection, snapshot)
             if replayed != snapshot.tables and log_problem is None:
-                _refuse_unordered(live, connection, schema)
+                _refuse_unordered(live, connection)
             found = _missing(snapshot) + [
                 difference
                 for table in snapshot.tables
                 if snapshot.tables[table] != replayed[table]
-                for difference in islice(
-                    _differences(live, connection, schema, table), MAX_DIFFERENCES + 1
-                )
+                for difference in islice(_differences(live, connection, table), MAX_DIFFERENCES + 1)
             ]
             connection.rollback()
     return Verification(
@@ -209,15 +212,15 @@ def _log_problem(snapshot: Snapshot, reader: LogReader) -> str | None:
     return None
 
 
-def _hashes(connection: Connection, schema: str, snapshot: Snapshot) -> dict[str, TableHash]:
+def _hashes(connection: Connection, snapshot: Snapshot) -> dict[str, TableHash]:
     with connection, connection.cursor() as cursor:
-        return hash_tables(cursor, schema, snapshot.tables)
+        return hash_tables(cursor, TEMPORARY, snapshot.tables)
 
 
-def _refuse_unordered(live: Connection, replayed: Connection, schema: str) -> None:
+def _refuse_unordered(live: Connection, replayed: Connection) -> None:
     """MismatchError when the difference may be one of the order of reading."""
     with live.cursor() as ours, replayed.cursor() as theirs:
-        problem = describe_unordered(ours, SCHEMA, theirs, schema)
+        problem = describe_unordered(ours, SCHEMA, theirs, TEMPORARY)
     if problem is not None:
         message = f"tables and log differ, perhaps only in the order of reading: {problem}"
         raise MismatchError(message)
@@ -231,12 +234,10 @@ def _missing(snapshot: Snapshot) -> list[Difference]:
     ]
 
 
-def _differences(
-    live: Connection, replayed: Connection, schema: str, table: str
-) -> Iterator[Difference]:
+def _differences(live: Connection, replayed: Connection, table: str) -> Iterator[Difference]:
     """Rows that one side lacks, and columns that differ, by key."""
     for key, left, right in _merged(
-        row_hashes(live, SCHEMA, table), row_hashes(replayed, schema, table)
+        row_hashes(live, SCHEMA, table), row_hashes(replayed, TEMPORARY, table)
     ):
         if left == right:
             continue
@@ -245,7 +246,7 @@ def _differences(
         elif right is None:
             yield Difference(table, key, None, "a row", MISSING)
         else:
-            before, after = _row(live, SCHEMA, table, key), _row(replayed, schema, table, key)
+            before, after = _row(live, SCHEMA, table, key), _row(replayed, TEMPORARY, table, key)
             yield from (
                 Difference(table, key, name, before[name], after[name])
                 for name in sorted(before)

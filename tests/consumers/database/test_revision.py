@@ -21,10 +21,13 @@ from consumers.rebuild.verify import verify
 from consumers.tables import PROJECTION_VERSION
 from schemas.operator_drops import read_decisions
 from tests.reference_fold.histories import Shape
+from tests.support.command import Call, call
 from tests.support.logs import logged_events, memory_log
 from tests.support.memory_log import MemoryReader
 from tests.support.paths import ROOT
 from tests.support.postgres import execute
+
+__all__ = ["call"]
 
 pytestmark = pytest.mark.services
 RELEASE_2 = ROOT / "tests" / "data" / "release_2" / "tables.sql"
@@ -120,6 +123,52 @@ def test_every_command_says_that_the_database_is_newer(
     assert "; nothing was changed. Install t" in done.stderr
     assert done.stderr.endswith(("that migrated it\n", "that version\n"))
     assert content(migrated_url) == before
+
+
+NEEDS_TABLES = (
+    *COMMANDS[:5],
+    ("rebuild", "--run", "a"),
+    ("rebuild", "--drop", "x"),
+    ("verify",),
+    ("status",),
+    ("status", "--check"),
+    ("parked", "list"),
+    ("parked", "show", "cua.rollouts/3@1"),
+    ("parked", "redrive"),
+    ("parked", "drop", "cua.rollouts/3@1"),
+    ("parked", "undrop", "rollout/x"),
+    ("tasks",),
+    ("positions", "--training", "a"),
+)
+
+
+@pytest.mark.parametrize("command", NEEDS_TABLES, ids=" ".join)
+def test_every_command_that_needs_the_tables_refuses_an_older_database(
+    migrated_url: str, call: Call, command: tuple[str, ...]
+) -> None:
+    """Exit 4: what an operator must mend, so that no service is started again for ever."""
+    migrate(migrated_url, "0004")
+    before = content(migrated_url)
+
+    code, out, err = call(*command)
+
+    assert (code, out) == (4, "")
+    assert "is at revision 0004, and this version needs" in err
+    assert err.endswith("run `cua-project migrate`\n")
+    assert content(migrated_url) == before
+
+
+def test_a_database_of_others_without_our_tables_is_exit_4_for_a_projector(
+    database_url: str, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execute(database_url, "CREATE TABLE public.theirs (a int)")
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    assert call("run").code == 4
+
+
+def test_no_unit_restarts_a_service_that_needs_a_person() -> None:
+    units = sorted((ROOT / "docs/systemd").glob("*.service"))
+    assert [unit for unit in units if "RestartPreventExitStatus=2 4\n" in unit.read_text()] == units
 
 
 def test_migrating_a_newer_database_is_refused(migrated_url: str) -> None:

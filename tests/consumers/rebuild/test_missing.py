@@ -1,4 +1,7 @@
-"""Whatever is missing of the tables is named by every command and made again by a rebuild."""
+"""Whatever is missing of the tables is named by every command and made again by a rebuild.
+
+Whoever rebuilds owns the tables and is no superuser.
+"""
 
 import pytest
 import sqlalchemy as sa
@@ -15,6 +18,7 @@ from consumers.tables import OPS_SCHEMA, SCHEMA, Base
 from tests.reference_fold.histories import Shape
 from tests.support.logs import logged_events, memory_log
 from tests.support.memory_log import MemoryLog, MemoryReader
+from tests.support.roles import owners_template, owners_url
 
 pytestmark = pytest.mark.services
 SMALL = Shape(steps=1, groups=1, group_size=1, turns=1)
@@ -78,6 +82,15 @@ PARTS = {
         if isinstance(constraint, sa.UniqueConstraint | sa.CheckConstraint)
     },
 }
+
+
+__all__ = ["owners_template", "owners_url"]
+
+
+@pytest.fixture
+def migrated_url(owners_url: str) -> str:
+    """The database of an owner without other privileges."""
+    return owners_url
 
 
 @pytest.fixture(scope="module")
