@@ -120,22 +120,10 @@ def read_original(fields: Mapping[str, Any], objective: Objective) -> OriginalFi
     read = OriginalFields()
     problems: list[str] = []
     for name, value in fields.items():
-        if value is None:
+        if value is None or name in WANDB:
             continue
         try:
-            if name in CONVERTED:
-                CONVERTED[name](read, value, objective)
-            elif name in WANDB:
-                continue
-            elif name in SPEED:
-                if value:
-                    read.speed.append(name)
-            elif name in SAME:
-                _set(read, SAME[name], name, value)
-            elif name in WITHOUT_EFFECT:
-                read.notes.append(f"{name}: without effect: {WITHOUT_EFFECT[name]}")
-            else:
-                read.notes.append(f"{name}: unknown, ignored")
+            _take(read, name, value, objective)
         except ValueError as error:
             problems.append(f"{name}: {error}")
     if problems:
@@ -145,6 +133,19 @@ def read_original(fields: Mapping[str, Any], objective: Objective) -> OriginalFi
     _set_wandb(read, fields)
     _drop_unused(read, objective)
     return read
+
+
+def _take(read: OriginalFields, name: str, value: object, objective: Objective) -> None:
+    if name in CONVERTED:
+        CONVERTED[name](read, value, objective)
+    elif name in SAME:
+        _set(read, SAME[name], name, value)
+    elif name in WITHOUT_EFFECT:
+        read.notes.append(f"{name}: without effect: {WITHOUT_EFFECT[name]}")
+    elif name not in SPEED:
+        read.notes.append(f"{name}: unknown, ignored")
+    elif value:
+        read.speed.append(name)
 
 
 def _drop_unused(read: OriginalFields, objective: Objective) -> None:
