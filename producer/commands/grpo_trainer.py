@@ -99,6 +99,7 @@ def read_grpo_trainer(
     _kl(read, flat)
     _updates(read, flat)
     _trainer(read, flat)
+    _trained(read, flat)
     for name, value in flat.items():
         _field(read, name, value)
     if read.problems:
@@ -287,6 +288,21 @@ def _project(read: TrainerFile, flat: dict[str, Any]) -> None:
             read.without_effect["trainer.project_name"] = "wandb is not installed"
     elif project is not None:
         read.without_effect["trainer.project_name"] = "trainer.logger has no wandb"
+
+
+def _trained(read: TrainerFile, flat: dict[str, Any]) -> None:
+    """All weights, unless the file has settings of an adapter and no rank of 0."""
+    settings = [f"{POLICY}{name}" for name in ("lora_rank", "lora_alpha", "target_modules")]
+    rank, given = flat.get(settings[0]), [name for name in settings if name in flat]
+    if flat.get(settings[2]) == "all-linear":
+        flat[settings[2]] = "all"
+    if given and rank != 0:
+        return
+    read.take(settings[0], "train_type", "full")
+    for name in given:
+        del flat[name]
+        if name != settings[0]:
+            read.without_effect[name] = "a lora_rank of 0 is no adapter"
 
 
 def _number(value: Any) -> Any:  # whatever a file holds

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FIELDS = {
-    "Policy": ("model_name", "lora_rank", "max_tokens", "temperature"),
+    "Policy": ("model_name", "train_type", "lora_rank", "max_tokens", "temperature"),
     "Optimisation": (
         *("num_steps", "groups_per_batch", "group_size", "num_substeps", "learning_rate"),
         *("kl_penalty_coef", "kl_in", "kl_estimator", "remove_constant_reward_groups"),
@@ -101,7 +101,9 @@ def _field_flags(command: Callable[..., Any]) -> Callable[..., Any]:
     metavar="FOLDER",
     help="Data set as BIRD's or Spider's: train is learned, dev (or test) is evaluated.",
 )
-@click.option("--output-dir", metavar="FOLDER", help="For the adapter. [default: in the log path]")
+@click.option(
+    "--output-dir", metavar="FOLDER", help="For the trained policy. [default: in the log path]"
+)
 @click.option(
     "--epochs",
     type=click.IntRange(min=1),
@@ -251,6 +253,6 @@ def _print_summary(summary: "Summary", output: Path) -> None:
     )
     for line in summary_lines(summary, "executed accuracy"):
         click.echo(line)
-    click.echo(f"adapter: {output}")
+    click.echo(f"trained policy: {output}")
     click.echo("look at it:")
     click.echo(f"  {cua_project_command('tail', '--training', summary.training_name, '-n', '20')}")

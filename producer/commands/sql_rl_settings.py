@@ -53,6 +53,10 @@ def settings_of(
         message = "--model-name: name the policy to train: a folder or a Hugging Face id"
         raise UsageError(message)
     given |= policy_fields(given["model_name"])
+    if "train_type" not in flags and (
+        {"lora_rank"} & flags.keys() or "load_checkpoint_path" in given
+    ):
+        given.pop("train_type", None)
     given |= _questions(folder, of_file["val_files"], given)
     given |= _advantages(chosen, file, flags, given)
     given |= _length(given, flags, file, epochs or of_file["epochs"], is_flag=epochs is not None)

@@ -100,7 +100,7 @@ _flags = with_options(
     "sft",
     epilog=examples(
         "$ cua-train sql sft --model-name FOLDER --data-path examples.json",
-        "$ cua-train sql sft --config sft_config.json --omit deepspeed_config --omit attn_impl",
+        "$ cua-train sql sft --config sft_config.json",
     ),
 )
 @_flags
@@ -117,7 +117,7 @@ def sft(*, config_file: Path | None, omit: tuple[str, ...], **flags: Any) -> int
     "reward-model",
     epilog=examples(
         "$ cua-train sql reward-model --model-name FOLDER --data-path steps.json",
-        "$ cua-train sql reward-model --config rm_config.json --omit zero_stage --omit flash_attn",
+        "$ cua-train sql reward-model --config rm_config.json",
         "$ cua-train sql reward-model --kind pairwise --model-name FOLDER --data-path pairs.json",
     ),
 )
@@ -164,8 +164,8 @@ def _file(config_file: Path | None, omit: tuple[str, ...]) -> dict[str, Any]:
 def _train(objective: Objective, fields: Mapping[str, Any], flags: dict[str, Any]) -> int:
     as_json, takeover = flags.pop("as_json"), flags.pop("takeover")
     read = read_original(fields, objective)
-    for note in read.notes:
-        logger.warning("%s", note)
+    for remark in read.remarks():
+        logger.warning("%s", remark)
     given = read.given
     for name, value in flags.items():
         if value not in {None, ()}:

@@ -103,7 +103,7 @@ def recipe(config: "RunConfig", log_path: Path) -> Recipe:
     return Recipe(
         log_path=str(log_path),
         model_name=config.model_name,
-        lora_rank=config.lora_rank,
+        lora_rank=config.lora_rank if config.train_type == "lora" else None,
         learning_rate=config.learning_rate,
         batch_size=config.batch_size,
         group_size=config.group_size,

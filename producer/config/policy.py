@@ -1,6 +1,7 @@
 """Fields of the configuration: the policy and how it samples."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -56,6 +57,13 @@ class PolicyFields(BaseModel):
             " is that of OPENAI_API_KEY. For cua-train evaluate only."
         ),
     )
+    train_type: Literal["lora", "full"] = Field(
+        "lora",
+        description=(
+            "What is trained: LoRA adapters, or all weights of the language model (full), in"
+            " float32; checkpoints are then whole policies."
+        ),
+    )
     lora_rank: PositiveInt = Field(32, description="Rank of the LoRA adapters.")
     lora_alpha: PositiveFloat | None = Field(
         None, description="Scale of the LoRA adapters: they are multiplied by lora_alpha/lora_rank."
@@ -97,3 +105,17 @@ class PolicyFields(BaseModel):
     ablate: Literal["none", "blank-screenshots"] = Field(
         "none", description="Control experiment: show the policy blank screenshots."
     )
+
+
+def all_weights_problems(fields: PolicyFields, dtype: str) -> Iterator[str]:
+    """What a training of all weights cannot have: `field: what is wrong; what to do`."""
+    if dtype == "bfloat16":
+        yield (
+            "dtype: train_type full computes in float32, because bfloat16 rounds small updates"
+            " away; omit it"
+        )
+    if fields.load_checkpoint_path is not None:
+        yield (
+            "load_checkpoint_path: train_type full begins from a whole policy; merge the adapter"
+            " with `cua-train checkpoints merge`, and give the result as model_name"
+        )

@@ -27,7 +27,7 @@ from producer.config.episodes import EpisodeFields
 from producer.config.evaluation import EvaluationFields
 from producer.config.failures import FailureFields
 from producer.config.optimisation import OptimisationFields
-from producer.config.policy import PolicyFields
+from producer.config.policy import PolicyFields, all_weights_problems
 from producer.config.preset import (
     DEMO_POLICY,
     DEMO_PRESET,
@@ -170,6 +170,8 @@ class RunConfig(ConfigFields):
                 for name in ("load_checkpoint_path", "lora_alpha", "target_modules")
                 if getattr(self, name) is not None
             ]
+        elif self.train_type == "full":
+            problems += all_weights_problems(self, self.dtype)
         elif self.lora_alpha is None:
             object.__setattr__(self, "lora_alpha", 2.0 * self.lora_rank)
         return problems

@@ -12,6 +12,7 @@ from producer.errors import UsageError
 
 OF_A_NETWORK = frozenset(
     {
+        "train_type",
         "lora_rank",
         "lora_dropout",
         "renderer_name",
@@ -66,6 +67,10 @@ def _problems(config: RunConfig, changed: Collection[str]) -> Iterator[str]:
             f"oracle_noise: has no effect on the policy {config.model_name}; omit it, or use"
             f" model_name {ORACLE_POLICY}"
         )
+    if config.train_type == "full":
+        for name in ("lora_rank", "lora_alpha", "lora_dropout", "target_modules"):
+            if name in changed:
+                yield f"{name}: has no effect with train_type full, which has no adapter; omit it"
     if "ablate" in changed and is_oracle:
         yield "ablate: has no effect on the policy oracle, which looks at no screenshots; omit it"
     if "step_completions" in changed and (is_oracle or config.environment != "text_to_sql"):

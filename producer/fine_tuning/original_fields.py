@@ -1,7 +1,8 @@
 """The original's sft_config.json and rm_config.json, read as they are.
 
-Each of their fields is honoured, known and without effect here, or refused by name; a field that
-neither file knows is reported and ignored, as their `ignore_args_error` does.
+Each of their fields is honoured, known and without effect here, or refused by name; those for the
+speed of a cluster (ZeRO, FlashAttention, packing) are named in one line. A field that neither file
+knows is reported and ignored, as their `ignore_args_error` does.
 """
 
 from collections.abc import Callable, Mapping
@@ -53,7 +54,6 @@ SAME: Final = {
 """Original name -> the field that it is, with the same value."""
 
 WITHOUT_EFFECT: Final = {
-    "use_liger": "fused kernels change the speed, not the result",
     "model_type": "the policy's own config.json says it",
     "template": "the policy's own chat template is used",
     "init_weights": "a fresh adapter always begins as the identity",
@@ -64,14 +64,18 @@ WITHOUT_EFFECT: Final = {
     "per_device_eval_batch_size": "held-out examples are evaluated in micro-batches of training",
     "metric_for_best_model": "the last weights are the result; every checkpoint has its figures",
     "report_to": "every figure is an event; `cua-project track` mirrors them",
-    "packing_samples": "packing changes the speed, not the result",
-    "micro_train_batch_size": "a pass takes as many examples as fit; the result is the same",
     "load_checkpoint": "the same --training-name always continues",
     "wandb_group": "the run is known by its training name",
     "model_name": "swift's self-cognition data alone use it",
     "model_author": "swift's self-cognition data alone use it",
 }
 """Original name -> why nothing follows from it here."""
+
+SPEED: Final = (
+    *("deepspeed_config", "deepspeed", "zero_stage", "adam_offload", "use_liger"),
+    *("packing", "packing_samples", "micro_train_batch_size", "ddp_find_unused_parameters"),
+)
+"""Original names that change a cluster's speed and memory, and no number on one device."""
 
 LORA_ONLY: Final = ("lora_rank", "lora_alpha")
 OBJECTIVES_OF: Final[dict[str, tuple[Objective, ...]]] = {
@@ -98,8 +102,17 @@ class OriginalFields:
     """Our fields."""
     names: dict[str, str] = field(default_factory=dict)
     """Our field -> the name that the file has for it."""
+    speed: list[str] = field(default_factory=list)
+    """Names of fields for the speed of a cluster, which are not needed here."""
     notes: list[str] = field(default_factory=list)
-    """One line for each field that is not honoured."""
+    """One line for each other field that is not honoured."""
+
+    def remarks(self) -> list[str]:
+        """What is not honoured: the fields for speed in one line, then a line for each other."""
+        if not self.speed:
+            return self.notes
+        names = ", ".join(self.speed)
+        return [f"{names}: not used on one device; the result is the same", *self.notes]
 
 
 def read_original(fields: Mapping[str, Any], objective: Objective) -> OriginalFields:
@@ -107,19 +120,10 @@ def read_original(fields: Mapping[str, Any], objective: Objective) -> OriginalFi
     read = OriginalFields()
     problems: list[str] = []
     for name, value in fields.items():
-        if value is None:
+        if value is None or name in WANDB:
             continue
         try:
-            if name in CONVERTED:
-                CONVERTED[name](read, value, objective)
-            elif name in WANDB:
-                continue
-            elif name in SAME:
-                _set(read, SAME[name], name, value)
-            elif name in WITHOUT_EFFECT:
-                read.notes.append(f"{name}: without effect: {WITHOUT_EFFECT[name]}")
-            else:
-                read.notes.append(f"{name}: unknown, ignored")
+            _take(read, name, value, objective)
         except ValueError as error:
             problems.append(f"{name}: {error}")
     if problems:
@@ -129,6 +133,19 @@ def read_original(fields: Mapping[str, Any], objective: Objective) -> OriginalFi
     _set_wandb(read, fields)
     _drop_unused(read, objective)
     return read
+
+
+def _take(read: OriginalFields, name: str, value: object, objective: Objective) -> None:
+    if name in CONVERTED:
+        CONVERTED[name](read, value, objective)
+    elif name in SAME:
+        _set(read, SAME[name], name, value)
+    elif name in WITHOUT_EFFECT:
+        read.notes.append(f"{name}: without effect: {WITHOUT_EFFECT[name]}")
+    elif name not in SPEED:
+        read.notes.append(f"{name}: unknown, ignored")
+    elif value:
+        read.speed.append(name)
 
 
 def _drop_unused(read: OriginalFields, objective: Objective) -> None:
@@ -212,12 +229,12 @@ def _steps(unit: str) -> Callable[[OriginalFields, Any, Objective], None]:
 
 
 def _dtype(read: OriginalFields, value: object, _objective: Objective) -> None:
-    if value not in {"float32", "bfloat16"}:
-        message = (
-            f"{value!r} is not supported (float16 overflows without loss scaling); use bfloat16 or"
-            " float32"
-        )
+    if value not in {"float32", "bfloat16", "float16"}:
+        message = f"{value!r} is not supported; use bfloat16 or float32"
         raise ValueError(message)
+    if value == "float16":
+        read.notes.append("torch_dtype: float32 is used; float16 overflows without loss scaling")
+        value = "float32"
     _set(read, "dtype", "torch_dtype", value)
 
 
@@ -226,42 +243,27 @@ def _bf16(read: OriginalFields, value: object, _objective: Objective) -> None:
         _set(read, "dtype", "bf16", "bfloat16")
 
 
-def _fp16(_read: OriginalFields, value: object, _objective: Objective) -> None:
+def _fp16(read: OriginalFields, value: object, _objective: Objective) -> None:
     if value:
-        message = "float16 overflows without loss scaling; use bf16"
-        raise ValueError(message)
-
-
-def _deepspeed(_read: OriginalFields, value: object, _objective: Objective) -> None:
-    if not value:
-        return
-    message = (
-        "DeepSpeed ZeRO shares the weights among several GPUs, and one process trains here on one"
-        " device; leave the field out (--omit it), or use train_type lora for a policy that does"
-        " not fit"
-    )
-    raise ValueError(message)
+        read.notes.append("fp16: float32 is used; float16 overflows without loss scaling")
 
 
 def _flash(read: OriginalFields, name: str, *, is_asked: bool) -> None:
     if not is_asked:
         return
-    if (missing := flash_attention_lacks()) is not None:
-        message = (
-            f"FlashAttention needs {missing}; leave the field out (--omit {name}): PyTorch's own"
-            " attention computes the same"
-        )
-        raise ValueError(message)
+    if not _has_flash_attention():
+        read.speed.append(name)  # PyTorch's own attention computes the same.
+        return
     _set(read, "attention", name, "flash_attention_2")
 
 
-def flash_attention_lacks() -> str | None:
-    """What FlashAttention needs and this machine has not; None: nothing."""
+def _has_flash_attention() -> bool:
+    """Whether the package and a CUDA device are there."""
     if find_spec("flash_attn") is None:
-        return "the package flash-attn, which is not installed"
+        return False
     import torch
 
-    return None if torch.cuda.is_available() else "a CUDA device, and this machine has none"
+    return torch.cuda.is_available()
 
 
 def _flash_attn(read: OriginalFields, value: object, _objective: Objective) -> None:
@@ -288,9 +290,6 @@ CONVERTED: Final[dict[str, Callable[[OriginalFields, Any, Objective], None]]] = 
     "torch_dtype": _dtype,
     "bf16": _bf16,
     "fp16": _fp16,
-    "deepspeed_config": _deepspeed,
-    "deepspeed": _deepspeed,
-    "zero_stage": _deepspeed,
     "flash_attn": _flash_attn,
     "attn_impl": _attn_impl,
 }

@@ -3,11 +3,8 @@
 Opened before anything is recorded: what cannot work is refused and leaves nothing.
 """
 
-import json
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,9 +23,9 @@ from producer.fine_tuning.examples import Examples
 from producer.fine_tuning.settings import FineTuningConfig
 from producer.policy.adapter_settings import ALL_WEIGHTS
 from producer.policy.memory_demand import TOKENS_PER_MICRO_BATCH
+from producer.policy.torch_policy.all_weights import write_policy
 from producer.policy.torch_policy.architectures import Architecture
 from producer.policy.torch_policy.checkpointing import checkpointed_layers
-from producer.policy.torch_policy.hub import policy_folder
 from producer.policy.torch_policy.loading import load_network, open_base
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.placement import Placement, choose_placement
@@ -44,10 +41,10 @@ from producer.supervised.pairwise_reward import BradleyTerry, TokenPair
 from producer.supervised.precision import InBfloat16
 from producer.supervised.process_reward import MarkedSteps, StepCrossEntropy
 from producer.supervised.step_marks import label_tokens
+from producer.training.checkpoints import file_sha256
 
 SMALL_WEIGHTS: Final = 50_000_000
 """A network up to this size is faster on a processor with a thread per pass than with all."""
-_BESIDE_WEIGHTS: Final = frozenset({".json", ".jinja", ".txt"})
 _DTYPES: Final = {"BF16": torch.bfloat16, "F16": torch.float16}
 MAX_STEPS: Final = 1_000_000
 """As in a run: the tables' integers have 32 bits."""
@@ -133,28 +130,8 @@ class Trainee:
         dtype = _DTYPES.get(self._opened.stored_dtype, torch.float32)
         if self.config.objective == "pairwise_reward":
             dtype = torch.float32  # a score's differences are smaller than a bfloat16
-        weights = {name: one.to(dtype) for name, one in network.state_dict().items()}
-        network.save_pretrained(folder, state_dict=weights, max_shard_size="1000GB")
-        config_file = folder / "config.json"
-        stored = json.loads(config_file.read_text(encoding="utf-8"))
-        stored["dtype"] = str(dtype).removeprefix("torch.")
-        config_file.write_text(json.dumps(stored, indent=2, sort_keys=True) + "\n")
-        source = policy_folder(self.config.model_name, local_files_only=True)
-        for path in sorted(source.iterdir()):
-            is_index = path.name.endswith(".index.json")
-            written = folder / path.name
-            if path.suffix in _BESIDE_WEIGHTS and not is_index and not written.exists():
-                shutil.copyfile(path, written)
+        write_policy(folder, network, network.state_dict(), dtype, self.config.model_name)
         return file_sha256(folder / ALL_WEIGHTS)
-
-
-def file_sha256(path: Path) -> str:
-    """Hex, read in pieces."""
-    digest = sha256()
-    with path.open("rb") as file:
-        while piece := file.read(1 << 22):
-            digest.update(piece)
-    return digest.hexdigest()
 
 
 def open_trainee(config: FineTuningConfig, examples: Examples) -> Trainee:

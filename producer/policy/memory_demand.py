@@ -47,6 +47,8 @@ class NetworkSize:
     vocabulary: int
     deepstack: int
     """Layers that get features of their own."""
+    trains_all: bool = False
+    """The trained weights are a copy of the base's, not an adapter."""
 
     @property
     def cache_bytes(self) -> int:
@@ -164,14 +166,7 @@ def memory_demand(network: NetworkSize, work: Workload, *, checkpointed: bool) -
         _screens(network, work),
     ]
     if work.extent.is_training:
-        fixed.insert(
-            1,
-            Term(
-                f"adapter, its gradient and Adam's moments: {network.num_trained:,} x"
-                f" {BYTES_PER_TRAINED} bytes",
-                network.num_trained * BYTES_PER_TRAINED,
-            ),
-        )
+        fixed.insert(1, _trained(network, work))
     sampling = _sampling(network, work)
     phases = [sampling]
     if work.extent.is_training:
@@ -180,6 +175,17 @@ def memory_demand(network: NetworkSize, work: Workload, *, checkpointed: bool) -
         caches = sampling[:1] if is_lent else []
         phases.append(caches + _updating(network, work, checkpointed=checkpointed))
     return fixed + max(phases, key=total_bytes)
+
+
+def _trained(network: NetworkSize, work: Workload) -> Term:
+    num_bytes, what = BYTES_PER_TRAINED, "adapter, its gradient and Adam's moments"
+    if network.trains_all:
+        # Each pass has gradients of its own, which an adapter's size hides.
+        num_bytes += work.num_lanes * FLOAT32_BYTES
+        what = "trained weights, their gradients and Adam's moments"
+    return Term(
+        f"{what}: {network.num_trained:,} x {num_bytes} bytes", network.num_trained * num_bytes
+    )
 
 
 def total_bytes(terms: list[Term]) -> int:

@@ -131,6 +131,7 @@ def _open_folder(
         has_values=config.advantage == "gae",
         lora_dropout=config.lora_dropout,
         has_reward_model=config.advantage == "prime",
+        trains_all=config.train_type == "full",
     )
     make = labelling(config, learner, lambda: kind.make_environment(config))
     return learner, lambda _plan: _ablated(config, make())

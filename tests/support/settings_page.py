@@ -19,6 +19,8 @@ SHOWN_BY: dict[str, str] = {
     "_with_a_tower_trains_and_its_adapter_loads_in_plain_peft",
     "base_url": "tests/producer/training/test_served_policy.py::test_a_server_is_asked"
     "_turn_by_turn_and_its_words_become_actions",
+    "train_type": "tests/producer/training/test_all_weights.py::test_its_checkpoint_is_a_whole"
+    "_policy_that_transformers_loads_and_a_run_begins_from",
     "lora_rank": "tests/producer/training/test_policies_of_the_hub.py::test_a_training_from_an"
     "_adapter_has_its_rank_and_continues_with_it",
     "lora_alpha": "tests/producer/policy/test_adapters.py::test_the_scale_is_twice_the_rank"

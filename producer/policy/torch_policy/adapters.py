@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import Final
 
 import torch
-from peft import LoraConfig, PeftConfig, PeftModel, get_peft_model, set_peft_model_state_dict
+from peft import (
+    LoraConfig,
+    PeftConfig,
+    PeftModel,
+    get_peft_model,
+    get_peft_model_state_dict,
+    set_peft_model_state_dict,
+)
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
@@ -134,6 +141,28 @@ def second_adapter(adapted: PeftModel, name: str, seed: int) -> None:
         torch.manual_seed(seed)
         adapted.add_adapter(name, config)
     adapted.set_adapter(POLICY_ADAPTER)
+
+
+def adapter_weights(adapted: PeftModel, name: str = POLICY_ADAPTER) -> dict[str, Tensor]:
+    """The trained weights by their names in files; of weights that are shared, the first name."""
+    found, first = _weights_and_names(adapted, name)
+    return {key: found[key].contiguous() for key in sorted({*first.values()})}
+
+
+def load_adapter_weights(
+    adapted: PeftModel, weights: dict[str, Tensor], name: str = POLICY_ADAPTER
+) -> None:
+    """Set what `adapter_weights` returned, or the same from a file."""
+    _, first = _weights_and_names(adapted, name)
+    of_all = {key: weights[own] for key, own in first.items()}
+    set_peft_model_state_dict(adapted, of_all, adapter_name=name)
+
+
+def _weights_and_names(adapted: PeftModel, name: str) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The trained weights, and for each name the first of those that share its memory."""
+    found: dict[str, Tensor] = get_peft_model_state_dict(adapted, adapter_name=name)
+    first = {tensor.data_ptr(): key for key, tensor in reversed(found.items())}
+    return found, {key: first[tensor.data_ptr()] for key, tensor in found.items()}
 
 
 def adapted_names(adapted: PeftModel) -> frozenset[str]:

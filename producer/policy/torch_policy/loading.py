@@ -24,6 +24,7 @@ from transformers.utils import logging as transformers_logging
 
 from producer.errors import NotFoundError, UsageError
 from producer.policy.torch_policy.adapters import fresh_adapter, saved_adapter
+from producer.policy.torch_policy.all_weights import with_all_weights
 from producer.policy.torch_policy.architectures import (
     Architecture,
     architecture_of,
@@ -115,17 +116,20 @@ def load_network(
     lora_alpha: float | None = None,
     target_modules: tuple[str, ...] | None = None,
     lora_dropout: float = 0.0,
+    trains_all: bool = False,
 ) -> Network:
     """The base with the saved `adapter`, or with a fresh one of `lora_rank`.
 
     A fresh adapter has B = 0, so it does not change the output yet; `seed` initialises its A.
     `lora_alpha` None: 2 * rank. `target_modules` None: every linear layer of the language model; of
     a saved adapter: those that it has. `lora_dropout`: of the passes of an update. UsageError if
-    the adapter does not fit.
+    the adapter does not fit. `trains_all`: all weights in place of an adapter (`all_weights`).
     """
     base = open_base(name, placement)
     base.network.requires_grad_(requires_grad=False)
-    if adapter is None:
+    if trains_all:
+        adapted = with_all_weights(base.network, base.architecture)
+    elif adapter is None:
         adapted = fresh_adapter(
             base.network,
             base.architecture,

@@ -56,13 +56,17 @@ def check_memory(
     extent: RunExtent,
     placement: Placement,
     target_modules: Sequence[str] | None = None,
+    *,
+    trains_all: bool = False,
 ) -> None:
     """UsageError with the terms of the sum if the run cannot fit into the device's memory."""
     try:
         folder, shapes = _settings_and_shapes(name)
         config = AutoConfig.from_pretrained(folder, local_files_only=True)
         dtype = placement.dtype or config.dtype or torch.float32
-        size = size_of_network(config, dtype, shapes, lora_rank, target_modules)
+        size = size_of_network(
+            *(config, dtype, shapes, lora_rank, target_modules), trains_all=trains_all
+        )
         screen_tokens = _screen_tokens(folder, config, extent)
     except (CuaTrainError, OSError, ValueError, TypeError, KeyError, AttributeError):
         return  # loading says what is wrong with it
@@ -124,8 +128,12 @@ def size_of_network(
     shapes: Mapping[str, tuple[int, ...]] | None = None,
     lora_rank: int = 0,
     target_modules: Sequence[str] | None = None,
+    *,
+    trains_all: bool = False,
 ) -> NetworkSize:
     """The dimensions in a transformers configuration; without `shapes` no weights are counted.
+
+    `trains_all`: every weight outside the vision tower is trained, without an adapter.
 
     `target_modules`: as in `lora_targets`; where one is a regular expression, every layer counts.
     """
@@ -137,11 +145,14 @@ def size_of_network(
     return NetworkSize(
         num_weights=sum(map(prod, shapes.values())),
         weight_bytes=dtype.itemsize,
-        num_trained=sum(
+        num_trained=sum(prod(shape) for name, shape in shapes.items() if not _TOWER.search(name))
+        if trains_all
+        else sum(
             lora_rank * prod(shape[:-_MATRIX_NDIM]) * sum(shape[-_MATRIX_NDIM:])
             for name, shape in shapes.items()
             if len(shape) >= _MATRIX_NDIM and _is_adapted(name, target_modules)
         ),
+        trains_all=trains_all,
         layers=text.num_hidden_layers,
         hidden=text.hidden_size,
         feed_forward=experts or text.intermediate_size,

@@ -1,6 +1,5 @@
 """Merges an adapter into its base: a plain policy folder that transformers loads alone."""
 
-import shutil
 from pathlib import Path
 from typing import Final
 
@@ -9,11 +8,10 @@ from peft import PeftModel
 
 from producer.errors import UsageError
 from producer.policy.torch_policy.adapters import plain_adapter
-from producer.policy.torch_policy.hub import policy_folder
+from producer.policy.torch_policy.all_weights import copy_other_files
 from producer.policy.torch_policy.loading import open_base
 from producer.policy.torch_policy.state import sync_files
 
-_BESIDE_WEIGHTS: Final = frozenset({".json", ".jinja", ".txt"})
 _DTYPES: Final = {"F64": torch.float32, "F32": torch.float32, "F16": torch.float16}
 
 
@@ -31,11 +29,6 @@ def merge_adapter(base_name: str, adapter: Path, output: Path) -> int:
         message = f"the adapter {adapter} makes weights that are not numbers; nothing is written"
         raise UsageError(message)
     merged.to(_DTYPES.get(base.stored_dtype, torch.bfloat16)).save_pretrained(output)
-    source = policy_folder(base_name, local_files_only=True)
-    for path in sorted(source.iterdir()):
-        is_index = path.name.endswith(".index.json")
-        written = output / path.name
-        if path.suffix in _BESIDE_WEIGHTS and not is_index and not written.exists():
-            shutil.copyfile(path, written)
+    copy_other_files(base_name, output)
     sync_files(output)
     return sum(parameter.numel() for parameter in merged.parameters())

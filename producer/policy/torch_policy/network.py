@@ -33,6 +33,11 @@ class Network:
     """Equal for equal weights of the base."""
 
     @property
+    def trains_all(self) -> bool:
+        """Whether all weights are trained, not an adapter of low rank."""
+        return bool(self.adapted.peft_config["default"].modules_to_save)
+
+    @property
     def tokenizer(self) -> Any:
         """Text to tokens and back."""
         return self.processor.tokenizer if self.architecture.sees_screens else self.processor

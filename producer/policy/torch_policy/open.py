@@ -36,27 +36,33 @@ def open_in_process(
     has_values: bool = False,
     lora_dropout: float = 0.0,
     has_reward_model: bool = False,
+    trains_all: bool = False,
 ) -> InProcessPolicy:
     """The policy of a folder or hub id, with a fresh adapter or the saved `adapter`.
 
     `has_values`: of a saved adapter its value head is taken too, if there is one;
     `has_reward_model`: the same of its reward model, for which there is memory in any case.
+    `trains_all`: all weights are trained, in float32, in place of an adapter.
 
     NotFoundError if there is no such policy or adapter; UsageError if it cannot be loaded whole,
     sees no screens although the environment `needs_screens`, the renderer is unknown, the device is
     not there, or what `extent` asks for does not fit into its memory or, with one of the
     `instructions`, into its context (None: not checked).
     """
-    placement = choose_placement(compute.device, compute.dtype)
+    # Updates of all weights are smaller than the steps of bfloat16.
+    placement = choose_placement(compute.device, "float32" if trains_all else compute.dtype)
     if extent is not None:
         # The reward model is an adapter of the same size, with an optimiser of its own.
         rank = 2 * lora_rank if has_reward_model else lora_rank
-        check_memory(folder, rank, compute, extent, placement, target_modules)
+        check_memory(
+            *(folder, rank, compute, extent, placement, target_modules), trains_all=trains_all
+        )
     network = load_network(
         *(folder, lora_rank, seed, adapter, placement),
         lora_alpha=lora_alpha,
         target_modules=target_modules,
         lora_dropout=lora_dropout,
+        trains_all=trains_all,
     )
     use_threads(folder, network.num_weights, network.device, compute.cpu_threads)
     if needs_screens and not network.architecture.sees_screens:

@@ -11,14 +11,18 @@ from pathlib import Path
 from typing import Final
 
 import torch
-from peft import get_peft_model_state_dict, set_peft_model_state_dict
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from producer.errors import MismatchError, UsageError
 from producer.policy.adapter_settings import REWARD_ADAPTER, WEIGHTS
-from producer.policy.torch_policy.adapters import POLICY_ADAPTER, second_adapter
+from producer.policy.torch_policy.adapters import (
+    POLICY_ADAPTER,
+    adapter_weights,
+    load_adapter_weights,
+    second_adapter,
+)
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.optimizer import make_optimizer, optimizer_step
 from producer.policy.torch_policy.state import save_adapter
@@ -87,8 +91,7 @@ class RewardAdapter:
 
     def save_state(self, folder: Path) -> None:
         """Write weights and optimiser into the folder."""
-        weights = {name: tensor.contiguous() for name, tensor in self._weights().items()}
-        save_file(weights, folder / _WEIGHTS)
+        save_file(self._weights(), folder / _WEIGHTS)
         torch.save({"optimizer": self._optimizer.state_dict()}, folder / _OPTIMIZER)
 
     def load_state(self, folder: Path) -> None:
@@ -110,11 +113,8 @@ class RewardAdapter:
                 " target_modules and model_name that it was trained with"
             )
             raise MismatchError(message)
-        set_peft_model_state_dict(self._network.adapted, weights, adapter_name=REWARD_ADAPTER)
+        load_adapter_weights(self._network.adapted, weights, REWARD_ADAPTER)
 
     def _weights(self) -> dict[str, Tensor]:
         """By their names in files."""
-        found: dict[str, Tensor] = get_peft_model_state_dict(
-            self._network.adapted, adapter_name=REWARD_ADAPTER
-        )
-        return found
+        return adapter_weights(self._network.adapted, REWARD_ADAPTER)

@@ -7,17 +7,21 @@ complete.
 
 import json
 import os
-from hashlib import sha256
+from hashlib import file_digest
 from pathlib import Path
 from typing import Final
 
 import torch
-from peft import get_peft_model_state_dict, set_peft_model_state_dict
 from safetensors.torch import load_file, save_file
 
 from producer.errors import MismatchError, NotFoundError
-from producer.policy.adapter_settings import BASE, WEIGHTS
-from producer.policy.torch_policy.adapters import POLICY_ADAPTER
+from producer.policy.adapter_settings import ALL_WEIGHTS, BASE, WEIGHTS
+from producer.policy.torch_policy.adapters import (
+    POLICY_ADAPTER,
+    adapter_weights,
+    load_adapter_weights,
+)
+from producer.policy.torch_policy.all_weights import trained_weights, write_policy
 from producer.policy.torch_policy.network import Network
 
 _ADAPTER: Final = "adapter.safetensors"
@@ -28,11 +32,7 @@ def save_state(
     folder: Path, network: Network, optimizer: torch.optim.Optimizer, version: int
 ) -> None:
     """Write the state into an existing folder."""
-    adapter = {
-        name: tensor.contiguous()
-        for name, tensor in get_peft_model_state_dict(network.adapted).items()
-    }
-    save_file(adapter, folder / _ADAPTER)
+    save_file(adapter_weights(network.adapted), folder / _ADAPTER)
     torch.save(
         {
             "version": version,
@@ -57,9 +57,7 @@ def load_state(folder: Path, network: Network, optimizer: torch.optim.Optimizer)
         )
         raise NotFoundError(message)
     adapter = load_file(folder / _ADAPTER)
-    expected = {
-        name: tensor.shape for name, tensor in get_peft_model_state_dict(network.adapted).items()
-    }
+    expected = {name: tensor.shape for name, tensor in adapter_weights(network.adapted).items()}
     if {name: tensor.shape for name, tensor in adapter.items()} != expected:
         message = (
             f"the adapter in {folder} does not fit this policy; use the lora_rank and model_name"
@@ -74,15 +72,30 @@ def load_state(folder: Path, network: Network, optimizer: torch.optim.Optimizer)
             " back those that the training began with, or begin another training"
         )
         raise MismatchError(message)
-    set_peft_model_state_dict(network.adapted, adapter)
+    load_adapter_weights(network.adapted, adapter)
     optimizer.load_state_dict(stored["optimizer"])
     return int(stored["version"])
 
 
 def save_checkpoint(folder: Path, network: Network) -> str:
-    """Write the adapter in PEFT's layout; returns the sha256 of its weights file, hex."""
+    """Write the adapter in PEFT's layout; returns the sha256 of its weights file, hex.
+
+    Of a network that trains all weights: the whole policy in the hub's layout, in float32.
+    """
+    if network.trains_all:
+        folder.mkdir(parents=True, exist_ok=True)
+        weights = trained_weights(network.adapted, network.base)
+        write_policy(folder, network.base, weights, torch.float32, network.name)
+        network.processor.save_pretrained(folder)
+        sync_files(folder)
+        return _file_sha256(folder / ALL_WEIGHTS)
     save_adapter(folder, network, POLICY_ADAPTER)
-    return sha256((folder / WEIGHTS).read_bytes()).hexdigest()
+    return _file_sha256(folder / WEIGHTS)
+
+
+def _file_sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
 
 
 def save_adapter(folder: Path, network: Network, name: str) -> None:

@@ -85,6 +85,7 @@ def test_the_published_file_is_read_as_it_is(tmp_path: Path) -> None:
     file = read(tmp_path)
     assert file.given == {
         "model_name": "./checkpoints/cocte_model",
+        "train_type": "full",
         "train_files": "./dataset/train.parquet",
         "max_tokens": 512,
         "groups_per_batch": 48,
@@ -120,6 +121,9 @@ def test_the_published_file_is_read_as_it_is(tmp_path: Path) -> None:
     ("name", "value", "given"),
     [
         ("actor_rollout_ref.model.lora_rank", "8", {"lora_rank": 8}),
+        ("actor_rollout_ref.model.lora_rank", "0", {"train_type": "full", "lora_rank": None}),
+        ("actor_rollout_ref.model.target_modules", "all-linear",
+         {"train_type": None, "target_modules": "all"}),
         ("actor_rollout_ref.model.target_modules", "[q_proj]", {"target_modules": ["q_proj"]}),
         ("actor_rollout_ref.model.enable_gradient_checkpointing", "true",
          {"gradient_checkpointing": "on"}),

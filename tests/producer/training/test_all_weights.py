@@ -1,0 +1,147 @@
+"""A training of all weights: kept, continued, done again and evaluated as one of an adapter is."""
+
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from producer.config import read_config
+from producer.errors import UsageError
+from producer.training.manual_evaluation import evaluate
+from producer.training.redo_command import redo
+from producer.training.run import run
+from schemas.installation import Installation
+from tests.support.reading import installation_at
+from tests.support.same_run import bits_of, differences
+from tests.support.small_run import small
+from tests.support.text_policy import build_answering_policy
+
+torch = pytest.importorskip("torch")
+
+ReadLog = Callable[[], list[dict[str, Any]]]
+SETTINGS: dict[str, Any] = {
+    "environment": "text_to_sql",
+    "train_type": "full",
+    "loss_fn": "ppo",
+    "kl_penalty_coef": 0.1,
+    "kl_in": "loss",
+    "kl_estimator": "k3",
+    "max_tokens": 60,
+    "skip_baseline": True,
+    "eval_every": 0,
+    "eval_episodes": 1,
+    "save_every": 2,
+    "group_size": 4,
+    "groups_per_batch": 2,
+    "remove_constant_reward_groups": False,
+    "learning_rate": 1e-3,
+}
+ELSEWHERE = {"model_name": "a/policy", "tasks": {"source_type": "demo_all"}}
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("full")
+    return {**SETTINGS, **build_answering_policy(folder)}
+
+
+def of_type(events: list[dict[str, Any]], type_: str) -> list[dict[str, Any]]:
+    return [event["data"] for event in events if event["type"] == type_]
+
+
+def test_its_checkpoint_is_a_whole_policy_that_transformers_loads_and_a_run_begins_from(
+    installation: Installation, read_log: ReadLog, settings: dict[str, Any]
+) -> None:
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    run(small(**settings, num_steps=2), installation=installation)
+    folder = Path(of_type(read_log(), "cua.checkpoint.saved")[-1]["path"])
+    assert of_type(read_log(), "cua.training.created")[0]["recipe"]["lora_rank"] is None
+    assert not (folder / "adapter_config.json").exists()
+    assert not (folder / "training.json").exists()
+    begun = AutoModelForCausalLM.from_pretrained(settings["model_name"]).state_dict()
+    trained = AutoModelForCausalLM.from_pretrained(folder).state_dict()
+    assert begun.keys() == trained.keys()
+    assert not any(torch.equal(begun[name], trained[name]) for name in begun)
+    assert AutoTokenizer.from_pretrained(folder).decode([1])
+    after = {**settings, "training_name": "after", "model_name": str(folder)}
+    assert run(small(**after, num_steps=1), installation=installation).status == "completed"
+
+
+def test_one_that_goes_on_has_the_bits_of_one_that_never_stopped(
+    settings: dict[str, Any], tmp_path: Path
+) -> None:
+    for home, lengths in (("whole", (3,)), ("parts", (2, 3))):
+        for num_steps in lengths:
+            run(
+                small(**settings, num_steps=num_steps),
+                installation=installation_at(tmp_path / home),
+            )
+    ours, theirs = (bits_of(tmp_path / home, "small") for home in ("parts", "whole"))
+    assert any("step-000003/optimizer.pt" in "/".join(place) for place in ours)
+    assert [one for one in differences(ours, theirs) if "step-000003" in one] == []
+
+
+def test_its_steps_are_trained_again_with_the_same_bits_and_a_lost_state_is_made_again(
+    installation: Installation, read_log: ReadLog, settings: dict[str, Any]
+) -> None:
+    run(small(**settings, num_steps=2), installation=installation)
+    assert redo(installation, "small", 2, None, threading.Event()).is_equal
+    shutil.rmtree(installation.runs_dir / "small" / "state")
+    run(small(**settings, num_steps=3), installation=installation)
+    assert of_type(read_log(), "cua.training.step_superseded") == []
+
+
+def test_prime_trains_a_reward_model_of_all_weights_beside_it(
+    installation: Installation, read_log: ReadLog, settings: dict[str, Any]
+) -> None:
+    prime = {**settings, "advantage": "prime", "prime_learning_rate": 1e-2, "kl_penalty_coef": 0.0}
+    given = {name: one for name, one in prime.items() if name not in {"kl_in", "kl_estimator"}}
+    run(small(**given, num_steps=2), installation=installation)
+    losses = [one["metrics"]["prime/loss"] for one in of_type(read_log(), "cua.step.finished")]
+    assert losses[0] == pytest.approx(0.6931472)
+    assert losses[1] != losses[0]
+    run(small(**given, num_steps=3), installation=installation)
+
+
+def test_it_is_evaluated_by_its_name(installation: Installation, settings: dict[str, Any]) -> None:
+    run(small(**settings, num_steps=1), installation=installation)
+    summary = evaluate({"eval_episodes": 2}, training_name="small", installation=installation)
+    assert summary.episodes == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"dtype": "bfloat16"}, "dtype: train_type full computes in float32"),
+        ({"load_checkpoint_path": "."}, "load_checkpoint_path: train_type full begins from a"),
+    ],
+)
+def test_what_it_cannot_have_is_refused(given: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        read_config({**ELSEWHERE, "train_type": "full", **given})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("lora_rank", 8),
+        ("lora_alpha", 8.0),
+        ("target_modules", ["attention"]),
+        ("lora_dropout", 0.1),
+    ],
+)
+def test_settings_of_an_adapter_are_refused_beside_it(
+    installation: Installation, settings: dict[str, Any], name: str, value: object
+) -> None:
+    with pytest.raises(UsageError, match=f"{name}: has no effect with train_type full"):
+        run(small(**settings, **{name: value}), installation=installation)
+    assert not installation.runs_dir.exists()
