@@ -52,9 +52,9 @@ def database_with_roles(postgres: PostgresServer, schemas_by: str) -> Iterator[R
     execute(administrator, roles + dict(choices)[schemas_by])
     for name in names.values():
         execute(administrator, f"ALTER ROLE {name} PASSWORD '{PASSWORD}'")
-    urls = [url_of(administrator, names[role]) for role in ROLES]
+    owner, projector, reader = (url_of(administrator, names[role]) for role in ROLES)
     try:
-        yield Roles(administrator, *urls, grants)
+        yield Roles(administrator, owner, projector, reader, grants)
     finally:
         postgres.drop(database)
         execute(postgres.url(), f"DROP ROLE {', '.join(names.values())}")

@@ -48,6 +48,7 @@ def test_an_oracle_solves_the_task_within_its_turns_and_nobody_solves_it_by_doin
 ) -> None:
     (found,) = check_tasks([task], num_seeds=4, num_random=0)
     assert (found.oracle_successes, found.idle_successes) == (4, 0)
+    assert found.oracle_turns is not None
     assert found.oracle_turns <= task.max_steps
 
 
