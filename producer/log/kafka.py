@@ -25,7 +25,11 @@ from producer.log.kafka_client import (
     TopicAlreadyExistsError,
     topic_ids,
 )
-from producer.log.kafka_partitions import assigned_partitions, spans_to_read
+from producer.log.kafka_partitions import (
+    assigned_partitions,
+    may_have_grown,
+    spans_to_read,
+)
 from producer.log.kafka_reading import bounds, first_keys, read_spans
 from producer.log.large_records import refusal, send_in_order
 from producer.log.writer import Coordinates, Record, TopicPartition
@@ -336,18 +340,17 @@ class KafkaLog:
         return spans_to_read(*self._clients.ask(ask), since)
 
     def _find_assigned(self, topics: Collection[str]) -> dict[str, int]:
-        """How many of each topic's partitions our keys are assigned to, by its first records.
-
-        UnreachableError, MismatchError.
-        """
-        places = [at for topic in topics for at in self._places(topic)]
+        """How many of each topic's partitions our keys are assigned to. UnreachableError."""
+        grown = [topic for topic in topics if may_have_grown(self._sizes[topic])]
+        if not grown:
+            return {topic: self._sizes[topic] for topic in topics}
+        places = [at for topic in grown for at in self._places(topic)]
         with self._clients.consumer(max_partition_fetch_bytes=SAMPLE_BYTES) as consumer:
             found = self._spans(consumer, places, {})
             spans = {KafkaPartition(*at): span for at, span in found.items()}
             keys = first_keys(consumer, spans, CONNECT_TIMEOUT_S)
         return {
             topic: assigned_partitions(
-                topic,
                 self._sizes[topic],
                 {at.partition: own for at, own in keys.items() if at.topic == topic},
             )

@@ -1,8 +1,8 @@
 """Which partition a stream is in, and what is to be read of each: pure rules about a topic.
 
-A stream's partition is the CRC-32 of its key modulo the number of partitions, for a topic's whole
-life. A topic may get more partitions later (an operator's doing); its streams stay where they are
-only if writers go on with the number that the topic had. The records themselves tell it.
+A stream's partition is the CRC-32 of its key modulo the number of partitions that keys are assigned
+to. That number is the topic's size, or `NUM_PARTITIONS` for a topic of ours that an operator gave
+more partitions: writers go on with the number it was made with, so streams stay where they are.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,31 +12,29 @@ from producer.log.writer import TopicPartition
 from schemas.catalogue import NUM_PARTITIONS, stream_kind, stream_owner
 from schemas.local_log import partition_of
 
-MOST_STRAYS = 0.1
-"""Share of a topic's first keys; where streams are split, a quarter and more are elsewhere."""
+
+def may_have_grown(num_partitions: int) -> bool:
+    """Whether a topic of this size may be one of ours that got more partitions."""
+    return num_partitions > NUM_PARTITIONS
 
 
-def assigned_partitions(topic: str, num_partitions: int, keys: Mapping[int, Iterable[str]]) -> int:
-    """The number of partitions that the topic's keys are assigned to.
+def assigned_partitions(num_partitions: int, keys: Mapping[int, Iterable[str]]) -> int:
+    """The number of partitions that the keys of a topic of this size are assigned to.
 
-    `keys`: of the first records of each partition that has any. MismatchError when no number fits
-    them: the topic's streams are split. A few that fit none are strays, which others have put there
-    and which stop nobody but who continues them.
+    `keys`: of the first records of each partition that has any; looked at only where
+    `may_have_grown`. Records that others put elsewhere change nothing for a topic of another size,
+    and stop nobody: who continues such a stream is refused by itself (`split_message`).
     """
+    if not may_have_grown(num_partitions):
+        return num_partitions
     placed = {
         (key, partition) for partition, found in keys.items() for key in found if _is_stream(key)
     }
-    preferred = (num_partitions, NUM_PARTITIONS, *range(num_partitions - 1, 0, -1))
-    strays: dict[int, int] = {
-        number: len({key for key, partition in placed if partition_of(key, number) != partition})
-        for number in preferred
-        if number <= num_partitions
+    strays = {
+        number: sum(partition_of(key, number) != partition for key, partition in placed)
+        for number in (num_partitions, NUM_PARTITIONS)
     }
-    # The first of those with the fewest: an order of preference.
-    best: int = min(strays, key=strays.__getitem__)
-    if strays[best] > max(1, int(len(dict(placed)) * MOST_STRAYS)):
-        raise MismatchError(split_message(topic))
-    return best
+    return NUM_PARTITIONS if strays[NUM_PARTITIONS] < strays[num_partitions] else num_partitions
 
 
 def _is_stream(key: str) -> bool:
