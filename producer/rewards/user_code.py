@@ -4,10 +4,13 @@ Python cannot stop a thread: a call that hangs goes on until it returns or the p
 """
 
 import math
+import sysconfig
 import threading
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from numbers import Real
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final, TypeVar, cast
 
@@ -17,6 +20,12 @@ LIMIT_S: Final = 300.0
 """Of a call, where no configuration says another."""
 MAX_REWARD: Final = 1e12
 """Largest size of a reward: the squares of a million of them have a sum in float32."""
+NOT_THE_USERS: Final = (
+    str(Path(__file__).parents[1]),
+    *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")),
+    "<frozen",
+)
+"""Beginnings of the files of this package, of Python and of installed libraries."""
 MAX_SHOWN: Final = 200
 """Characters of a returned value in a message."""
 
@@ -59,7 +68,7 @@ class UserCode:
         for error in raised:
             if isinstance(error, RewardError):
                 raise error
-            message = f"{self._name} raised {type(error).__name__}: {error}"
+            message = f"{self._name} raised {type(error).__name__}: {error}{_place(error)}"
             raise RewardError(message) from error
         return returned[0]
 
@@ -82,6 +91,18 @@ class UserCode:
     def _work(self) -> None:
         while True:
             self._jobs.get()()
+
+
+def _place(error: BaseException) -> str:
+    """` (FILE line 3, in FUNCTION)`: the last line of the user's own; empty if there is none."""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith(NOT_THE_USERS)
+    ]
+    if not frames:
+        return ""
+    return f" ({frames[-1].filename} line {frames[-1].lineno}, in {frames[-1].name})"
 
 
 def finite_number(value: Any, name: str) -> float:  # noqa: ANN401  # whatever the code returned

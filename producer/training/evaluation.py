@@ -115,7 +115,7 @@ def run_evaluation(
         raise
     on_outcomes(outcomes)
     if not _judged(outcomes):
-        message = f"no episode of {plan.label} was judged; see error_message of its rollouts"
+        message = f"no episode of {plan.label} was judged; {runner.first_failure()}"
         writer.emit(
             EvaluationFailed(kind=plan.kind, error_message=message, ended_at=session.clock())
         )

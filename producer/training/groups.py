@@ -4,6 +4,7 @@ Decides which attempts run and which are retried, and emits the groups' events o
 stream. What an earlier process finished is kept; only what is missing runs.
 """
 
+import logging
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -27,6 +28,8 @@ from producer.seeds import derived_seed
 from producer.training.progress import ProgressTracker, Unit
 from schemas import ids
 from schemas.group import GroupCreated, GroupFailed, GroupFinished, GroupProgressed, GroupStarted
+
+logger = logging.getLogger(__name__)
 
 PROGRESS_EVERY_S = 1.0
 """At most one GroupProgressed per group in this time."""
@@ -81,6 +84,7 @@ class GroupRunner:
         """Group -> place -> its scored rollout; None: given up."""
         self._errors: dict[int, list[str]] = defaultdict(list)
         """Group -> `error_type` of its failed attempts."""
+        self._first_failed: RolloutResult | None = None
         self._progressed_at: dict[int, datetime] = {}
         self._outcomes: dict[int, GroupOutcome] = {}
         self._bar = ProgressBar()
@@ -104,6 +108,15 @@ class GroupRunner:
         for group in self._groups.values():
             if self._status(group) in {"pending", "running"}:
                 self._stream.emit(self._failed(group, reason))
+
+    def first_failure(self) -> str:
+        """Why the first attempt failed, for the message that none was left."""
+        first = self._first_failed
+        if first is None:
+            return "see error_message of its rollouts"
+        return (
+            f"the first to fail was {first.plan.name} ({first.error_type}): {first.error_message}"
+        )
 
     def _status(self, group: GroupPlan) -> str | None:
         return self._stream.status(("group", group.id))
@@ -131,6 +144,11 @@ class GroupRunner:
         group = self._groups[plan.group_num]
         if result.error_type is not None:
             self._errors[group.num].append(result.error_type)
+            if self._first_failed is None:
+                self._first_failed = result
+                if result.error_type == "reward":
+                    # The user's code: what is wrong with it will hardly mend itself.
+                    logger.warning("rollout %s failed: %s", plan.name, result.error_message)
         if result.is_scored:
             self._count(result)
             self._settle(group, plan.env_index, result)

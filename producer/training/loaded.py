@@ -15,7 +15,7 @@ from producer.training.agent_kinds import AGENT_KINDS
 from producer.training.built_policies import is_unmade
 from producer.training.load_tasks import LoadedTasks, load_evaluation_tasks, load_run_tasks
 from producer.training.open_policy import check_unmade_demo, open_policy, require_torch
-from producer.training.own_rewards import find_own_rewards
+from producer.training.reward_trial import try_rewards
 from producer.training.skills import check_skills
 from producer.training.step_scoring import Scorer, load_step_scorer
 from producer.training.token_credit import find_core_function
@@ -47,7 +47,7 @@ def load(config: RunConfig, installation: Installation) -> Loaded:
     require_tracker(config)
     if config.core_function is not None:
         find_core_function(config)
-    find_own_rewards(config)
+    try_rewards(config, tasks.tasks)
     policy = load_policy(config, installation, tasks)
     return Loaded(config, tasks, policy, load_step_scorer(config))
 

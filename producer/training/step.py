@@ -188,7 +188,7 @@ def _collect(
         session.check_stop()
         progress.throttled(lambda: _emit_progress(session, plan, unit, "rollout_execution"))
 
-    outcomes = GroupRunner(
+    runner = GroupRunner(
         plan.source,
         plan.groups,
         settings=session.step_settings(),
@@ -200,11 +200,12 @@ def _collect(
         on_progress=on_progress,
         clock=session.clock,
         on_group=(lambda _outcome: None) if streamed is None else streamed.group_ended,
-    ).run()
+    )
+    outcomes = runner.run()
     # A rollout changes weights only after its events are on disk.
     session.emitter.flush()
     if all(outcome.is_failed for outcome in outcomes):
-        message = f"step {plan.number}: every group failed; see error_message of its rollouts"
+        message = f"step {plan.number}: every group failed; {runner.first_failure()}"
         stream.emit(StepFailed(step_id=plan.id, error_message=message, ended_at=session.clock()))
         raise CuaTrainError(message)
     seconds = monotonic() - begun_s

@@ -1,5 +1,6 @@
 """A user's reward code: whatever it does, it gives a finite number or a sentence with its name."""
 
+import json
 import sqlite3
 import threading
 import time
@@ -101,9 +102,19 @@ def test_whatever_code_raises_is_a_reward_error_and_ends_nothing(
         raise error
 
     code = UserCode(NAME)
-    with pytest.raises(RewardError, match=f"^{NAME} {message}$"):
+    place = r" \(\S+test_user_code\.py line [0-9]+, in broken\)"
+    with pytest.raises(RewardError, match=f"^{NAME} {message}{place}$"):
         code.call(broken)
     assert code.call(lambda: 2.0) == 2.0
+
+
+def test_the_line_that_is_named_is_the_users_and_not_a_librarys() -> None:
+    def parse() -> float:
+        return float(json.loads("{"))
+
+    line = parse.__code__.co_firstlineno + 1
+    with pytest.raises(RewardError, match=rf"test_user_code\.py line {line}, in parse\)$"):
+        UserCode(NAME).call(parse)
 
 
 def test_a_call_that_hangs_fails_in_time_and_further_ones_at_once_until_it_returns(

@@ -66,6 +66,16 @@ MISTAKES: dict[str, tuple[tuple[str, ...], int, str]] = {
         2,
         "have no validator",
     ),
+    "a reward that raises": (
+        (*ORACLE, "--reward", "my_reward:raises"),
+        2,
+        "my_reward.py line 2, in raises); it was tried with a solved episode of task train_",
+    ),
+    "a reward that raises where the task is not solved": (
+        (*ORACLE, "--reward", "my_reward:raises_late"),
+        2,
+        "raised ZeroDivisionError: division by zero (",
+    ),
     "an unknown query": ((*ORACLE, "--tasks", custom(validation_query="x")), 2, "unknown device"),
     "an answer that a query never gives": (
         (*ORACLE, "--tasks", custom(expected="yes")),
@@ -129,6 +139,10 @@ def work(tmp_path: Path) -> Path:
     (work / "a file").touch()
     (work / "half").mkdir()
     (work / "half" / "state").touch()
+    (work / "my_reward.py").write_text(
+        "def raises(outcome):\n    return outcome.sucess\n"
+        "def raises_late(outcome):\n    return 1 / outcome.success\n"
+    )
     (work / "name.json").write_text('{"training_name": "../x"}')
     (work / "twice.json").write_text('{"seed": 1, "seed": 2}')
     return work
@@ -141,6 +155,8 @@ def call(
     """The command line in this process, in a folder and with a home of its own."""
     monkeypatch.chdir(work)
     monkeypatch.setenv("CUA_HOME", "home")
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def run_command(*words: str) -> Called:
@@ -152,6 +168,7 @@ def call(
         return Called(end.value.code, out, err)
 
     yield run_command
+    sys.modules.pop("my_reward", None)
     for number, handler in handlers.items():
         signal.signal(number, handler)
 

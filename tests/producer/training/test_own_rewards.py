@@ -223,8 +223,23 @@ def test_a_completion_about_a_database_that_changed_is_not_rewarded(
     assert "'shop' is gone, or is not as it was recorded" in str(refused)
 
 
+def test_a_reward_that_raises_on_every_gold_is_refused_before_anything_is_recorded(
+    installation: Installation, data: Path, tmp_path: Path
+) -> None:
+    text = FUNCTION.replace("return len(solution_str) / 1000", "return 1 / 0")
+    config = read_config(given(data, reward_module=module(tmp_path, "rewards.py", text)))
+    place = r"ZeroDivisionError: division by zero \(\S+rewards\.py line 9, in by_length\)"
+    with pytest.raises(UsageError, match=rf"^reward_function: .* raised {place}; it was tried "):
+        run(config, installation=installation)
+    assert not installation.local_log_path.exists()
+
+
 def test_a_reward_that_raises_fails_its_attempt_and_names_the_error(
-    installation: Installation, read_log: ReadLog, data: Path, tmp_path: Path
+    installation: Installation,
+    read_log: ReadLog,
+    data: Path,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     text = FUNCTION.replace("return len(solution_str) / 1000", "return 1 / question_id")
     path = module(tmp_path, "rewards.py", text)
@@ -233,6 +248,9 @@ def test_a_reward_that_raises_fails_its_attempt_and_names_the_error(
     failed = [one["data"] for one in read_log() if one["type"] == "cua.rollout.failed"]
     assert {one["error_type"] for one in failed} == {"reward"}
     assert "ZeroDivisionError" in failed[0]["error_message"]
+    told = [one for one in caplog.messages if failed[0]["error_message"] in one]
+    assert len(told) < len(failed), "once for a step and for an evaluation"
+    assert told[0].startswith("rollout own/g0/step-1/group-")
     assert {one["reward"] for one in finished(read_log)} == {1.0}
 
 
