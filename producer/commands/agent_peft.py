@@ -7,17 +7,22 @@ that cannot be honoured is.
 
 import logging
 from collections.abc import Callable, Mapping
+from datetime import datetime
+from math import isfinite
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+from producer.config import RunConfig
 from producer.errors import UsageError
+from producer.sql_data.dbbench.layout import read_entries
 
 logger = logging.getLogger(__name__)
 
 IMPORT: Final = "import"
 DEFAULT: Final = "default"
-REWARDS: Final = {"reward_correct": 1.0, "reward_incorrect": -0.1, "reward_timeout": -0.3}
-"""Of the reward `dbbench`, by the original's names."""
+REWARDS: Final = ("reward_correct", "reward_incorrect", "reward_timeout")
+"""Of the reward `dbbench`; the original's names are ours."""
+TIMESTAMP: Final = "{TIMESTAMP}"
 WITHOUT_EFFECT: Final = {
     "task_name": "the environment is dbbench",
     "chat_history_item_factory": "the protocol's prompt is built in",
@@ -148,7 +153,8 @@ class _Reader:
             fields |= self._callback(name, callback)
         fields |= self._samples(assignment.pop("sample_order", DEFAULT), fields)
         if (folder := assignment.pop("output_dir", None)) is not None:
-            fields["log_dir"] = str(folder).replace("{TIMESTAMP}", "").rstrip("/")
+            stamp = datetime.now().astimezone().strftime("%Y-%m-%d-%H-%M-%S")
+            fields["log_path"] = str(folder).replace(TIMESTAMP, stamp)
         self._leave("assignment_config", assignment)
         self.unknown |= whole.keys() - ENVIRONMENT - COMPONENTS - {"assignment_config"}
         return fields
@@ -211,12 +217,15 @@ class _Reader:
             self._take(parameters, "learning_rate", fields, "learning_rate", float)
             steps = "gradient_accumulation_steps"
             self._take(parameters, steps, fields, "groups_per_batch", _whole_number)
-            self._require(f"{name}.reward_weight", parameters.pop("reward_weight", 1), {1})
+            weight = self._number(f"{name}.reward_weight", parameters.pop("reward_weight", 1))
             optimizer = parameters.pop("optimizer_class", "AdamW")
             self._require(f"{name}.optimizer_class", optimizer, {"AdamW"})
-            for reward, value in REWARDS.items():
-                self._require(f"{name}.{reward}", parameters.pop(reward, value), {value})
             fields["reward"] = "dbbench"
+            for reward in REWARDS:
+                default = RunConfig.model_fields[reward].default
+                value = self._number(f"{name}.{reward}", parameters.pop(reward, default))
+                if value * weight != default:
+                    fields[reward] = value * weight
         else:
             self.unknown.add(f"callback_dict.{key} ({name})")
             return {}
@@ -224,15 +233,29 @@ class _Reader:
         return fields
 
     def _samples(self, order: object, fields: Section) -> Section:
-        """An update for each session, or for as many as are accumulated."""
+        """An update for each session, or for as many as are accumulated; by default every entry."""
+        updates = max(1, int(fields.get("groups_per_batch", 1)))
         if order == DEFAULT:
-            return {}
+            return {"num_steps": -(-self._num_entries(fields) // updates)}
         if not isinstance(order, list):
             self._refuse("assignment_config.sample_order", order, "a list of samples, or default")
         self.without_effect["assignment_config.sample_order"] = (
             f"tasks are drawn by seed; its {len(order)} samples are the number of sessions"
         )
-        return {"num_steps": -(-len(order) // max(1, int(fields.get("groups_per_batch", 1))))}
+        return {"num_steps": -(-len(order) // updates)}
+
+    def _num_entries(self, fields: Section) -> int:
+        """Of the task's data: each is a session. UsageError, NotFoundError."""
+        source = fields.get("tasks")
+        if not isinstance(source, dict):
+            wanted = "a task with skill_to_tasks_path or data_file_path, or a list of samples"
+            self._refuse("assignment_config.sample_order", DEFAULT, wanted)
+        return len(read_entries(Path(str(source["path"]))))
+
+    def _number(self, name: str, value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+            self._refuse(name, value, "a number")
+        return float(value)
 
     def _component(self, kind: str, given: object) -> Section:
         """Parameters of a component with its defaults and its own."""

@@ -25,10 +25,12 @@ MAX_GENERATED = 100_000
 
 _output = click.option(
     "--output",
+    "--output-path",
+    "output",
     type=click.Path(path_type=Path),
     required=True,
-    metavar="FOLDER",
-    help="Folder to write entry_dict.json into; it must not exist or be empty.",
+    metavar="FOLDER|FILE.json",
+    help="Folder to write entry_dict.json into, which must not exist or be empty; or a new file.",
 )
 
 
@@ -80,7 +82,7 @@ def generate(
     chosen: tuple[str, ...] = SKILLS
     if skills is not None:
         chosen = chosen_names(skills, SKILLS, option="--skills", noun="skill")
-    check_new_folder(output)
+    _check_new(output)
     entries = []
     with progress_bar("generating entries", num_samples) as bar:
         for entry in generated(num_samples, seed, chosen):
@@ -117,7 +119,7 @@ def import_entries(*, source: str, output: Path, as_json: bool) -> None:
             message = f"{source}: there is no such folder, and it is no name of the hub: OWNER/NAME"
             raise NotFoundError(message)
         path = downloaded(source)
-    check_new_folder(output)
+    _check_new(output)
     entries = read_entries(path)
     with progress_bar("running the golds", len(entries)) as bar:
         findings: list[Finding] = []
@@ -148,7 +150,13 @@ def import_entries(*, source: str, output: Path, as_json: bool) -> None:
         " --output by-target",
     ),
 )
-@click.argument("source", metavar="FOLDER", type=click.Path(path_type=Path))
+@click.argument("source", metavar="[FOLDER]", type=click.Path(path_type=Path), required=False)
+@click.option(
+    "--input-data-path",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The entries, in Agent-PEFT's spelling of this command; implies --single-skill.",
+)
 @click.option(
     "--single-skill",
     is_flag=True,
@@ -164,6 +172,8 @@ def import_entries(*, source: str, output: Path, as_json: bool) -> None:
 )
 @click.option(
     "--min-per-skill",
+    "--min-tasks-per-skill",
+    "min_per_skill",
     type=click.IntRange(min=1),
     default=1,
     metavar="N",
@@ -173,7 +183,8 @@ def import_entries(*, source: str, output: Path, as_json: bool) -> None:
 @with_json
 def prepare(
     *,
-    source: Path,
+    source: Path | None,
+    input_data_path: Path | None,
     single_skill: bool,
     target_skill: bool,
     min_per_skill: int,
@@ -182,15 +193,25 @@ def prepare(
 ) -> None:
     """Group entries by their only skill, to train skills one after the other.
 
-    Exits with 4 if no skill has enough entries.
+    A folder for each skill; with an --output that ends in .json one file, Agent-PEFT's
+    single_skill_tasks.json: skill -> entries. Exits with 4 if no skill has enough entries.
     """
-    from producer.sql_data.dbbench.layout import read_entries, write_entries
+    from producer.sql_data.dbbench.layout import (
+        read_entries,
+        write_entries,
+        write_single_skill_tasks,
+    )
     from producer.sql_data.dbbench.single_skill import single_skill_groups
 
-    if not single_skill:
+    if (source is None) == (input_data_path is None):
+        message = "give the entries once: as FOLDER or as --input-data-path FILE"
+        raise UsageError(message)
+    source = source or input_data_path
+    assert source is not None  # noqa: S101  # one of them is given
+    if not single_skill and input_data_path is None:
         message = "--single-skill is needed: it is the only way to prepare entries"
         raise UsageError(message)
-    check_new_folder(output)
+    _check_new(output)
     entries = read_entries(source)
     groups = single_skill_groups(entries, by_target=target_skill)
     kept = {skill: group for skill, group in groups.items() if len(group) >= min_per_skill}
@@ -201,8 +222,11 @@ def prepare(
         hint = "" if target_skill else "; --target-skill counts what a skill needs as part of it"
         message = f"no skill has {min_per_skill} entries that need it alone{hint}"
         raise MismatchError(message)
-    for skill, group in kept.items():
-        write_entries(group, output / skill)
+    if output.suffix == ".json":
+        write_single_skill_tasks(kept, output)
+    else:
+        for skill, group in kept.items():
+            write_entries(group, output / skill)
     counts = {skill: len(group) for skill, group in kept.items()}
     if as_json:
         click.echo(
@@ -220,9 +244,22 @@ def prepare(
         return
     print_table(["skill", "entries"], list(counts.items()))
     logger.info(
-        "%d of %d entries in %d folders in %s",
+        "%d of %d entries, of %d skills: %s",
         *(sum(counts.values()), len(entries), len(counts), output),
     )
+
+
+def _check_new(output: Path) -> None:
+    """As `check_new_folder`; of a .json file the file must not exist. UsageError."""
+    if output.suffix != ".json":
+        check_new_folder(output)
+        return
+    from producer.training.writable import check_writable
+
+    check_writable(output.parent, "--output")
+    if output.exists():
+        message = f"--output: {output} exists; choose another file"
+        raise UsageError(message)
 
 
 def _report(

@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
 from producer.config.numbers import (
+    FiniteFloat,
     NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
@@ -13,6 +14,7 @@ from producer.config.numbers import (
 )
 from producer.config.reward import check_reward_name
 from producer.rewards import REWARDS
+from producer.rewards.named import CORRECT, INCORRECT, TIMEOUT
 
 
 class EpisodeFields(BaseModel):
@@ -73,6 +75,15 @@ class EpisodeFields(BaseModel):
             "sha256 of the file of your own reward function; recorded, so that the training"
             " continues with the same function only."
         ),
+    )
+    reward_correct: FiniteFloat = Field(
+        CORRECT, description="With the reward dbbench: of a session that is right and completed."
+    )
+    reward_incorrect: FiniteFloat = Field(
+        INCORRECT, description="With the reward dbbench: of any other session."
+    )
+    reward_timeout: FiniteFloat = Field(
+        TIMEOUT, description="With the reward dbbench: of a session that reached its last round."
     )
     turn_cost: NonNegativeFloat = Field(0.0, description="Reward subtracted for each turn.")
     parse_error_cost: NonNegativeFloat = Field(

@@ -10,6 +10,7 @@ NonNegativeInt = Annotated[int, Field(ge=0, le=1_000_000)]
 BatchPart = Annotated[int, Field(ge=1, le=10_000)]
 """The product of two of them, the batch size, has a column too."""
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
+FiniteFloat = Annotated[float, Field(allow_inf_nan=False)]
 NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 

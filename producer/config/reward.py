@@ -1,7 +1,10 @@
 """The field `reward`: a name or a function of the user's, found before anything is recorded."""
 
+from functools import partial
+from typing import Protocol
+
 from producer.errors import did_you_mean
-from producer.rewards import REWARDS, find_reward, source_sha256
+from producer.rewards import REWARDS, Reward, dbbench, find_reward, source_sha256
 
 
 def check_reward_name(name: str) -> str:
@@ -14,6 +17,42 @@ def check_reward_name(name: str) -> str:
         f"{did_you_mean(name, REWARDS).replace(' ', '. ', 1)}"
     )
     raise ValueError(message)
+
+
+class RewardFields(Protocol):
+    """The fields of the configuration that decide the reward."""
+
+    @property
+    def reward(self) -> str:
+        """A name or package.module:function."""
+
+    @property
+    def reward_correct(self) -> float:
+        """Of `dbbench`."""
+
+    @property
+    def reward_incorrect(self) -> float:
+        """Of `dbbench`."""
+
+    @property
+    def reward_timeout(self) -> float:
+        """Of `dbbench`."""
+
+    @property
+    def max_turn_time_seconds(self) -> float:
+        """Limit of a call of a function of the user's."""
+
+
+def configured_reward(config: RewardFields) -> Reward:
+    """The reward of a run. ValueError."""
+    if config.reward != "dbbench":
+        return find_reward(config.reward, config.max_turn_time_seconds)
+    return partial(
+        dbbench,
+        correct=config.reward_correct,
+        incorrect=config.reward_incorrect,
+        timeout=config.reward_timeout,
+    )
 
 
 def checked_sha256(name: str, expected: str | None) -> str | None:

@@ -81,6 +81,7 @@ def _problems(config: RunConfig, changed: Collection[str]) -> Iterator[str]:
     own = [
         name for name in ("reward_module", "reward_function", "reward_manager") if name in changed
     ]
+    yield from _of_another_reward(config, changed)
     if "reward" in changed and own:
         yield f"reward: {own[0]} gives the reward; omit one of them"
     if "max_attempts" in changed and config.failure_policy != "retry":
@@ -93,3 +94,9 @@ def _problems(config: RunConfig, changed: Collection[str]) -> Iterator[str]:
             "min_group_size: has no effect with failure_policy fail_fast, which stops at the first"
             " failed rollout; omit it, or use min_viable_group"
         )
+
+
+def _of_another_reward(config: RunConfig, changed: Collection[str]) -> Iterator[str]:
+    for name in ("reward_correct", "reward_incorrect", "reward_timeout"):
+        if name in changed and config.reward != "dbbench":
+            yield f"{name}: only of the reward dbbench; omit it, or use --reward dbbench"

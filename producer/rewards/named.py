@@ -11,8 +11,8 @@ PARSE, TOOL_NAME, TOOL_ARG = -2.0, -1.8, -1.5
 """Base of `comprehensive` for an unsolved episode, by its worst error."""
 WRONG, UNFINISHED = -0.5, -1.0
 """The same for one without errors: ended by the agent, or not."""
-LIMIT_REACHED, NOT_RIGHT = -0.3, -0.1
-"""Of `dbbench`: no round was left, and every other way not to be right and completed."""
+CORRECT, INCORRECT, TIMEOUT = 1.0, -0.1, -0.3
+"""Of `dbbench` by default: right and completed; no round was left; everything else."""
 REPEAT: Final = 0.05
 LOWEST, HIGHEST = -2.0, 3.0
 
@@ -37,16 +37,22 @@ def efficiency(outcome: Outcome) -> float:
     )
 
 
-def dbbench(outcome: Outcome) -> float:
-    """Agent-PEFT's of a session: 1 if it is right and the agent ended it; -0.3 at the limit.
+def dbbench(
+    outcome: Outcome,
+    correct: float = CORRECT,
+    incorrect: float = INCORRECT,
+    timeout: float = TIMEOUT,
+) -> float:
+    """Agent-PEFT's of a session: `correct` if it is right and the agent ended it.
 
-    -0.1 otherwise: a wrong answer, or a completion that was neither operation nor answer. A table
-    that is right although the agent never answered is no 1.
+    `timeout` at the limit of rounds. `incorrect` otherwise: a wrong answer, or a completion that
+    was neither operation nor answer. A table that is right although the agent never answered is
+    not correct.
     """
     if outcome.success and outcome.attempted_completion:
-        return 1.0
+        return correct
     is_cut = outcome.timed_out and not outcome.num_parse_errors
-    return LIMIT_REACHED if is_cut else NOT_RIGHT
+    return timeout if is_cut else incorrect
 
 
 def comprehensive(outcome: Outcome) -> float:

@@ -24,6 +24,7 @@ from producer.training.evaluation_plans import EvaluatedTasks, plan_evaluations
 from producer.training.progress import Unit
 from producer.training.run_files import RunFiles
 from producer.training.session import Session
+from producer.training.session_files import write_sessions
 from producer.training.skills import evaluates_after
 from producer.training.skills_measured import skills_measured
 from producer.training.step import CollectedStep, collect_step, next_baseline, train_step
@@ -219,6 +220,8 @@ class TrainingLoop:
         config = self.session.config
         results = [result for outcome in outcomes for result in outcome.results]
         self._past = kept_sessions(self.manifest.past_sessions, results, config.replay_sessions)
+        if config.environment == "dbbench":
+            write_sessions(self.run_folder, self.session.generation, step, outcomes)
         shown = outcomes[: config.num_groups_to_log]
         if shown:
             write_transcripts(self.run_folder, self.session.generation, step, shown, advantages)

@@ -23,6 +23,7 @@ from producer.config import (
     with_later_fields,
     without_unset,
 )
+from producer.config.reward import configured_reward
 from producer.emit import Emitter
 from producer.errors import NotFoundError, UsageError
 from producer.policy.learner import Learner
@@ -32,7 +33,6 @@ from producer.resume.orphans import end_abandoned
 from producer.resume.resume_state import EvaluationSummary, Manifest
 from producer.resume.run_folder import find_run_folder
 from producer.resume.training_history import TrainingHistory
-from producer.rewards import find_reward
 from producer.rollouts.engine import EnvironmentFactory
 from producer.rollouts.plan import StatedTask
 from producer.tasks.split import source_name, split_of
@@ -212,7 +212,7 @@ def _evaluate(
         read_blob=open_blobs(installation.blobs_url).get,
         progress=ProgressEvents(writer, ProgressTracker(config.max_concurrent_rollouts)),
         score_steps=scoring_with(load_step_scorer(config), learner),
-        reward=find_reward(config.reward, config.max_turn_time_seconds),
+        reward=configured_reward(config),
         reward_completion=rewarding_with(config, learner),
         past_sessions=manifest.past_sessions if manifest else (),
     )

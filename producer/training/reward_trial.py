@@ -8,9 +8,10 @@ from collections.abc import Sequence
 
 from producer.codecs.text_to_sql import TextToSqlCodec
 from producer.config import RunConfig
+from producer.config.reward import configured_reward
 from producer.errors import UsageError
 from producer.policy.policy import Completion
-from producer.rewards import Outcome, RewardError, find_reward
+from producer.rewards import Outcome, RewardError
 from producer.task import Task
 from producer.training.own_rewards import find_own_rewards, rewarding_with
 from schemas.actions import Answer
@@ -19,7 +20,7 @@ from schemas.actions import Answer
 def try_rewards(config: RunConfig, tasks: Sequence[Task]) -> None:
     """UsageError with the exception, its file and line, if a reward of the user's raises."""
     if ":" in config.reward:
-        reward = find_reward(config.reward, config.max_turn_time_seconds)
+        reward = configured_reward(config)
         for outcome in _examples(config, tasks[0]):
             try:
                 reward(outcome)

@@ -12,6 +12,7 @@ from time import monotonic
 
 from producer.blobs import open_blobs
 from producer.config import RunConfig, check_effects, fields_without_network
+from producer.config.reward import configured_reward
 from producer.emit import Emitter
 from producer.errors import NotFoundError, UsageError
 from producer.policy.learner import Learner
@@ -32,7 +33,6 @@ from producer.resume.run_folder import (
     training_in,
 )
 from producer.resume.training_lock import TrainingLock, training_lock
-from producer.rewards import find_reward
 from producer.rollouts.engine import EnvironmentFactory
 from producer.tasks.split import source_name, split_of
 from producer.training.agent_kinds import AGENT_KINDS
@@ -277,7 +277,7 @@ class _Process:
             read_blob=open_blobs(self.installation.blobs_url).get,
             progress=ProgressEvents(stream, self._progress_so_far(config), manifest.step),
             score_steps=scoring_with(step_scorer, learner),
-            reward=find_reward(config.reward, config.max_turn_time_seconds),
+            reward=configured_reward(config),
             reward_completion=rewarding_with(config, learner),
             past_sessions=manifest.past_sessions,
             moving_baseline=manifest.moving_baseline,

@@ -1,4 +1,4 @@
-"""Files of a run's folder for people and scripts: metrics.jsonl, checkpoints.jsonl, logs.log.
+"""Files of a run's folder for people and scripts: metrics.jsonl, checkpoints.jsonl, logs/train.log.
 
 Derived from the log: opening them writes them again, so that what a killed process left out, or a
 new generation superseded, is mended. A full disk costs lines, never the run.
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 METRICS = "metrics.jsonl"
 CHECKPOINTS = "checkpoints.jsonl"
-LOG_LINES = "logs.log"
+LOG_LINES = "logs/train.log"
 
 
 class RunFiles:
@@ -139,11 +139,13 @@ def _finite(value: object) -> object:
 
 @contextmanager
 def log_file(folder: Path) -> Iterator[None]:
-    """Append what this process logs to the folder's logs.log, with the time of each line."""
+    """Append what this process logs to the folder's log file, with the time of each line."""
+    path = folder / LOG_LINES
     try:
-        handler = logging.FileHandler(folder / LOG_LINES, encoding="utf-8", delay=False)
+        path.parent.mkdir(exist_ok=True)
+        handler = logging.FileHandler(path, encoding="utf-8", delay=False)
     except OSError as error:
-        logger.warning("%s cannot be written: %s", folder / LOG_LINES, error.strerror)
+        logger.warning("%s cannot be written: %s", path, error.strerror)
         yield
         return
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))

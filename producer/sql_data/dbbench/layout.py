@@ -95,6 +95,12 @@ def _rows(file: Path) -> Iterator[tuple[str, Fields]]:
         raise UsageError(message) from error
     if isinstance(content, list):
         content = {str(index): fields for index, fields in enumerate(content)}
+    if isinstance(content, dict):
+        # A group is a skill's entries, as in single_skill_tasks.json.
+        groups = {name: group for name, group in content.items() if isinstance(group, list)}
+        content = {name: one for name, one in content.items() if name not in groups}
+        for skill, group in groups.items():
+            content |= {f"{skill}_{index}": fields for index, fields in enumerate(group)}
     if not isinstance(content, dict):
         message = f"{file}: it is no object of entries by their names"
         raise UsageError(message)
@@ -312,10 +318,21 @@ def entry_fields(entry: EntryContent) -> dict[str, JsonValue]:
     }
 
 
+def write_single_skill_tasks(groups: Mapping[str, Iterable[EntryContent]], path: Path) -> Path:
+    """Write Agent-PEFT's single_skill_tasks.json: skill -> entries, each of that skill alone."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    content = {
+        skill: [{**entry_fields(entry), "skill_list": [skill]} for entry in group]
+        for skill, group in groups.items()
+    }
+    write_durably(path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
+    return path
+
+
 def write_entries(entries: Iterable[EntryContent], folder: Path) -> Path:
-    """Write entry_dict.json into a folder, made if need be; the file."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / FILE_NAME
+    """Write entry_dict.json into a folder, made if need be, or a .json file; the file."""
+    path = folder if folder.suffix == ".json" else folder / FILE_NAME
+    path.parent.mkdir(parents=True, exist_ok=True)
     content = {entry.entry_id: entry_fields(entry) for entry in entries}
     write_durably(path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
     return path

@@ -154,6 +154,6 @@ def test_log_lines_are_appended_to_the_runs_folder_with_their_times(tmp_path: Pa
         with log_file(tmp_path), watching(lambda _: None):
             ours.info(message)
         ours.warning("outside")
-    found = (tmp_path / "logs.log").read_text().splitlines()
+    found = (tmp_path / "logs/train.log").read_text().splitlines()
     assert [line.rpartition(": ")[2] for line in found] == ["first", "second"]
     assert all(line[:2] == "20" for line in found)
