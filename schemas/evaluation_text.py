@@ -27,6 +27,12 @@ def tasks_text(num_tasks: int | None, split: str | None) -> str:
     return f"{num_tasks} {text.replace('tasks', 'task', 1) if num_tasks == 1 else text}"
 
 
+def metric_name(name: str, temperature: float | None) -> str:
+    """`test/success`; sampled `test/sampled/success`, so that no curve mixes the two."""
+    own = name.removeprefix("test/")
+    return f"test/sampled/{own}" if temperature else f"test/{own}"
+
+
 def difference_text(difference: Difference) -> str:
     """`+0.031 ± 0.016 paired by task: within two standard errors`."""
     note = "more than" if difference.is_significant else "within"

@@ -9,7 +9,8 @@ from uuid import UUID
 from pydantic import JsonValue
 
 from consumers.trackers.tracker import Measurement, Outcome, TrackedRun
-from schemas.evaluation import EvaluationCreated, EvaluationFinished
+from schemas.evaluation import EvaluationCreated, EvaluationFinished, evaluation_label
+from schemas.evaluation_text import metric_name
 from schemas.event import Event
 from schemas.step import StepCreated, StepFinished
 from schemas.training import (
@@ -55,6 +56,8 @@ class _Place:
     name: str
     generation: int
     step: int
+    evaluation: EvaluationCreated | None = None
+    """None: a step."""
 
 
 @dataclass(slots=True)
@@ -83,14 +86,19 @@ class TrainingMeasurements:
                 self._places[payload.step_id] = _Place(name, payload.generation, payload.step)
             case EvaluationCreated() if payload.kind != "manual":
                 step = payload.step or 0
-                name = "baseline" if payload.kind == "baseline" else f"eval-{step}"
+                name = evaluation_label(payload.kind, step, payload.temperature)
                 owner = UUID(envelope.subject.partition("/")[2])
-                self._places[owner] = _Place(name, payload.generation or 0, step)
+                self._places[owner] = _Place(name, payload.generation or 0, step, payload)
             case StepFinished():
-                return self._measure(payload.step_id, event, step_metrics(payload))
+                return self._measure(
+                    self._places.get(payload.step_id), event, step_metrics(payload)
+                )
             case EvaluationFinished():
                 owner = UUID(envelope.subject.partition("/")[2])
-                return self._measure(owner, event, evaluation_metrics(payload))
+                place = self._places.get(owner)
+                if place is not None and place.evaluation is not None:
+                    metrics = evaluation_metrics(place.evaluation, payload)
+                    return self._measure(place, event, metrics)
             case TrainingCompleted() | TrainingFailed() | TrainingCancelled():
                 return self._end(payload)
             case _:
@@ -119,8 +127,9 @@ class TrainingMeasurements:
         changes[1:1] = [Measured(continued, measurement) for measurement in kept]
         return changes
 
-    def _measure(self, owner: UUID, event: Event, metrics: dict[str, float]) -> list[Change]:
-        place = self._places.get(owner)
+    def _measure(
+        self, place: _Place | None, event: Event, metrics: dict[str, float]
+    ) -> list[Change]:
         if place is None:
             return []
         measurement = Measurement(place.name, place.step, event.envelope.time, metrics)
@@ -157,15 +166,19 @@ def step_metrics(finished: StepFinished) -> dict[str, float]:
     )
 
 
-def evaluation_metrics(finished: EvaluationFinished) -> dict[str, float]:
-    """An evaluation's numbers, all below `test/`."""
-    own = {
-        name if name.startswith("test/") else f"test/{name}": value
-        for name, value in finished.metrics.items()
+def evaluation_metrics(
+    created: EvaluationCreated, finished: EvaluationFinished
+) -> dict[str, float]:
+    """An evaluation's numbers, all below `test/`; those of a sampled one below `test/sampled/`."""
+    own: dict[str, JsonValue] = {
+        **finished.metrics,
+        "success": finished.success_rate,
+        "temperature": created.temperature,
+        "num_tasks": created.num_tasks,
     }
-    return numbers(own) | numbers(
-        {"test/success": finished.success_rate, "time/evaluation": finished.eval_time_s}
-    )
+    measured = numbers({metric_name(name, created.temperature): one for name, one in own.items()})
+    seconds = "time/sampled_evaluation" if created.temperature else "time/evaluation"
+    return measured | numbers({seconds: finished.eval_time_s})
 
 
 def numbers(metrics: Mapping[str, JsonValue], prefix: str = "") -> dict[str, float]:

@@ -45,7 +45,7 @@ class Measurement:
     """Metrics of a step or of an evaluation."""
 
     name: str
-    """`step-12`, `baseline`, `eval-10`: unique within its run."""
+    """`step-12`, `baseline`, `eval-10`, `eval-10-sampled`: unique within its run."""
     step: int
     """Steps done."""
     time: datetime

@@ -18,6 +18,7 @@ from producer.resume.open_training import OpenedTraining
 from producer.resume.resume_state import EvaluationSummary, pending_from_json
 from schemas.base import Payload
 from schemas.checkpoint import CheckpointSaved
+from schemas.evaluation_text import metric_name
 from schemas.step import StepFinished
 
 logger = logging.getLogger(__name__)
@@ -107,13 +108,20 @@ def step_line(number: int, finished: StepFinished) -> dict[str, Any]:
 
 def evaluation_line(summary: EvaluationSummary) -> dict[str, Any]:
     """An evaluation's line of metrics.jsonl."""
+    measured = {
+        **summary.metrics,
+        "success": summary.success,
+        "standard_error": summary.standard_error,
+        "temperature": summary.temperature,
+        "split": summary.split,
+        "num_tasks": summary.num_tasks,
+        "task_source": summary.task_source,
+        **{f"by_task/{task}": success for task, success in summary.by_task.items()},
+    }
     return {
         "step": summary.step,
         "evaluation": summary.label,
-        **summary.metrics,
-        "test/success": summary.success,
-        "test/standard_error": summary.standard_error,
-        **{f"test/by_task/{task}": success for task, success in summary.by_task.items()},
+        **{metric_name(name, summary.temperature): value for name, value in measured.items()},
     }
 
 

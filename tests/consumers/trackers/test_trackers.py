@@ -18,6 +18,7 @@ from consumers.trackers.logged import Logged
 from consumers.trackers.open import TrackerPlace
 from consumers.trackers.tensorboard import TensorboardTracker
 from consumers.trackers.tracker import TrackedRun
+from producer.training.manual_evaluation import evaluate
 from producer.training.run import run
 from producer.training.tracking import mirrored
 from schemas.ids import training_id
@@ -27,6 +28,7 @@ from tests.support.small_run import small
 # The trackers' own libraries warn of what they will change.
 pytestmark = pytest.mark.filterwarnings("default")
 
+WIFI = {"source_type": "ids", "task_ids": ["train_02_enable_wifi"]}
 Points = dict[str, dict[int, float]]
 """Metric -> step -> value."""
 ReadLog = Callable[[], list[dict[str, Any]]]
@@ -155,6 +157,27 @@ def test_tensorboard_has_every_step_and_evaluation(
     elsewhere = track("tensorboard", "--to", str(tmp_path / "other"), "--json")
     assert json.loads(elsewhere.stdout)["measurements"] == 6
     assert installation.home.is_dir()
+
+
+def test_sampled_success_is_another_curve_and_evaluations_by_hand_are_none(
+    installation: Installation, read_log: ReadLog, tmp_path: Path
+) -> None:
+    run(small(num_steps=1, eval_sampled_episodes=2), installation=installation)
+    by_hand = {"eval_tasks": WIFI, "eval_episodes": 1, "eval_temperature": 0.0}
+    evaluate(by_hand, training_name="small", installation=installation)
+    assert track("tensorboard", "--to", str(tmp_path)).exit_code == 0
+    points = tensorboard_points(tmp_path / "small")
+    finished = [
+        event["data"]["success_rate"]
+        for event in read_log()
+        if event["type"] == "cua.evaluation.finished" and event["data"]["kind"] != "manual"
+    ]
+    # At each point the greedy one comes first.
+    assert points["test/success"] == pytest.approx({0: finished[0], 1: finished[2]})
+    assert points["test/sampled/success"] == pytest.approx({0: finished[1], 1: finished[3]})
+    assert points["test/temperature"] == {0: 0.0, 1: 0.0}
+    assert points["test/sampled/temperature"] == {0: 1.0, 1: 1.0}
+    assert points["test/num_tasks"].keys() == points["test/sampled/num_tasks"].keys() == {0, 1}
 
 
 def test_mlflow_has_every_step_and_evaluation_and_the_runs_status(

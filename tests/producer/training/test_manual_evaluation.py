@@ -1,12 +1,15 @@
 """`cua-train evaluate`: an evaluation by hand, whose facts are in the log too."""
 
+import signal
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from producer.cli import cli
 from producer.errors import NotFoundError, StopRequestedError
 from producer.training.manual_evaluation import evaluate
 from producer.training.run import run
@@ -15,6 +18,14 @@ from tests.support.invariants import accepted
 from tests.support.small_run import small
 
 ReadLog = Callable[[], list[dict[str, Any]]]
+
+
+@pytest.fixture
+def own_signals() -> Iterator[None]:
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
 
 
 @pytest.mark.parametrize("training_name", ["small", None])
@@ -57,3 +68,26 @@ def test_an_evaluation_that_is_stopped_ends_its_groups_and_leaves_no_mark(
 def test_a_training_that_was_never_trained_here_is_not_found(installation: Installation) -> None:
     with pytest.raises(NotFoundError, match="nobody"):
         evaluate({}, training_name="nobody", installation=installation)
+
+
+@pytest.mark.usefixtures("own_signals")
+def test_options_of_episodes_are_those_of_the_command_and_not_of_the_training(
+    installation: Installation,
+    read_log: ReadLog,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CUA_HOME", str(installation.home))
+    run(small(num_steps=1, oracle_noise=0.0), installation=installation)
+    before = len(read_log())
+    options = ("--max-turns", "2", "--turn-cost", "0.25", "--max-task-time-seconds", "9")
+    words = ("evaluate", "--training-name", "small", "--episodes", "2", *options)
+    result = CliRunner().invoke(cli, [*words, "--no-validate-every-turn"], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    added = read_log()[before:]
+    planned = [one["data"] for one in added if one["type"] == "cua.rollout.created"]
+    assert [one["max_turns"] for one in planned] == [2, 2]
+    ended = [one["data"] for one in added if one["type"] == "cua.rollout.finished"]
+    assert [one["reward"] for one in ended] == [
+        one["task_success"] - 0.25 * one["num_turns"] for one in ended
+    ]
+    assert {one["turn_first_success"] for one in ended} == {None}

@@ -56,6 +56,26 @@ def test_every_step_and_evaluation_has_a_line_with_the_numbers_of_its_event(
     ]
 
 
+def test_a_sampled_evaluation_has_names_of_its_own_and_each_states_its_tasks(
+    installation: Installation,
+) -> None:
+    run(small(num_steps=1, eval_sampled_episodes=2), installation=installation)
+    found = {
+        str(one["evaluation"]): one
+        for one in lines(installation, "metrics.jsonl")
+        if "evaluation" in one
+    }
+    assert list(found) == ["baseline", "baseline-sampled", "eval-1", "eval-1-sampled"]
+    for name, line in found.items():
+        is_sampled = name.endswith("sampled")
+        prefix = "test/sampled/" if is_sampled else "test/"
+        measured = {key.removeprefix(prefix) for key in line if key.startswith("test/")}
+        assert {"success", "standard_error", "env/all/success"} <= measured
+        assert line[f"{prefix}temperature"] == float(is_sampled)
+        assert line[f"{prefix}split"] == "training_tasks_unseen_seeds"
+        assert line[f"{prefix}num_tasks"] == 2
+
+
 def test_every_checkpoint_has_a_line_with_a_folder_that_exists(installation: Installation) -> None:
     run(small(), installation=installation)
     saved = lines(installation, "checkpoints.jsonl")
