@@ -16,7 +16,6 @@ from producer.errors import MismatchError, NotFoundError, did_you_mean
 from producer.task import Task
 from producer.tasks.demo import demo_tasks
 from producer.tasks.goals import goal_leakage
-from producer.tasks.sources import load_tasks
 from producer.validators.query_descriptions import describe_queries
 
 if TYPE_CHECKING:
@@ -122,6 +121,7 @@ def _find(task_id: str, known: Sequence[Task]) -> Task:
 def _tasks_of(file: Path) -> list[Task]:
     """The file's tasks, each of which the simulated phone can set up. UsageError."""
     from producer.config import ORACLE_POLICY, RunConfig
+    from producer.tasks.sources import load_tasks
     from producer.training.loaded import set_up_check
 
     source: JsonValue = {"source_type": "file", "file_path": str(file)}
