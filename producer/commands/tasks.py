@@ -194,8 +194,8 @@ def check(num_seeds: int, file: Path | None, task_ids: tuple[str, ...], *, as_js
 
     known = demo_tasks() if file is None else _tasks_of(file)
     tasks = [_find(task_id, known) for task_id in task_ids] if task_ids else list(known)
-    judged = [task for task in tasks if task.is_judged]
-    skipped = [task.task_id for task in tasks if not task.is_judged]
+    judged = [task for task in tasks if task.validation_type == "shell"]
+    skipped = [task.task_id for task in tasks if task.validation_type != "shell"]
     results = []
     with progress_bar("checking tasks", len(judged)) as bar:
         for result in check_tasks(judged, num_seeds=num_seeds):
