@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import click
-from click.exceptions import NoSuchCommand
+from click.exceptions import NoSuchCommand, NoSuchOption
 from rich_click import RichGroup, group
 
 from producer.commands.log_options import add_log_options, called, flags_of
@@ -146,7 +146,7 @@ def main() -> None:
 
 def usage_message(error: click.ClickException) -> str:
     """The message of click in the style of our own, with the command whose help explains it."""
-    text = error.format_message().strip().removesuffix(".")
+    text = _other_name(error) or error.format_message().strip().removesuffix(".")
     text = re.sub(r"\(Did you mean (?:one of: )?(.+)\?\)$", r"Did you mean \1?", text)
     text = text.replace("a valid integer range", "a valid integer")
     text = text[:1].lower() + text[1:]
@@ -154,6 +154,19 @@ def usage_message(error: click.ClickException) -> str:
     if context is None:
         return text
     return f"{text}{'' if text.endswith('?') else '.'} See `{context.command_path} --help`"
+
+
+def _other_name(error: click.ClickException) -> str | None:
+    """The message for an option that is called otherwise here: `--lr`; None for other mistakes."""
+    if not isinstance(error, NoSuchOption) or error.ctx is None:
+        return None
+    from producer.field_errors import OTHER_NAMES
+
+    field = OTHER_NAMES.get(error.option_name.lstrip("-").replace("-", "_"), "")
+    known = (flag for param in error.ctx.command.params for flag in param.opts)
+    if (flag := "--" + with_dashes(field)) not in known:
+        return None
+    return f"no such option {error.option_name!r}. Did you mean {flag!r}?"
 
 
 def open_missing_streams() -> None:

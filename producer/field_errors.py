@@ -29,8 +29,81 @@ BOUNDS = {
     "less_than": ("lt", "less than"),
 }
 """pydantic's error type -> the key of its bound, and its words."""
+OTHER_NAMES = {
+    "adv_estimator": "advantage",
+    "algorithm": "advantage",
+    "alpha": "lora_alpha",
+    "base_model": "model_name",
+    "batch_size": "groups_per_batch",
+    "beta": "kl_penalty_coef",
+    "clip_range": "clip_ratio_high",
+    "clip_ratio": "clip_ratio_high",
+    "cliprange": "clip_ratio_high",
+    "data_path": "tasks",
+    "dataset": "tasks",
+    "dropout": "lora_dropout",
+    "env": "environment",
+    "env_name": "environment",
+    "epochs": "num_steps",
+    "epsilon": "clip_ratio_high",
+    "eval_dataset": "eval_tasks",
+    "eval_steps": "eval_every",
+    "experiment_name": "training_name",
+    "gamma": "gae_gamma",
+    "grad_clip": "max_gradient_norm",
+    "kl_coef": "kl_penalty_coef",
+    "kl_loss_coef": "kl_penalty_coef",
+    "lam": "gae_lambda",
+    "lora_r": "lora_rank",
+    "loss": "loss_fn",
+    "loss_type": "loss_fn",
+    "lr": "learning_rate",
+    "max_completion_length": "max_tokens",
+    "max_grad_norm": "max_gradient_norm",
+    "max_new_tokens": "max_tokens",
+    "max_response_length": "max_tokens",
+    "max_steps": "num_steps",
+    "mini_batch_size": "num_minibatches",
+    "model": "model_name",
+    "model_name_or_path": "model_name",
+    "model_path": "model_name",
+    "n": "group_size",
+    "name": "training_name",
+    "num_epochs": "num_steps",
+    "num_generations": "group_size",
+    "num_iterations": "num_substeps",
+    "num_train_epochs": "num_steps",
+    "output_dir": "log_path",
+    "per_device_train_batch_size": "groups_per_batch",
+    "ppo_epochs": "num_substeps",
+    "ppo_mini_batch_size": "num_minibatches",
+    "rank": "lora_rank",
+    "reward_fn": "reward",
+    "reward_func": "reward",
+    "reward_funcs": "reward",
+    "rollout_n": "group_size",
+    "run_name": "training_name",
+    "save_freq": "save_every",
+    "save_steps": "save_every",
+    "steps": "num_steps",
+    "test_freq": "eval_every",
+    "total_epochs": "num_steps",
+    "total_steps": "num_steps",
+    "train_batch_size": "groups_per_batch",
+    "train_files": "tasks",
+    "val_files": "eval_tasks",
+    "vf_coef": "value_coef",
+    "warmup_steps": "learning_rate_warmup_steps",
+}
+"""What TRL, verl and others call a field -> our name of the nearest one."""
 SHOWN_CHARACTERS = 80
 LINE_CHARACTERS = 76
+
+
+def did_you_mean_field(name: str, fields: Collection[str]) -> str:
+    """As `did_you_mean`, for the name that another trainer gives one of the fields too."""
+    other = OTHER_NAMES.get(name.lower())
+    return f" Did you mean {other!r}?" if other in fields else did_you_mean(name, fields)
 
 
 def field_problems(error: ValidationError, fields: Collection[str]) -> list[str]:
@@ -46,7 +119,7 @@ def field_problems(error: ValidationError, fields: Collection[str]) -> list[str]
 def _problem(item: ErrorDetails, fields: Collection[str]) -> str:
     field = ".".join(str(part) for part in item["loc"])
     if item["type"] == "extra_forbidden":
-        return f"{field}: there is no such field.{did_you_mean(field, fields)}"
+        return f"{field}: there is no such field.{did_you_mean_field(field, fields)}"
     if item["type"] == "value_error" and not field:
         # A rule over several fields names its fields itself.
         return str(item["ctx"]["error"])

@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 
 class Group(CommonColumns, EtaColumns, Base):
-    """One group of a step, an eval or a baseline. `group` is a reserved word of SQL: quote it."""
+    """One group of a step, an eval or a baseline.
+
+    SQL reserves the word `group`: quote it, or read the view `rollout_group`.
+    """
 
     __tablename__ = "group"
     __table_args__ = (

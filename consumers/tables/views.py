@@ -6,6 +6,7 @@ the text in place of the call, so that conditions and limits reach the tables' i
 the tables may read the views. They hold nothing: verify and rebuild compare tables only.
 """
 
+from consumers.tables.group_view import ROLLOUT_GROUP
 from consumers.tables.rollout_place import PLACE, PLACE_COLUMNS, PLACE_JOINS
 from consumers.tables.sql_agent_views import SQL_AGENT_VIEWS
 from consumers.tables.view import Column, Function, View
@@ -146,6 +147,7 @@ VIEWS: tuple[View, ...] = (
         ),
         _TURN_TOKENS,
     ),
+    ROLLOUT_GROUP,
     *SQL_AGENT_VIEWS,
 )
 VIEW_NAMES: tuple[str, ...] = tuple(view.name for view in VIEWS)

@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
-from tensorboard.summary import Writer  # type: ignore[import-untyped]  # it has no stubs
+from tensorboard.compat.proto.event_pb2 import Event  # type: ignore[import-untyped]  # no stubs
+from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-untyped]
+from tensorboard.summary.writer.event_file_writer import (  # type: ignore[import-untyped]
+    EventFileWriter,
+)
 
 from consumers.trackers.tracker import Measurement, Outcome, TrackedRun
 
@@ -11,22 +15,34 @@ LONGEST_NAME = 200
 
 
 class TensorboardTracker:
-    """Writes scalars with TensorBoard's own writer."""
+    """Writes scalars as `simple_value`, which every reader knows.
+
+    `tensorboard.summary.Writer` writes tensors, which `EventAccumulator.Scalars()` does not see.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._writers: dict[str, Writer] = {}
+        self._writers: dict[str, EventFileWriter] = {}
 
     def begin(self, run: TrackedRun) -> None:
         """Open a file of its own: TensorBoard reads all files of a folder as one run."""
         if run.key not in self._writers:
-            self._writers[run.key] = Writer(str(self._folder / _folder_name(run)))
+            self._writers[run.key] = EventFileWriter(str(self._folder / _folder_name(run)))
 
     def log(self, run: TrackedRun, measurement: Measurement) -> None:
         """One scalar for each metric, at the measurement's step and time."""
         writer = self._writers[run.key]
-        for name, value in sorted(measurement.metrics.items()):
-            writer.add_scalar(name, value, measurement.step, wall_time=measurement.time.timestamp())
+        values = [
+            Summary.Value(tag=name, simple_value=value)
+            for name, value in sorted(measurement.metrics.items())
+        ]
+        writer.add_event(
+            Event(
+                wall_time=measurement.time.timestamp(),
+                step=measurement.step,
+                summary=Summary(value=values),
+            )
+        )
         writer.flush()
 
     def end(self, run: TrackedRun, outcome: Outcome, message: str | None) -> None:

@@ -16,7 +16,6 @@ from producer.errors import MismatchError, NotFoundError, did_you_mean
 from producer.task import Task
 from producer.tasks.demo import demo_tasks
 from producer.tasks.goals import goal_leakage
-from producer.tasks.sources import load_tasks
 from producer.validators.query_descriptions import describe_queries
 
 if TYPE_CHECKING:
@@ -122,6 +121,7 @@ def _find(task_id: str, known: Sequence[Task]) -> Task:
 def _tasks_of(file: Path) -> list[Task]:
     """The file's tasks, each of which the simulated phone can set up. UsageError."""
     from producer.config import ORACLE_POLICY, RunConfig
+    from producer.tasks.sources import load_tasks
     from producer.training.loaded import set_up_check
 
     source: JsonValue = {"source_type": "file", "file_path": str(file)}
@@ -194,8 +194,8 @@ def check(num_seeds: int, file: Path | None, task_ids: tuple[str, ...], *, as_js
 
     known = demo_tasks() if file is None else _tasks_of(file)
     tasks = [_find(task_id, known) for task_id in task_ids] if task_ids else list(known)
-    judged = [task for task in tasks if task.is_judged]
-    skipped = [task.task_id for task in tasks if not task.is_judged]
+    judged = [task for task in tasks if task.validation_type == "shell"]
+    skipped = [task.task_id for task in tasks if task.validation_type != "shell"]
     results = []
     with progress_bar("checking tasks", len(judged)) as bar:
         for result in check_tasks(judged, num_seeds=num_seeds):

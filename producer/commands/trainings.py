@@ -49,10 +49,10 @@ def list_trainings(*, show_all: bool, as_json: bool) -> None:
         click.echo(json.dumps([one.as_json() for one in rows], indent=2))
         return
     print_table(
-        ["training", "name", "tags", "step", "success", "last saved (UTC)", "note"],
+        ["training", "name", "tags", "status", "step", "success", "last saved (UTC)", "note"],
         [
             [
-                *(one.training_name, one.display_name, ", ".join(one.tags)),
+                *(one.training_name, one.display_name, ", ".join(one.tags), one.status),
                 f"{one.step}/{one.total_steps}",
                 None if one.success is None else f"{one.success:.3f}",
                 f"{one.saved_at:%Y-%m-%d %H:%M}",

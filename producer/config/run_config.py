@@ -201,9 +201,6 @@ class RunConfig(ConfigFields):
     def _of_the_environment(self) -> list[str]:
         """What the environment cannot have."""
         problems = []
-        if "linux" in {self.box_type, self.environment}:
-            name = "box_type" if self.box_type == "linux" else "environment"
-            problems.append(f"{name}: linux is not supported yet; use android")
         if self.environment not in DEVICES:
             problems += [
                 f"{name}: only of an environment with a screen, which {self.environment} has not;"

@@ -8,7 +8,7 @@ from producer.config.numbers import Seed
 from producer.sql_execution.mysql_url import parse_server_url
 from producer.validators.judges import Judge
 
-EnvironmentName = Literal["android", "linux", "dbbench", "text_to_sql"]
+EnvironmentName = Literal["android", "dbbench", "text_to_sql"]
 
 
 def _without_password(url: str) -> str:
@@ -22,7 +22,7 @@ def _without_password(url: str) -> str:
 
 
 ServerWithoutPassword = Annotated[str, AfterValidator(_without_password)]
-DEVICES = frozenset({"android", "linux"})
+DEVICES = frozenset({"android"})
 """Environments with a screen."""
 
 
@@ -50,8 +50,8 @@ class TaskFields(BaseModel):
     environment: EnvironmentName = Field(
         "android",
         description=(
-            "What the agent works in: a phone (android), a desktop (linux), sessions with a"
-            " database (dbbench), or questions to answer in SQL (text_to_sql)."
+            "What the agent works in: a phone (android), sessions with a database"
+            " (dbbench), or questions to answer in SQL (text_to_sql)."
         ),
     )
     dbbench_database: ServerWithoutPassword | None = Field(
@@ -62,7 +62,7 @@ class TaskFields(BaseModel):
             " CUA_DBBENCH_PASSWORD. None: SQLite in this process's own children."
         ),
     )
-    box_type: Literal["android", "linux"] = Field("android", description="Type of device.")
+    box_type: Literal["android"] = Field("android", description="Type of device.")
     seed: Seed = Field(
         0, description="Seed of everything random: device states, sampling, weights."
     )

@@ -13,6 +13,7 @@ from producer.config import (
     with_later_fields,
 )
 from producer.errors import UsageError
+from producer.field_errors import OTHER_NAMES
 from producer.policy.adapter_settings import AdapterSettings
 
 
@@ -153,7 +154,7 @@ def test_several_problems_are_listed_one_per_line() -> None:
         read_config({"group_size": "x", "max_turns": 0, "loss_fn": "dpo"})
     assert len(str(wrong.value).splitlines()) == 1 + 3
     with pytest.raises(UsageError) as wrong:
-        read_config({"group_size": 1, "box_type": "linux", "model_name": "x"})
+        read_config({"group_size": 1, "wandb_name": "x", "model_name": "x"})
     assert len(str(wrong.value).splitlines()) == 1 + 3
 
 
@@ -261,3 +262,18 @@ def test_none_is_a_value_of_every_field_that_takes_it_and_has_another_default() 
         for name, field in RunConfig.model_fields.items()
         if field.default is not None and type(None) in get_args(field.annotation)
     } == NONE_IS_A_VALUE
+
+
+def test_a_field_by_the_name_that_other_trainers_give_it_is_suggested() -> None:
+    with pytest.raises(UsageError) as wrong:
+        read_config({"lr": 1e-4, "Algorithm": "grpo", "gruop_size": 3})
+    message = str(wrong.value)
+    assert "lr: there is no such field. Did you mean 'learning_rate'?" in message
+    assert "Algorithm: there is no such field. Did you mean 'advantage'?" in message
+    assert "gruop_size: there is no such field. Did you mean 'group_size'?" in message
+
+
+def test_every_other_name_stands_for_a_field_and_is_none_itself() -> None:
+    fields = RunConfig.model_fields.keys()
+    assert set(OTHER_NAMES.values()) <= fields
+    assert OTHER_NAMES.keys() & fields == set()

@@ -178,6 +178,14 @@ def test_a_view_is_in_nobodys_way(migrated_url: str, cursor: Cursor) -> None:
 
 
 @pytest.mark.services
+def test_the_groups_have_a_name_that_sql_takes_without_quotes(cursor: Cursor) -> None:
+    cursor.execute("SELECT * FROM cua.rollout_group")
+    of_view = [each.name for each in cursor.description or ()]
+    cursor.execute('SELECT * FROM cua."group"')
+    assert of_view == ["run_name", *(each.name for each in cursor.description or ())]
+
+
+@pytest.mark.services
 def test_a_condition_on_a_view_reaches_the_tables_indexes(cursor: Cursor) -> None:
     cursor.execute("SET enable_seqscan = off")
     cursor.execute(
@@ -193,6 +201,7 @@ def test_a_condition_on_a_view_reaches_the_tables_indexes(cursor: Cursor) -> Non
 @pytest.mark.parametrize(
     ("view", "condition", "index"),
     [
+        ("rollout_group", "training_id", "ix_group_training_id"),
         ("session_summary", "entry_row_id", "ix_session_entry_id"),
         ("completion_summary", "entry_row_id", "ix_completion_entry_id"),
         ("sql_turn", "rollout_row_id", "uq_turn_rollout_id_turn"),

@@ -45,11 +45,10 @@ def tensorboard_points(folder: Path) -> Points:
 
     accumulator = EventAccumulator(str(folder))
     accumulator.Reload()
+    assert accumulator.Tags()["tensors"] == []
     return {
         tag: {one.step: one.value for one in accumulator.Scalars(tag)}
-        if accumulator.Tags()["scalars"]
-        else {one.step: float(one.tensor_proto.float_val[0]) for one in accumulator.Tensors(tag)}
-        for tag in (*accumulator.Tags()["scalars"], *accumulator.Tags()["tensors"])
+        for tag in accumulator.Tags()["scalars"]
     }
 
 

@@ -41,6 +41,12 @@ def failed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
     ("words", "message"),
     [
         (["run", "--grup-size", "3"], "no such option '--grup-size'. Did you mean '--group-size'"),
+        (["run", "--lr", "1e-4"], "no such option '--lr'. Did you mean '--learning-rate'? See `"),
+        (["run", "--lr=1e-4"], "no such option '--lr'. Did you mean '--learning-rate'? See `"),
+        (["run", "--algorithm", "grpo"], "Did you mean '--advantage'? See `"),
+        (["run", "--per_device_train_batch_size", "2"], "Did you mean '--groups-per-batch'?"),
+        (["run", "--epochs", "3"], "Did you mean '--num-steps'?"),
+        (["sql", "rl", "--lr", "1e-4"], "Did you mean '--learning-rate'?"),
         (["run", "--group-size", "x"], "'x' is not a valid integer. See `"),
         (["run", "--group-size", "0"], "group_size: 0 is out of range; it must be at least 1"),
         (

@@ -50,7 +50,7 @@ RECIPE_DEFAULTS: dict[str, object] = {
 }
 """The recipe's settings and their defaults, in force with a `model_name` other than the demo's."""
 RECIPE_CHOICES = {
-    "box_type": {"android", "linux"},
+    "box_type": {"android"},
     "behavior_if_log_dir_exists": {"ask", "resume", "overwrite", "skip", "raise"},
 }
 

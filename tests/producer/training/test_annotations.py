@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,14 @@ import pytest
 
 from producer.emit import Emitter
 from producer.errors import NotFoundError
+from producer.log.local import LocalLog
+from producer.log.writer import Record
 from producer.training.annotations import annotate, read_annotations
 from producer.training.kept_trainings import list_kept
 from producer.training.run import run
+from schemas import ids
 from schemas.annotation import TrainingAnnotated
+from schemas.catalogue import stream, topic_of
 from schemas.installation import Installation, read_installation
 from tests.support.kafka import KafkaService
 from tests.support.small_run import small, watching
@@ -111,7 +116,47 @@ def test_the_trainings_of_a_home_are_listed_with_what_was_said(
     (installation.runs_dir / "no run").mkdir()
     (kept,) = list_kept(installation)
     assert (kept.training_name, kept.tags, kept.step, kept.total_steps) == ("small", ("x",), 1, 1)
-    assert kept.success == summary.success_after
+    assert (kept.success, kept.status) == (summary.success_after, "completed")
+
+
+class KilledError(Exception):
+    """In place of a kill."""
+
+
+@pytest.mark.parametrize(
+    ("age", "status"), [(timedelta(0), "initializing"), (timedelta(hours=2), "interrupted")]
+)
+def test_a_training_that_has_not_ended_and_is_long_silent_is_listed_as_interrupted(
+    installation: Installation, age: timedelta, status: str
+) -> None:
+    def killed(_name: str, _folder: Path) -> None:
+        raise KilledError
+
+    run(small(num_steps=0), installation=installation)
+    with pytest.raises(KilledError):
+        run(
+            small(num_steps=1),
+            installation=installation,
+            clock=lambda: datetime.now(UTC) - age,
+            on_open=killed,
+        )
+    (kept,) = list_kept(installation)
+    assert kept.status == status
+
+
+def test_a_record_that_cannot_be_read_hides_the_status_of_its_training_alone(
+    installation: Installation,
+) -> None:
+    for name in ("small", "other"):
+        run(small(num_steps=0, training_name=name), installation=installation)
+    key = stream("training", ids.training_id("other"))
+    log = LocalLog(installation.local_log_path)
+    log.append([Record(topic_of(key, installation.topic_prefix), key, b"{}")])
+    log.close()
+    assert {one.training_name: one.status for one in list_kept(installation)} == {
+        "small": "completed",
+        "other": None,
+    }
 
 
 def test_a_continued_training_reads_its_log_with_annotations_in_it(

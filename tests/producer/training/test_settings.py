@@ -101,7 +101,8 @@ def test_devices_are_blanked_where_it_is_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "named"),
     [
-        ({"box_type": "linux"}, "box_type: linux is not supported yet"),
+        ({"box_type": "linux"}, '"linux" is not one of android'),
+        ({"environment": "linux"}, '"linux" is not one of android, dbbench, text_to_sql'),
         ({"wandb_name": "x"}, "wandb_name: needs a wandb_project"),
         ({"dbbench_database": "mysql://me@h:1"}, "dbbench_database: only of environment dbbench"),
         (

@@ -62,9 +62,9 @@ class Soundness:
 def check_tasks(
     tasks: Sequence[Task], *, num_seeds: int, num_random: int = NUM_RANDOM_EPISODES
 ) -> Iterator[Soundness]:
-    """Check each task that has a validator, with seeds 0 .. num_seeds - 1; yields as it goes."""
+    """Check each task that a device query judges, with seeds from 0; yields as it goes."""
     for task in tasks:
-        if not task.is_judged:
+        if task.validation_type != "shell":
             continue
         oracle = _oracle_episodes(task, num_seeds)
         idle = [run_episode(task, seed, _idle).is_solved for seed in range(num_seeds)]
