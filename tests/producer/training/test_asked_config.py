@@ -101,6 +101,9 @@ BEGUN: dict[str, dict[str, Any]] = {
         "environment": "dbbench",
         "model_name": "oracle",
         "dbbench_database": "mysql://u@h:1",
+        "reward_correct": 2.0,
+        "reward_incorrect": -1.0,
+        "reward_timeout": -2.0,
         "skill_sequence": ["select", "insert"],
         "steps_per_skill": 2,
         "replay_share": 0.5,
@@ -132,6 +135,7 @@ BEGUN: dict[str, dict[str, Any]] = {
         "reward_function": "f",
         "reward_manager": "m",
     },
+    "all_weights": {"model_name": "some/policy", "tasks": TASKS, "train_type": "full"},
     "own_reward": {"reward": "tests.producer.training.test_asked_config:rewarded"},
 }
 """Trainings as they were begun; among them every field has another value than its default."""
