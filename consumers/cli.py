@@ -51,8 +51,8 @@ SILENCE_LIMIT_S = 30.0
 SILENCE_LIMITS_S: dict[str, float | None] = {
     "run": None,
     "up": None,
-    "verify": 120.0,
-    "rebuild": 600.0,
+    "verify": None,
+    "rebuild": None,
     "migrate": 600.0,
     "export": 120.0,
     "archive": 120.0,

@@ -5,21 +5,33 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain
 from typing import TYPE_CHECKING
 
 import rich_click as click
 
+from consumers.commands.held_options import held_options, take_filter
+from consumers.commands.parked_output import (
+    abandoned_json,
+    held_json,
+    print_abandoned,
+    print_array,
+    print_held,
+)
 from consumers.console import is_terminal, sanitize
-from consumers.errors import NotFoundError
+from consumers.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from consumers.projection.abandoned import AbandonedStream
-    from consumers.projection.redrive import HeldSummary, Operator, Redriven
+    from consumers.projection.held_filter import HeldFilter
+    from consumers.projection.held_records import HeldCount
+    from consumers.projection.redrive import Operator, Redriven
 
 logger = logging.getLogger(__name__)
+
+LISTED = 100
+"""Records of a list, unless more are asked for."""
 
 
 @contextmanager
@@ -51,45 +63,6 @@ def _operator() -> Iterator["Operator"]:
                 connection.rollback()
                 with connection, connection.cursor() as cursor:
                     copy_drops(cursor, installation.operator_drops_path)
-
-
-def _json(summary: "HeldSummary") -> dict[str, object]:
-    times = {
-        "event_time": summary.event_time,
-        "appended_at": summary.appended_at,
-        "since": summary.since,
-    }
-    return summary._asdict() | {
-        name: None if time is None else time.isoformat() for name, time in times.items()
-    }
-
-
-def _abandoned_json(abandoned: "AbandonedStream") -> dict[str, object]:
-    """With the keys of a held record; there is none to name."""
-    from consumers.projection.held_records import HeldSummary
-
-    since = None if abandoned.since is None else abandoned.since.isoformat()
-    return dict.fromkeys(HeldSummary._fields) | {
-        "held_as": "abandoned",
-        "kind": "rest",
-        "reason": abandoned.reason or "its rest was given up",
-        "stream": abandoned.stream,
-        "epoch": abandoned.epoch,
-        "sequence": abandoned.sequence,
-        "since": since,
-        "made_by": abandoned.made_by,
-    }
-
-
-def _print_array(entries: Iterable[dict[str, object]]) -> None:
-    """As json.dumps writes the whole, which may be hundreds of megabytes, one after the other."""
-    out = sys.stdout
-    before = "["
-    for entry in entries:
-        out.write(before + json.dumps(entry))
-        before = ", "
-    out.write("[]\n" if before == "[" else "]\n")
-    out.flush()
 
 
 def _report(result: "Redriven", *, as_json: bool) -> None:
@@ -125,43 +98,54 @@ def command() -> None:
     type=click.Choice(["parked", "waiting", "refused", "abandoned"]),
     help="Only these. [default: all]",
 )
+@held_options
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    metavar="N",
+    default=LISTED,
+    show_default=True,
+    help="How many records.",
+)
+@click.option("--all", "everything", is_flag=True, help="Every record.")
 @click.option("--json", "as_json", is_flag=True, help="Print an array of objects.")
-def list_command(*, held_as: str | None, as_json: bool) -> None:
-    """List records that are parked, wait for a gap to fill, or were refused.
+def list_command(
+    *,
+    held_as: str | None,
+    limit: int,
+    everything: bool,
+    as_json: bool,
+    **options: str | None,
+) -> None:
+    """List records that are parked, wait for a gap to fill, or were refused; the first 100.
 
     Streams whose rest was given up (`parked drop --rest`) are listed too, with since when and by
-    whom.
+    whom, unless a filter is given.
     """
     from consumers.projection.abandoned import abandoned_streams
+    from consumers.projection.held_filter import HeldFilter
 
+    wanted = take_filter(options, held_as)
     with _operator() as operator:
-        summaries = operator.list_held(held_as)
         with operator.connection, operator.connection.cursor() as cursor:
-            abandoned = abandoned_streams(cursor) if held_as in {None, "abandoned"} else []
-    if as_json:
-        _print_array(chain(map(_json, summaries), map(_abandoned_json, abandoned)))
-        return
-    by_stream: dict[str, list[HeldSummary]] = {}
-    for summary in summaries:
-        by_stream.setdefault(summary.stream or "(no stream)", []).append(summary)
-    for stream, held in by_stream.items():
-        click.echo(sanitize(stream))
-        for summary in held:
-            name = (
-                f"{summary.type} {summary.epoch}/{summary.sequence}"
-                if summary.type
-                else "unreadable"
-            )
-            click.echo(sanitize(f"  {summary.held_as}  {summary.id}  {name}: {summary.reason}"))
-    for one in abandoned:
-        click.echo(sanitize(one.stream))
-        since = "" if one.since is None else f" since {one.since:%Y-%m-%d %H:%M:%S}"
-        by = "" if one.made_by is None else f" by {one.made_by}"
-        reason = "" if one.reason is None else f": {one.reason}"
-        after = f"epoch {one.epoch}, sequence {one.sequence}"
-        click.echo(sanitize(f"  abandoned{since}{by}, after {after}{reason}"))
-    if not summaries and not abandoned:
-        logger.info("no records are held")
+            takes = wanted in {HeldFilter(), HeldFilter("abandoned")}
+            abandoned = abandoned_streams(cursor) if takes else []
+        pages = operator.held_pages(wanted, None if everything else limit)
+        held = chain.from_iterable(pages)
+        shown = abandoned if everything else abandoned[:limit]
+        num_left = 0 if everything else operator.count_held(wanted) - limit
+        if as_json:
+            print_array(chain(map(held_json, held), map(abandoned_json, shown)))
+        elif not print_held(pages) and not abandoned:
+            logger.info("no records are held")
+    if not as_json:
+        print_abandoned(shown)
+    for number, what in (
+        (num_left, "records"),
+        (len(abandoned) - len(shown), "abandoned streams"),
+    ):
+        if number > 0:
+            logger.warning("%s more %s are not listed; --all lists them", f"{number:,}", what)
 
 
 @command.command()
@@ -173,22 +157,41 @@ def show(record: str, *, as_json: bool) -> None:
         summary, value = operator.show(record)
     text = value.decode(errors="replace")
     if as_json:
-        click.echo(json.dumps(_json(summary) | {"value": text}))
+        click.echo(json.dumps(held_json(summary) | {"value": text}))
         return
-    for name, content in _json(summary).items():
+    for name, content in held_json(summary).items():
         click.echo(sanitize(f"{name}: {content}"))
     click.echo("\n".join(map(sanitize, text.splitlines())) if is_terminal() else text)
 
 
 @command.command()
 @click.argument("streams", nargs=-1, metavar="[STREAM]...")
+@held_options
+@click.option("--dry-run", is_flag=True, help="Only count them.")
 @click.option(
     "--json", "as_json", is_flag=True, help='Print {"streams", "events", "still_parked"}.'
 )
-def redrive(streams: tuple[str, ...], *, as_json: bool) -> None:
-    """Try parked records again: those of the named streams (rollout/<uuid>), or all."""
+def redrive(
+    streams: tuple[str, ...], *, dry_run: bool, as_json: bool, **options: str | None
+) -> None:
+    """Try parked records again: those of the named streams (rollout/<uuid>), or all.
+
+    With a filter: the streams that have a parked record which it means.
+    """
+    from consumers.projection.bulk import count, redrive_matching
+
+    wanted = take_filter(options)
+    if streams and (dry_run or not wanted.is_everything):
+        message = "name streams, or give a filter or --dry-run; not both"
+        raise UsageError(message)
     with _operator() as operator:
-        result = operator.redrive(list(streams) or None)
+        if dry_run:
+            _report_count(count(operator, wanted), as_json=as_json)
+            return
+        if wanted.is_everything:
+            result = operator.redrive(list(streams) or None)
+        else:
+            result = redrive_matching(operator, wanted)
     if streams and not result.streams:
         message = (
             f"nothing is parked in {', '.join(streams)}; `cua-project parked list` shows the"
@@ -199,30 +202,104 @@ def redrive(streams: tuple[str, ...], *, as_json: bool) -> None:
 
 
 @command.command()
-@click.argument("what", metavar="RECORD|STREAM")
+@click.argument("what", metavar="[RECORD|STREAM]", required=False)
+@held_options
 @click.option("--rest", is_flag=True, help="Give up RECORD and everything after it in its stream.")
 @click.option("--gap", is_flag=True, help="Give up the missing records that STREAM waits for.")
 @click.option("--reason", metavar="TEXT", help="Stored with the decision.")
+@click.option("--dry-run", is_flag=True, help="Only count what a filter means.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask before giving up what a filter means.")
 @click.option(
     "--json", "as_json", is_flag=True, help='Print {"streams", "events", "still_parked"}.'
 )
-def drop(what: str, *, rest: bool, gap: bool, reason: str | None, as_json: bool) -> None:
+def drop(
+    what: str | None,
+    *,
+    rest: bool,
+    gap: bool,
+    reason: str | None,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+    **options: str | None,
+) -> None:
     """Give up a parked RECORD (topic/partition@offset) and apply what follows it in its stream.
 
-    With --gap: give up the gap of a STREAM (rollout/<uuid>). Rebuilds honour the decision.
-    """
-    from consumers.errors import UsageError
+    With --gap: give up the gap of a STREAM (rollout/<uuid>). With a filter instead of either: every
+    parked record that it means; a record that only waits behind a parked one is applied instead,
+    unless --kind behind is given. Asks first. Rebuilds honour the decisions.
 
+    Examples:
+        cua-project parked drop cua.rollouts/3@1841 --reason "broken build"
+        cua-project parked drop --training demo --kind invalid --dry-run
+        cua-project parked drop --training demo --kind invalid --yes
+    """
     if rest and gap:
         message = "--rest and --gap exclude each other; give one of them"
         raise UsageError(message)
+    wanted = take_filter(options)
+    if (what is None) == wanted.is_everything:
+        message = (
+            "give a RECORD or STREAM, or say which records with --training, --kind, --matching or"
+            " --type; not both"
+        )
+        raise UsageError(message)
     made_by = getpass.getuser()
+    if what is None:
+        if gap:
+            message = "--gap is for one STREAM; name it"
+            raise UsageError(message)
+        if not (dry_run or yes or sys.stdin.isatty()):
+            message = (
+                "drop asks before it gives up many records, and there is no terminal; give --yes or"
+                " --dry-run"
+            )
+            raise UsageError(message)
+        _drop_many(wanted, rest=rest, reason=reason, dry_run=dry_run, yes=yes, as_json=as_json)
+        return
     with _operator() as operator:
         if gap:
             result = operator.drop_gap(what, made_by=made_by, reason=reason)
         else:
             result = operator.drop_record(what, rest=rest, made_by=made_by, reason=reason)
     _report(result, as_json=as_json)
+
+
+def _drop_many(
+    wanted: "HeldFilter",
+    *,
+    rest: bool,
+    reason: str | None,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    from consumers.projection.bulk import count_culprits, drop_matching
+
+    with _operator() as operator:
+        found = count_culprits(operator, wanted)
+        if dry_run:
+            _report_count(found, as_json=as_json)
+            return
+        if found.records and not yes:
+            what = f"Give up {found.records:,} records of {found.streams:,} streams?"
+            click.confirm(what, abort=True, err=True)
+        made_by = getpass.getuser()
+        dropped = drop_matching(operator, wanted, rest=rest, made_by=made_by, reason=reason)
+    if as_json:
+        click.echo(json.dumps(dropped._asdict()))
+    else:
+        click.echo(
+            f"records given up: {dropped.records}, streams: {dropped.streams}, events applied:"
+            f" {dropped.events}, records still parked: {dropped.still_parked}"
+        )
+
+
+def _report_count(found: "HeldCount", *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps({"dry_run": True} | found._asdict()))
+    else:
+        click.echo(f"parked records: {found.records:,}, of streams: {found.streams:,}")
 
 
 @command.command()

@@ -94,6 +94,7 @@ def command(
     Readers and a running projector need not stop. What users put beside the tables (views,
     indexes, grants, triggers, foreign keys ...) is carried over; what cannot be is named before
     anything is done. The replaced tables stay as the schema cua_previous until the next rebuild.
+    Once it has begun it waits while Kafka or the database is away, and goes on where it was.
 
     Examples:
         cua-project rebuild
@@ -111,8 +112,15 @@ def command(
     from consumers.home import open_installation
     from consumers.progress import ReplayProgress
     from consumers.rebuild.built import drop_built
+    from consumers.rebuild.outages import wait_out_outages
     from consumers.rebuild.parallel import Parallel
-    from consumers.rebuild.rebuild import compare, rebuild, roll_back
+    from consumers.rebuild.rebuild import (
+        RebuildReport,
+        UnfinishedRebuild,
+        compare,
+        rebuild,
+        roll_back,
+    )
     from consumers.rebuild.until import parse_duration
 
     is_partial = run_name is not None or until is not None
@@ -143,25 +151,29 @@ def command(
     reader = open_with_archive(installation, archive)
     try:
         with ReplayProgress() as progress:
-            if is_partial:
-                report = _build_into(
-                    *(reader, url, schema, progress),
-                    topic_prefix=installation.topic_prefix,
-                    run_name=run_name,
-                    until=until,
-                )
-            elif check:
-                parallel = Parallel(installation, jobs, archive).fill
-                report = compare(reader, url, parallel=parallel, progress=progress)
-            else:
-                report = rebuild(
-                    reader,
-                    url,
-                    parallel=Parallel(installation, jobs, archive).fill,
+            parallel = Parallel(installation, jobs, archive).fill
+            unfinished = UnfinishedRebuild()
+
+            def attempt() -> RebuildReport:
+                if is_partial:
+                    return _build_into(
+                        *(reader, url, schema, progress),
+                        topic_prefix=installation.topic_prefix,
+                        run_name=run_name,
+                        until=until,
+                    )
+                if check:
+                    return compare(reader, url, parallel=parallel, progress=progress)
+                return rebuild(
+                    *(reader, url),
+                    parallel=parallel,
                     swap_timeout_s=swap_timeout_s,
                     from_shorter_log=from_shorter_log,
                     progress=progress,
+                    unfinished=unfinished,
                 )
+
+            report = wait_out_outages(attempt, url, reader)
     finally:
         reader.close()
     _print(report, url, check=check, as_json=as_json)

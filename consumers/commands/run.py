@@ -44,7 +44,10 @@ logger = logging.getLogger(__name__)
 )
 @metrics_options
 @click.option(
-    "--json", "as_json", is_flag=True, help='Print {"events", "seconds", "positions"} at the end.'
+    "--json",
+    "as_json",
+    is_flag=True,
+    help='Print {"events", "seconds", "positions", "parked"} at the end.',
 )
 def command(
     *,
@@ -156,7 +159,10 @@ def _print(report: "Report", *, as_json: bool) -> None:
             "events": report.events,
             "seconds": round(report.seconds, 3),
             "positions": positions,
+            "parked": report.parked,
         }
         click.echo(json.dumps(summary))
     else:
-        logger.info("applied %s events in %.1f s", f"{report.events:,}", report.seconds)
+        parked = f", parked {report.parked:,} records" if report.parked else ""
+        applied = f"{report.events:,}"
+        logger.info("applied %s events in %.1f s%s", applied, report.seconds, parked)

@@ -4,6 +4,8 @@ For the process's boundary, which must not import a driver: an error is known by
 and SQLSTATE.
 """
 
+from consumers.errors import UnreachableError
+
 ENDED = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03", "25P04"})
 """SQLSTATEs: admin_shutdown, crash_shutdown, cannot_connect_now, idle_session_timeout,
 idle_in_transaction_session_timeout, transaction_timeout."""
@@ -13,6 +15,24 @@ CONNECTION_EXCEPTION = "08"
 
 def lost_session(error: BaseException) -> str | None:
     """The message for an error that a lost session caused; None for any other."""
+    said = _reason_of_loss(error)
+    if said is None:
+        return None
+    return (
+        f"the database ended our session, and what was not committed is undone: {said}; run the"
+        " same command again when the server answers (its log says why)"
+    )
+
+
+def outage_of(error: BaseException) -> str | None:
+    """Why a server is away, for an error that waiting may mend; None for any other."""
+    if isinstance(error, UnreachableError):
+        return None if error.is_refusal else str(error)
+    said = _reason_of_loss(error)
+    return None if said is None else f"the database ended our session: {said}"
+
+
+def _reason_of_loss(error: BaseException) -> str | None:
     if not _is_lost(error):
         return None
     # Whoever uses a lost session again is only told that it is closed.
@@ -21,11 +41,7 @@ def lost_session(error: BaseException) -> str | None:
         if _is_lost(earlier):
             first = earlier
         earlier = earlier.__context__
-    said = str(_original(first)).strip().partition("\n")[0]
-    return (
-        f"the database ended our session, and what was not committed is undone: {said}; run the"
-        " same command again when the server answers (its log says why)"
-    )
+    return str(_original(first)).strip().partition("\n")[0]
 
 
 def _original(error: BaseException) -> BaseException:

@@ -79,15 +79,15 @@ def unlock(connection: Connection, name: str) -> None:
         cursor.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", (name,))
 
 
-def drop_debris(connection: Connection) -> None:
+def drop_debris(connection: Connection, but: str | None = None) -> None:
     """Drop what killed processes left unfinished; what cannot be dropped is named and stays.
 
-    `connection`: in autocommit.
+    `connection`: in autocommit. `but`: the schema that its session has locked for itself.
     """
     with connection.cursor() as cursor:
         unfinished = [side.name for side in find_side_schemas(cursor) if not side.is_finished]
     for name in unfinished:
-        if try_lock(connection, name):
+        if name != but and try_lock(connection, name):
             try:
                 drop_side_schema(connection, name)
             except (CuaProjectError, psycopg2.Error) as error:

@@ -3,17 +3,22 @@
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from consumers.database.connection import Cursor
 from consumers.errors import NotFoundError, UsageError
 from consumers.fold.held import Coordinates, Held
+from consumers.fold.operator_drops import Drop, store_drop, value_hash
+from consumers.projection.held_filter import HeldFilter
+from consumers.projection.positions import Positions
 from consumers.projection.stored import HELD_COLUMNS, held_records
 
 MAX_BYTES = 32 << 20
 """Values in memory at once, when more than one record is taken."""
 PART_RECORDS = 2_000
 """Of a list, fetched at once: some 20 ms."""
+FIRST = ("", "", -1, -1)
+"""A place before every record."""
 MAX_DIGITS = 20
 """Of a partition or an offset; a bigint has 19."""
 _RECORD_ID = re.compile(r"([A-Za-z0-9._-]+)/([0-9]+)@([0-9]+)")
@@ -44,21 +49,97 @@ class HeldSummary(NamedTuple):
         return self.event_time or self.appended_at
 
 
-def list_held(cursor: Cursor, schema: str, held_as: str | None) -> list[HeldSummary]:
-    """Everything that is held, by offset.
+Place = tuple[str, str, int, int]
+"""log id, topic, partition, offset: the order of a list."""
 
-    Inside a transaction. Fetched in parts: with many records the server would take the session for
-    stopped while they are read here.
-    """
-    with cursor.connection.cursor("held_records") as parts:
-        parts.itersize = PART_RECORDS
-        parts.execute(
-            "SELECT topic, partition, log_offset, held_as, kind, reason, stream, type, epoch,"
-            f' sequence, event_time, appended_at FROM "{schema}".held_record WHERE held_as ='
-            " coalesce(%s, held_as) ORDER BY topic, partition, log_offset",
-            (held_as,),
-        )
-        return [HeldSummary(f"{row[0]}/{row[1]}@{row[2]}", *row) for row in parts]
+
+class HeldCount(NamedTuple):
+    """How many records, of how many streams."""
+
+    records: int
+    streams: int
+
+
+def held_page(
+    cursor: Cursor,
+    schema: str,
+    wanted: HeldFilter,
+    after: Place | None,
+    limit: int,
+    condition: str = "true",
+) -> tuple[list[HeldSummary], Place | None]:
+    """The next held records in order, and the last one's place; None: there are no more."""
+    where, values = wanted.condition(schema)
+    cursor.execute(
+        "SELECT log_id, topic, partition, log_offset, held_as, kind, reason, stream, type, epoch,"
+        f' sequence, event_time, appended_at FROM "{schema}".held_record WHERE (log_id, topic,'
+        " partition, log_offset) > (%(log_id)s, %(topic)s, %(partition)s, %(offset)s) AND"
+        f" {condition} AND {where} ORDER BY log_id, topic, partition, log_offset LIMIT %(limit)s",
+        values
+        | dict(zip(("log_id", "topic", "partition", "offset"), after or FIRST, strict=True))
+        | {"limit": limit},
+    )
+    rows = cursor.fetchall()
+    page = [HeldSummary(f"{row[1]}/{row[2]}@{row[3]}", *row[1:]) for row in rows]
+    return page, rows[-1][:4] if len(rows) == limit else None
+
+
+def count_held(
+    cursor: Cursor,
+    schema: str,
+    wanted: HeldFilter,
+    condition: str = "true",
+    streams: Sequence[str] | None = None,
+) -> HeldCount:
+    """How many are meant. `streams`: only of these."""
+    where, values = wanted.condition(schema)
+    of = "true" if streams is None else "stream = ANY(%(streams)s)"
+    cursor.execute(
+        f'SELECT count(*), count(DISTINCT stream) FROM "{schema}".held_record WHERE {condition} AND'
+        f" {where} AND {of}",
+        values | {"streams": None if streams is None else list(streams)},
+    )
+    return HeldCount(*(cursor.fetchone() or (0, 0)))
+
+
+def count_parked_since(cursor: Cursor, schema: str, start: Positions) -> int:
+    """How many records at or after these positions are parked."""
+    places = [(at.topic, at.partition, offset) for at, offset in start.items()]
+    topics, partitions, offsets = zip(*places, strict=True) if places else ((), (), ())
+    cursor.execute(
+        f'SELECT count(*) FROM "{schema}".held_record AS held LEFT JOIN unnest(%s::text[],'
+        " %s::integer[], %s::bigint[]) AS start (topic, partition, first) USING (topic, partition)"
+        " WHERE held_as = 'parked' AND log_offset >= coalesce(first, 0)",
+        (list(topics), list(partitions), list(offsets)),
+    )
+    row = cursor.fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def streams_of(cursor: Cursor, schema: str, wanted: HeldFilter) -> list[str | None]:
+    """The streams of the records that are meant; None: some name no stream."""
+    where, values = wanted.condition(schema)
+    cursor.execute(
+        f'SELECT DISTINCT stream FROM "{schema}".held_record WHERE {where} ORDER BY 1', values
+    )
+    return [row[0] for row in cursor.fetchall()]
+
+
+def drop_all(
+    cursor: Cursor,
+    schema: str,
+    records: Sequence[HeldSummary],
+    *,
+    rest: bool,
+    made_by: str,
+    reason: str | None,
+) -> None:
+    """Store the decisions to give up these records. NotFoundError."""
+    for record in records:
+        held = find_held(cursor, schema, record.id)
+        scope: Literal["rest", "record"] = "rest" if rest and held.stream is not None else "record"
+        drop = Drop(scope, held.stream, value_hash(held.record.value), None)
+        store_drop(cursor, drop, made_by=made_by, reason=reason)
 
 
 def find_held(cursor: Cursor, schema: str, record_id: str) -> Held:

@@ -30,6 +30,7 @@ from consumers.log.reader import LogReader, TopicPartition
 from consumers.projection.activity import Activity
 from consumers.projection.adoption import adopt_log
 from consumers.projection.catching_up import CatchingUp
+from consumers.projection.held_records import count_parked_since
 from consumers.projection.lock_watch import LockWatch
 from consumers.projection.outage import Outage
 from consumers.projection.pipeline import Pipeline
@@ -98,6 +99,8 @@ class Report(NamedTuple):
     events: int
     seconds: float
     positions: dict[TopicPartition, int]
+    parked: int = 0
+    """Records that were parked."""
 
 
 class ProjectionLoop:
@@ -150,7 +153,8 @@ class ProjectionLoop:
         while not self._try_session(run):
             pass
         committed = run.committed
-        return Report(committed.num_events, self._clock() - started, committed.positions)
+        seconds = self._clock() - started
+        return Report(committed.num_events, seconds, committed.positions, run.num_parked)
 
     def _try_session(self, run: Run) -> bool:
         """Whether the run is over; waits after a failure."""
@@ -210,6 +214,7 @@ class ProjectionLoop:
             run.error = None
         schema = ProjectedSchema(connection, SCHEMA, self._reader.log_id, committed=run.committed)
         schema.load()
+        run.start = dict(run.committed.positions) if run.start is None else run.start
         self._prepare(schema, lease)
         start = start_positions(run.committed.positions, self._reader)
         with schema.connection, schema.connection.cursor() as cursor:
@@ -225,6 +230,8 @@ class ProjectionLoop:
                 run.is_announced = True
             self._catch_up(schema, lease, run, lookups, catching_up)
             self._pipe(run, watch, schema, lease, lookups, catching_up)
+        with lookups.cursor() as cursor:
+            run.num_parked = count_parked_since(cursor, SCHEMA, run.start)
 
     def _pipe(
         self,

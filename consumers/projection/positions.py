@@ -66,6 +66,13 @@ def load_positions(cursor: Cursor, schema: str) -> Positions:
     }
 
 
+def count_events(cursor: Cursor, schema: str) -> int:
+    """Events that were applied."""
+    cursor.execute(f'SELECT coalesce(sum(num_events), 0) FROM "{schema}".reader_position')
+    row = cursor.fetchone()
+    return 0 if row is None else int(row[0])
+
+
 def load_last_records(cursor: Cursor, schema: str) -> dict[TopicPartition, LastRecord]:
     """The last record that was read of every partition; without partitions that had none."""
     cursor.execute(

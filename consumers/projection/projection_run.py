@@ -32,6 +32,10 @@ class Run:
     until: Positions | None = None
     """Where to stop; None: nowhere."""
     committed: Committed = field(default_factory=Committed)
+    start: Positions | None = None
+    """Where it began; None: nothing was read yet."""
+    num_parked: int = 0
+    """Records that it parked and that are still parked at its end."""
     is_announced: bool = False
     """Its beginning was logged."""
     error: tuple[str, float] | None = None

@@ -24,11 +24,15 @@ from consumers.fold.operator_drops import Drop, load_drops, store_drop, value_ha
 from consumers.fold.parse import parse_record, stream_of_key
 from consumers.fold.projectors.registry import catalogue_hash
 from consumers.fold.stream import Stream
+from consumers.projection.held_filter import HeldFilter
 from consumers.projection.held_records import (
+    PART_RECORDS,
     HeldSummary,
+    Place,
+    count_held,
     count_parked,
     find_held,
-    list_held,
+    held_page,
     next_nameless,
     next_parked,
     since_of_next,
@@ -102,8 +106,27 @@ class Operator:
 
     def list_held(self, held_as: str | None = None) -> list[HeldSummary]:
         """Everything that is held, by offset."""
+        return [one for page in self.held_pages(HeldFilter(held_as)) for one in page]
+
+    def held_pages(
+        self, wanted: HeldFilter, limit: int | None = None
+    ) -> Iterator[list[HeldSummary]]:
+        """What is held, by offset, some at a time, each in a transaction of its own."""
+        after: Place | None = None
+        left = limit
+        while left is None or left > 0:
+            size = PART_RECORDS if left is None else min(left, PART_RECORDS)
+            with self.connection, self.connection.cursor() as cursor:
+                page, after = held_page(cursor, self._schema, wanted, after, size)
+            yield page
+            if after is None:
+                return
+            left = None if left is None else left - len(page)
+
+    def count_held(self, wanted: HeldFilter) -> int:
+        """How many records are held."""
         with self.connection, self.connection.cursor() as cursor:
-            return list_held(cursor, self._schema, held_as)
+            return count_held(cursor, self._schema, wanted).records
 
     def show(self, record_id: str) -> tuple[HeldSummary, bytes]:
         """A held record and its value. NotFoundError, UsageError."""
@@ -131,12 +154,12 @@ class Operator:
                 unfinished = batch.unfinished
                 after_batch()
         if streams is None:
-            num_events += self._redrive_nameless(after_batch)
+            num_events += self.redrive_nameless(after_batch)
         with self.connection, self.connection.cursor() as cursor:
             left = count_parked(cursor, self._schema, list(parked))
         return Redriven(len(parked), num_events, sum(left.values()))
 
-    def _redrive_nameless(self, after_batch: Callable[[], None] = _nothing) -> int:
+    def redrive_nameless(self, after_batch: Callable[[], None] = _nothing) -> int:
         """A record that named no stream when it was read may name one to newer code."""
         num_events, after = 0, None
         while True:
@@ -195,7 +218,7 @@ class Operator:
 
         self._decide(decide)
         if stream is None:
-            return Redriven(0, self._redrive_nameless(), 0)
+            return Redriven(0, self.redrive_nameless(), 0)
         return self.redrive([stream])
 
     def drop_gap(self, stream_name: str, *, made_by: str, reason: str | None) -> Redriven:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from consumers.database.connection import connected
 from consumers.database.migrate import newest_revision
-from consumers.database.side_schemas import drop_debris, find_side_schemas
+from consumers.database.side_schemas import SideSchema, drop_debris, find_side_schemas
 from consumers.errors import CuaProjectError, MismatchError
 from consumers.fold.projectors.registry import catalogue_hash
 from consumers.log.reader import LogReader
@@ -18,7 +18,6 @@ from consumers.projection.positions import (
 )
 from consumers.rebuild.side_schema import (
     drop_unless_finished,
-    finish,
     locked_schema,
     side_schema,
     unmark,
@@ -44,9 +43,10 @@ class Finished(NamedTuple):
     """Hash of what operators gave up, which the replay honoured."""
 
 
-def keep(url: str, schema: str, log_id: str, finished: Finished) -> None:
-    """Let the schema outlive this process."""
-    finish(url, schema, PURPOSE, {**_code(log_id), **finished._asdict()})
+def finished_side(schema: str, log_id: str, finished: Finished) -> SideSchema:
+    """The mark of a schema that outlives this process."""
+    details = {**_code(log_id), **finished._asdict()}
+    return SideSchema(schema, PURPOSE, is_finished=True, details=details)
 
 
 def discard(url: str, schema: str) -> None:
@@ -55,16 +55,18 @@ def discard(url: str, schema: str) -> None:
 
 
 @contextmanager
-def filled_schema(url: str, reader: LogReader) -> Iterator[tuple[str, Finished | None]]:
-    """A finished replay of this code and log, or a new empty schema with None.
+def filled_schema(
+    url: str, reader: LogReader, continued: str | None = None, *, keeps: bool = False
+) -> Iterator[tuple[str, Finished | None]]:
+    """A finished replay of this code and log, else the schema `continued`, or a new one, with None.
 
     One that has records which the log no longer has is none of this log.
 
-    On the way out it is dropped unless it is finished.
+    On the way out it is dropped unless it is finished. `keeps`: nor after an outage.
     """
     found = _find(url, reader)
     if found is None:
-        with side_schema(url, PURPOSE) as name:
+        with side_schema(url, PURPOSE, continued, keeps=keeps) as name:
             yield name, None
         return
     name, finished = found

@@ -7,48 +7,38 @@ readers not at all. The live schema must be migrated.
 
 import logging
 import time
-from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from consumers.database.connection import connected
 from consumers.database.migrate import inspect_revision
-from consumers.database.shape import Problem, find_problems
+from consumers.database.side_schemas import SideSchema
 from consumers.errors import CuaProjectError, MismatchError, NotFoundError
 from consumers.fold.fold import EVERYTHING, ReplayFilter
 from consumers.fold.parse import ParsedRecord
-from consumers.log.reader import LOOK_AT, LogReader
+from consumers.log.reader import LogReader
 from consumers.progress import ReplayProgress
 from consumers.projection.loop import ParallelFill
-from consumers.projection.positions import (
-    Positions,
-    check_records,
-    load_last_records,
-    load_positions,
-    read_state,
-)
+from consumers.projection.positions import Positions, read_state
 from consumers.rebuild.built import INTO, check_name, new_schema
 from consumers.rebuild.carry import require_carriable
+from consumers.rebuild.comparison import Comparison, LiveTables, compare_with, read_live
 from consumers.rebuild.finished import (
     Finished,
     StaleError,
     discard,
     drops_hash,
     filled_schema,
-    keep,
+    finished_side,
 )
-from consumers.rebuild.hashing import NAMES, TableHash, count_rows, hash_tables
-from consumers.rebuild.live_order import (
-    LiveOrder,
-    describe_unordered,
-    read_live_order,
-    require_decided,
-)
+from consumers.rebuild.hashing import count_rows
+from consumers.rebuild.live_order import LiveOrder, read_live_order, require_decided
 from consumers.rebuild.preparation import prepare_database, schema_lock
 from consumers.rebuild.replay import Replay, check_beginning
-from consumers.rebuild.side_schema import finish, finish_tables, side_schema, write_views
+from consumers.rebuild.side_schema import finish_tables, side_schema, write_views
 from consumers.rebuild.swap import require_previous, swap, swap_back
 from consumers.rebuild.waiting import Patience
-from consumers.tables import PREVIOUS_SCHEMA, SCHEMA, STATE_TABLES
+from consumers.tables import PREVIOUS_SCHEMA, SCHEMA
 from schemas.ids import training_id
 
 logger = logging.getLogger(__name__)
@@ -59,7 +49,6 @@ CATCH_UPS = 20
 """Rounds of catching up; after them the swap is tried whatever the backlog."""
 SWAP_TIMEOUT_S = 3600.0
 """A reader's transaction is waited for so long; nothing stands still meanwhile."""
-STATE_NAMES = frozenset(str(table.__tablename__) for table in STATE_TABLES)
 
 
 class RebuildReport(NamedTuple):
@@ -80,16 +69,29 @@ class RebuildReport(NamedTuple):
     """Of the replay."""
 
 
-class _Comparison(NamedTuple):
-    """Of the live tables with the replay."""
+@dataclass(slots=True)
+class UnfinishedRebuild:
+    """What the next attempt of a process continues with after an outage."""
 
-    is_same_log: bool
-    """False: the tables were made from another log and were not compared."""
-    different: list[str]
+    schema: str | None = None
+    """Has what was replayed."""
+    live: LiveTables | None = None
+    """Of the first attempt; None: not read, or without positions."""
+    comparison: Comparison | None = None
+    drops: str | None = None
+    """Hash of what operators had given up when the replay began."""
+    done: RebuildReport | None = None
+    """The swap is done; only views and counts are left."""
+
+    def start(self, schema: str) -> None:
+        """Nothing is replayed yet."""
+        self.schema, self.live, self.comparison, self.drops = schema, None, None, None
 
     @property
-    def is_equal(self) -> bool:
-        return self.is_same_log and not self.different
+    def continued(self) -> str | None:
+        """The schema to continue with. A replay in the live tables' order begins anew."""
+        is_ordered = self.live is not None and bool(self.live.order) and self.comparison is None
+        return None if is_ordered else self.schema
 
 
 def compare(
@@ -112,7 +114,7 @@ def compare(
         side_schema(url, "rebuild") as schema,
         Replay(reader, url, schema, parallel=parallel, progress=progress) as replay,
     ):
-        comparison = _compare(reader, url, replay, schema)
+        comparison = compare_with(read_live(url), reader, url, replay, schema)
         return RebuildReport(
             events=replay.num_events,
             seconds=time.monotonic() - began,
@@ -133,51 +135,79 @@ def rebuild(
     swap_timeout_s: float | None = SWAP_TIMEOUT_S,
     from_shorter_log: bool = False,
     progress: ReplayProgress | None = None,
+    unfinished: UnfinishedRebuild | None = None,
 ) -> RebuildReport:
     """Replace the live tables with a replay of the log; the old ones stay as `cua_previous`.
 
     Makes again whatever is missing of the tables, and carries what users put beside them. A
     finished replay that could not be swapped in outlives this process, and the next call continues
-    with it. `from_shorter_log`: also from a log that lacks records that the tables have read.
-    Otherwise raises what `compare` raises; CuaProjectError, naming it, for what cannot be carried,
-    before the replay begins; LimitExceededError when sessions keep the tables locked for
-    `swap_timeout_s` (None: for ever).
+    with it. `unfinished`: of an attempt that an outage ended, to continue with. `from_shorter_log`:
+    also from a log that lacks records that the tables have read. Otherwise raises what `compare`
+    raises; CuaProjectError, naming it, for what cannot be carried, before the replay begins;
+    LimitExceededError when sessions keep the tables locked for `swap_timeout_s` (None: for ever).
     """
     began = time.monotonic()
+    keeps = unfinished is not None
+    state = unfinished or UnfinishedRebuild()
+    if state.done is not None:
+        return _complete(url, state.done)
     check_beginning(reader)
     with schema_lock(url):
         prepare_database(url)
-        with filled_schema(url, reader) as (schema, finished):
+        with filled_schema(url, reader, state.continued, keeps=keeps) as (schema, finished):
             with connected(url, "rebuild, dependants") as connection:
                 require_carriable(connection, schema)
             with Replay(reader, url, schema, parallel=parallel, progress=progress) as replay:
-                taken = finished
-                if taken is None:
-                    drops = drops_hash(url)
-                    comparison = _compare(
-                        reader, url, replay, schema, from_shorter_log=from_shorter_log
-                    )
+                taken = finished or _replay(
+                    replay, reader, url, schema, state, from_shorter_log=from_shorter_log
+                )
+                if finished is not None:
                     _catch_up(replay, reader)
-                    finish_tables(url, schema, with_views=False)
-                    taken = Finished(
-                        comparison.is_same_log, comparison.different, replay.num_events, drops
-                    )
-                    keep(url, schema, reader.log_id, taken)
-                else:
-                    _catch_up(replay, reader)
-                comparison = _Comparison(taken.is_same_log, list(taken.different))
+                comparison = Comparison(taken.is_same_log, list(taken.different))
                 _swap_in(url, schema, reader, replay, taken, swap_timeout_s)
-                write_views(url)
-                return RebuildReport(
+                state.done = RebuildReport(
                     events=max(taken.events, replay.num_events),
                     seconds=time.monotonic() - began,
                     equal=comparison.is_equal,
                     swapped=True,
-                    tables=count_rows(url, SCHEMA),
+                    tables={},
                     different=comparison.different,
                     schema=SCHEMA,
                     positions=replay.positions,
                 )
+                return _complete(url, state.done)
+
+
+def _replay(
+    replay: Replay,
+    reader: LogReader,
+    url: str,
+    schema: str,
+    state: UnfinishedRebuild,
+    *,
+    from_shorter_log: bool,
+) -> Finished:
+    """Fill the schema up to the log's end, compare on the way, and mark it as finished."""
+    if not replay.positions:
+        state.start(schema)
+    if state.drops is None:
+        state.drops = drops_hash(url)
+    if state.comparison is None:
+        state.live = state.live or read_live(url)
+        state.comparison = compare_with(
+            state.live, reader, url, replay, schema, from_shorter_log=from_shorter_log
+        )
+    _catch_up(replay, reader)
+    comparison = state.comparison
+    taken = Finished(comparison.is_same_log, comparison.different, replay.num_events, state.drops)
+    side = finished_side(schema, reader.log_id, taken)
+    finish_tables(url, schema, with_views=False, side=side)
+    return taken
+
+
+def _complete(url: str, done: RebuildReport) -> RebuildReport:
+    write_views(url)
+    return done._replace(tables=count_rows(url, SCHEMA))
 
 
 def _swap_in(
@@ -246,8 +276,8 @@ def build_into(
             raise NotFoundError(message)
         with connected(url, "rebuild order") as connection, connection.cursor() as cursor:
             require_decided(order, cursor, schema)
-        finish_tables(url, schema, with_views=True)
-        finish(url, schema, INTO)
+        side = SideSchema(schema, INTO, is_finished=True, details={})
+        finish_tables(url, schema, with_views=True, side=side)
     return RebuildReport(
         events=replay.num_events,
         seconds=time.monotonic() - began,
@@ -291,67 +321,6 @@ def can_roll_back(url: str) -> bool:
         except (NotFoundError, MismatchError):
             return False
     return True
-
-
-def _compare(
-    reader: LogReader, url: str, replay: Replay, schema: str, *, from_shorter_log: bool = False
-) -> _Comparison:
-    """Replay to the live tables' positions and compare; a table that lacks something differs."""
-    with connected(url, "rebuild snapshot") as connection:
-        # One snapshot of positions and hashes, whatever is projected meanwhile.
-        connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
-        with connection.cursor() as cursor:
-            problems = find_problems(cursor, [SCHEMA])
-            broken = {problem.table for problem in problems if problem.is_fatal}
-            if problems:
-                logger.warning("%s", "; ".join(problem.text for problem in problems))
-            if None in broken or broken & STATE_NAMES:
-                logger.warning("without their positions the tables cannot be compared with the log")
-                return _Comparison(is_same_log=False, different=_named(problems))
-            log_id = read_state(cursor, SCHEMA).log_id
-            positions = load_positions(cursor, SCHEMA)
-            last = load_last_records(cursor, SCHEMA)
-            whole = [name for name in NAMES if name not in broken]
-            live = hash_tables(cursor, SCHEMA, whole)
-            order = read_live_order(cursor, SCHEMA)
-    if log_id not in {None, reader.log_id}:
-        if not any(reader.end_offsets(reader.partitions()).values()):
-            message = (
-                f"the tables were made from the log {log_id}, and the configured log is empty;"
-                f" nothing was changed. {LOOK_AT}"
-            )
-            raise MismatchError(message)
-        logger.warning("the tables were made from another log (%s): not compared", log_id)
-        return _Comparison(is_same_log=False, different=[])
-    try:
-        check_records(positions, last, reader)
-    except MismatchError as error:
-        if not from_shorter_log or not any(reader.end_offsets(reader.partitions()).values()):
-            raise
-        logger.warning("not compared: %s", error)
-        return _Comparison(is_same_log=False, different=[])
-    replay.advance(positions, order)
-    replayed = _hashes(url, schema, whole)
-    changed = {name for name in whole if live[name] != replayed[name]} | broken
-    different = [name for name in NAMES if name in changed]
-    if different:
-        logger.warning("tables that differ from the log: %s", ", ".join(different))
-        with connected(url, "rebuild order") as connection, connection.cursor() as cursor:
-            problem = describe_unordered(cursor, SCHEMA, cursor, schema)
-        if problem is not None:
-            logger.warning("%s", problem)
-    return _Comparison(is_same_log=True, different=different)
-
-
-def _hashes(url: str, schema: str, names: Iterable[str]) -> dict[str, TableHash]:
-    with connected(url, "rebuild hash") as connection, connection.cursor() as cursor:
-        return hash_tables(cursor, schema, names)
-
-
-def _named(problems: list[Problem]) -> list[str]:
-    """The tables that the problems are about; of a whole schema, every table."""
-    found = {problem.table for problem in problems if problem.is_fatal}
-    return [*NAMES] if None in found else sorted(str(name) for name in found)
 
 
 def _catch_up(replay: Replay, reader: LogReader) -> None:

@@ -1,6 +1,7 @@
 """Fills a side schema from the log, to exact positions, with the live projection's own code."""
 
 import logging
+import time
 from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Self
@@ -12,8 +13,9 @@ from consumers.fold.parse import parse_record
 from consumers.log.reader import LogReader, LogRecord, TopicPartition
 from consumers.progress import ReplayProgress
 from consumers.projection.loop import ParallelFill, UnfinishedError
+from consumers.projection.outage import Outage
 from consumers.projection.pipeline import InTurn, Pipeline
-from consumers.projection.positions import Positions, load_positions, start_positions
+from consumers.projection.positions import Positions, count_events, load_positions, start_positions
 from consumers.projection.schema import ProjectedSchema
 from consumers.rebuild.live_order import LiveOrder
 from schemas.catalogue import NUM_PARTITIONS, TOPICS
@@ -68,9 +70,13 @@ class Replay:
         if session is None:
             self._lookups.autocommit = True
         self._target = ProjectedSchema(
-            self._connection, schema, reader.log_id, replay_filter=replay_filter
+            *(self._connection, schema, reader.log_id),
+            replay_filter=replay_filter,
         )
         self._target.load()
+        if not is_shard:
+            with self._connection, self._connection.cursor() as cursor:
+                self._target.committed.num_events = count_events(cursor, schema)
 
     def __enter__(self) -> Self:
         """Itself."""
@@ -92,7 +98,7 @@ class Replay:
 
     @property
     def num_events(self) -> int:
-        """Events applied so far."""
+        """Events applied so far, by earlier replays of the schema too; of a shard, by itself."""
         return self._target.committed.num_events
 
     def lag(self, until: Mapping[TopicPartition, int]) -> int:
@@ -100,7 +106,7 @@ class Replay:
         return _lag(self.positions, until)
 
     def advance(self, until: Positions, order: LiveOrder | None = None) -> None:
-        """Apply everything before these positions and nothing after.
+        """Apply everything before these positions and nothing after; waits while Kafka is away.
 
         With an `order`, from the beginning and in one process: streams in several partitions as
         the live tables have read them. CuaProjectError when the log lacks some of it.
@@ -116,7 +122,7 @@ class Replay:
         if not behind:
             return
         self._reader.seek(behind)
-        silence_s = 0.0
+        silence = _Silence(self._reader)
         with self._writer() as writer:
             while (left := _lag(self._target.folded, until)) > 0:
                 records = self._reader.poll(BATCH_RECORDS, POLL_S)
@@ -140,13 +146,7 @@ class Replay:
                 read_to = {
                     at: end for at, end in ends.items() if end > self._target.folded.get(at, 0)
                 }
-                silence_s = 0.0 if read_to or records else silence_s + POLL_S
-                if silence_s > SILENCE_LIMIT_S:
-                    message = (
-                        f"the log returned nothing for {SILENCE_LIMIT_S:.0f} s although {left}"
-                        " records are left; is it reachable?"
-                    )
-                    raise UnreachableError(message)
+                silence.note(is_silent=not (read_to or records), left=left)
                 if read_to:
                     writer.send(parsed_records, read_to)
                     self._show(self._target.folded, until)
@@ -190,6 +190,30 @@ class Replay:
         if self._session is None:
             self._connection.close()
             self._lookups.close()
+
+
+class _Silence:
+    """A log that returns nothing although it has more. Not thread-safe."""
+
+    def __init__(self, reader: LogReader) -> None:
+        self._reader = reader
+        self._seconds = 0.0
+        self._outage = Outage(time.monotonic)
+
+    def note(self, *, is_silent: bool, left: int) -> None:
+        """After a poll. UnreachableError when the log is there and nothing comes for too long."""
+        problem = self._reader.problem
+        if is_silent and problem is not None:
+            self._outage.failed(problem)
+        if not is_silent:
+            self._outage.over()
+        self._seconds = self._seconds + POLL_S if is_silent and problem is None else 0.0
+        if self._seconds > SILENCE_LIMIT_S:
+            message = (
+                f"the log returned nothing for {SILENCE_LIMIT_S:.0f} s although {left} records are"
+                " left; is it whole?"
+            )
+            raise UnreachableError(message, is_refusal=True)
 
 
 def _lag(positions: Mapping[TopicPartition, int], until: Mapping[TopicPartition, int]) -> int:

@@ -1,15 +1,15 @@
 """Schemas beside the live one, to be filled from the log: created, indexed, and dropped again."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from types import MappingProxyType
 from uuid import uuid4
 
 import psycopg2
 import sqlalchemy as sa
 
 from consumers.database.connection import Connection, connected, schema_engine
+from consumers.database.lost_session import outage_of
 from consumers.database.repeatable import write_comments, write_repeatable
 from consumers.database.side_schemas import (
     SideSchema,
@@ -20,7 +20,7 @@ from consumers.database.side_schemas import (
     try_lock,
     unlock,
 )
-from consumers.errors import CuaProjectError
+from consumers.errors import CuaProjectError, SchemaBusyError
 from consumers.tables import ROW_TABLES, STATE_TABLES
 from consumers.tables.base import NAMING
 
@@ -29,7 +29,6 @@ logger = logging.getLogger(__name__)
 DIALECT = sa.make_url("postgresql+psycopg2://").get_dialect()()
 TEMPORARY = "pg_temp"
 """PostgreSQL's name of the schema that has a session's temporary tables."""
-EMPTY: Mapping[str, object] = MappingProxyType({})
 
 
 def make_tables(url: str, schema: str, purpose: str) -> None:
@@ -58,11 +57,14 @@ def make_temporary_tables(connection: Connection) -> None:
             cursor.execute(str(create.compile(dialect=DIALECT)))
 
 
-def finish_tables(url: str, schema: str, *, with_views: bool) -> None:
+def finish_tables(
+    url: str, schema: str, *, with_views: bool, side: SideSchema | None = None
+) -> None:
     """Create the other indexes and unique constraints, comments and views, and analyze.
 
     All are cheaper, or only possible, on full tables. `with_views`: for a schema that stays. Tables
-    that become the live ones find the live schema's views there.
+    that become the live ones find the live schema's views there. `side`: written as its mark in the
+    same transaction, so that it outlives this process.
     """
     _, late = _definitions(schema)
     with schema_engine(url).begin() as connection:
@@ -71,6 +73,10 @@ def finish_tables(url: str, schema: str, *, with_views: bool) -> None:
         (write_repeatable if with_views else write_comments)(connection, schema)
         for table in ROW_TABLES:
             connection.execute(sa.text(f'ANALYZE "{schema}"."{table.__tablename__}"'))
+        if side is not None:
+            driver_connection: Connection = connection.connection.driver_connection
+            with driver_connection.cursor() as cursor:
+                mark(cursor, side)
 
 
 def write_views(url: str) -> None:
@@ -108,32 +114,41 @@ def _definitions(schema: str) -> tuple[sa.MetaData, list[sa.schema.ExecutableDDL
 
 
 @contextmanager
-def side_schema(url: str, purpose: str) -> Iterator[str]:
-    """A new schema of ours; yields its name. Dropped on the way out unless marked as finished.
+def side_schema(
+    url: str, purpose: str, continued: str | None = None, *, keeps: bool = False
+) -> Iterator[str]:
+    """A new schema of ours, or `continued` if it is still there; yields its name.
 
-    First drops what killed processes left.
+    Dropped on the way out unless marked as finished. `keeps`: nor after an outage, which the caller
+    waits out. First drops what killed processes left.
     """
-    name = f"cua_{purpose}_{uuid4().hex[:8]}"
+    name = continued or f"cua_{purpose}_{uuid4().hex[:8]}"
     with locked_schema(url, name) as keeper:
-        drop_debris(keeper)
-        make_tables(url, name, purpose)
+        drop_debris(keeper, but=name)
+        with keeper.cursor() as cursor:
+            is_there = any(side.name == name for side in find_side_schemas(cursor))
+        if not is_there:
+            make_tables(url, name, purpose)
         try:
             yield name
-        finally:
-            drop_unless_finished(keeper, name)
+        except BaseException as error:
+            if not keeps or outage_of(error) is None:
+                drop_unless_finished(keeper, name)
+            raise
+        drop_unless_finished(keeper, name)
 
 
 @contextmanager
 def locked_schema(url: str, name: str) -> Iterator[Connection]:
     """Holds the lock that says that the schema's maker lives; yields the session.
 
-    CuaProjectError when another process has it.
+    SchemaBusyError when another process has it.
     """
     with connected(url, f"keep {name}") as keeper:
         keeper.autocommit = True
         if not try_lock(keeper, name):
             message = f"another process is filling the schema {name}; retry when it finishes"
-            raise CuaProjectError(message)
+            raise SchemaBusyError(message)
         try:
             yield keeper
         finally:
@@ -151,12 +166,6 @@ def drop_unless_finished(keeper: Connection, name: str) -> None:
             drop_side_schema(keeper, name)
         except (CuaProjectError, psycopg2.Error) as error:
             logger.warning("the schema %s stays: %s", name, str(error).strip())
-
-
-def finish(url: str, name: str, purpose: str, details: Mapping[str, object] = EMPTY) -> None:
-    """Mark a filled schema as finished, so that it outlives this process."""
-    with connected(url, "finish") as connection, connection, connection.cursor() as cursor:
-        mark(cursor, SideSchema(name, purpose, is_finished=True, details=details))
 
 
 def unmark(url: str, name: str, purpose: str) -> None:

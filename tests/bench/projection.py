@@ -23,6 +23,7 @@ from pydantic_core import from_json
 
 from consumers.database.connection import connected
 from consumers.database.migrate import migrate
+from consumers.database.side_schemas import SideSchema
 from consumers.embedded_postgres.cluster import Cluster, stop
 from consumers.embedded_postgres.supervisor import free_port
 from consumers.fold.fold import reduce_gc_frequency
@@ -34,7 +35,7 @@ from consumers.projection.loop import ParallelFill, ProjectionLoop
 from consumers.rebuild.hashing import NAMES
 from consumers.rebuild.parallel import Parallel
 from consumers.rebuild.rebuild import rebuild
-from consumers.rebuild.side_schema import finish, finish_tables, make_tables
+from consumers.rebuild.side_schema import finish_tables, make_tables
 from consumers.rebuild.verify import verify
 from producer.log.kafka import KafkaLog
 from producer.log.local import LocalLog
@@ -156,8 +157,8 @@ def make_plain_tables(url: str) -> None:
     with connected(url, "bench") as connection, connection, connection.cursor() as cursor:
         cursor.execute("DROP SCHEMA IF EXISTS plain CASCADE")
     make_tables(url, "plain", "into")
-    finish_tables(url, "plain", with_views=False)
-    finish(url, "plain", "into")
+    side = SideSchema("plain", "into", is_finished=True, details={})
+    finish_tables(url, "plain", with_views=False, side=side)
 
 
 def copy_rows(url: str, texts: dict[str, str]) -> None:

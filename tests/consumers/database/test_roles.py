@@ -69,7 +69,9 @@ def test_each_role_can_do_what_the_page_lists(installed: Installed) -> None:
 def test_verify_leaves_nothing_and_makes_no_schema(installed: Installed) -> None:
     roles, run_as = installed
     assert one(roles.reader, "SELECT has_database_privilege(current_database(), 'CREATE')") is False
-    schemas = "SELECT string_agg(nspname, ' ' ORDER BY 1) FROM pg_namespace WHERE nspname ~ '^cua'"
+    schemas = (
+        "SELECT string_agg(nspname, ' ' ORDER BY nspname) FROM pg_namespace WHERE nspname ~ '^cua'"
+    )
     run_as(roles.reader, "verify")
     assert one(roles.administrator, schemas) == "cua cua_ops"
 

@@ -1,13 +1,15 @@
-"""A long list of held records is fetched in parts, so that its session is never taken for dead."""
+"""A list of held records is bounded; a long one is fetched in pages, each its own transaction."""
 
 import json
 
-import psycopg2
 import pytest
+from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 
+from consumers.commands.parked import LISTED
 from consumers.database.connection import connected
-from consumers.database.location import libpq_url
-from consumers.projection.held_records import PART_RECORDS, list_held
+from consumers.projection.held_filter import HeldFilter
+from consumers.projection.held_records import PART_RECORDS
+from consumers.projection.redrive import Operator
 from tests.support.command import Call, call
 from tests.support.postgres import execute
 
@@ -22,28 +24,35 @@ FILL = f"""
     SELECT 'log', 'cua.rollouts', n % 3, n, CASE WHEN n % 10 = 0 THEN 'waiting' ELSE 'parked' END,
         'behind', 'why', 'rollout/' || n % 7, '', now() FROM generate_series(1, {NUMBER}) AS n
 """
-LAST_QUERY = "SELECT query FROM pg_stat_activity WHERE pid = %s"
 
 
-def test_every_record_is_listed_in_order_and_no_query_returns_them_all(migrated_url: str) -> None:
+def test_every_record_is_listed_in_order_and_no_page_has_them_all(migrated_url: str) -> None:
     execute(migrated_url, FILL)
-    with (
-        connected(migrated_url, "parked") as connection,
-        psycopg2.connect(libpq_url(migrated_url)) as other,
-        other.cursor() as looking,
-    ):
-        with connection, connection.cursor() as cursor:
-            found = list_held(cursor, "cua", None)
-            looking.execute(LAST_QUERY, (connection.info.backend_pid,))
-            last = looking.fetchone()
-            waiting = list_held(cursor, "cua", "waiting")
-        # A server that sends all at once has nothing left to be asked for, and waits.
-        assert last is not None
-        assert last[0].startswith(("FETCH", "CLOSE"))
-    assert [(one.partition, one.offset) for one in found] == sorted(
+    with connected(migrated_url, "parked") as connection:
+        operator = Operator(connection, "cua")
+        pages = list(operator.held_pages(HeldFilter()))
+        waiting = operator.list_held("waiting")
+        assert connection.get_transaction_status() == TRANSACTION_STATUS_IDLE
+    assert [len(page) for page in pages] == [PART_RECORDS, PART_RECORDS, 1]
+    assert [(one.partition, one.offset) for page in pages for one in page] == sorted(
         (number % 3, number) for number in range(1, NUMBER + 1)
     )
     assert len(waiting) == NUMBER // 10
+
+
+def test_a_list_is_bounded_and_says_how_many_more_there_are(call: Call, migrated_url: str) -> None:
+    execute(migrated_url, FILL)
+    short, some, few = (
+        call("parked", "list", *flags)
+        for flags in ((), ("--limit", "7"), ("--json", "--as", "waiting", "--limit", "3"))
+    )
+    assert short.out.count("cua.rollouts/") == LISTED
+    assert f"{NUMBER - LISTED:,} more records are not listed; --all lists them" in short.err
+    assert some.out.count("cua.rollouts/") == 7
+    assert [one["held_as"] for one in few.json] == ["waiting"] * 3
+    assert f"{NUMBER // 10 - 3:,} more records" in few.err
+    assert call("parked", "list", "--all").out.count("cua.rollouts/") == NUMBER
+    assert "more" not in call("parked", "list", "--all").err
 
 
 def test_the_array_for_scripts_is_never_in_memory_as_a_whole(
@@ -61,7 +70,7 @@ def test_the_array_for_scripts_is_never_in_memory_as_a_whole(
         return text
 
     monkeypatch.setattr(json, "dumps", measured)
-    listed = call("parked", "list", "--json")
+    listed = call("parked", "list", "--json", "--all")
     assert len(listed.json) == NUMBER
     assert listed.out == dumps(listed.json) + "\n"
     assert longest < 1_000

@@ -1,0 +1,42 @@
+"""Options of `cua-project parked` that say which held records are meant."""
+
+from collections.abc import Callable
+from typing import Any
+
+import rich_click as click
+
+from consumers.projection.held_filter import HeldFilter
+
+NAMES = ("training", "kind", "reason_text", "type_glob")
+
+
+def held_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add them; `take_filter` takes what was given."""
+    for option in reversed(
+        (
+            click.option("--training", metavar="NAME", help="Only of this training."),
+            click.option(
+                "--kind", metavar="KIND", help="Only of this kind, as `list --json` names it."
+            ),
+            click.option(
+                "--matching", "reason_text", metavar="TEXT", help="Only with this in the reason."
+            ),
+            click.option(
+                "--type",
+                "type_glob",
+                metavar="GLOB",
+                help="Only events of this type (rollout.*), with or without `cua.`.",
+            ),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def take_filter(options: dict[str, str | None], held_as: str | None = None) -> HeldFilter:
+    """The filter that the options give."""
+    from consumers.tail.trainings import normalize_name
+
+    training, kind, reason, type_ = (options[name] for name in NAMES)
+    name = None if training is None else normalize_name(training)
+    return HeldFilter(held_as, name, kind, reason, type_)

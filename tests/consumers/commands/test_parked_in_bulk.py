@@ -1,0 +1,114 @@
+"""Parked records are tried again and given up in bulk, by training, kind, reason and type."""
+
+import os
+
+import pytest
+
+from schemas.installation import read_installation
+from tests.reference_fold.histories import LoggedEvent, Shape
+from tests.support.command import Call, call
+from tests.support.logs import logged_events, write_local_log
+from tests.support.postgres import execute
+
+__all__ = ["call"]
+
+pytestmark = pytest.mark.services
+SMALL = Shape(steps=1, groups=1, group_size=2, turns=1, has_trouble=False)
+
+
+def garbled(name: str) -> list[LoggedEvent]:
+    """Each rollout's first two turns are of a type that no code knows."""
+    return [
+        LoggedEvent(one.subject, one.value.replace(b"rollout.turn_taken", b"rollout.turn_dreamt"))
+        for one in logged_events(name, shape=SMALL)
+    ]
+
+
+@pytest.fixture
+def parked(call: Call) -> Call:
+    """Streams of two trainings are parked."""
+    log = read_installation(os.environ).local_log_path
+    write_local_log(log, [*garbled("a"), *garbled("b")])
+    report = call("run", "--once", "--json").json
+    assert report["parked"] == len(held(call)) > 0
+    assert call("run", "--once", "--json").json["parked"] == 0
+    return call
+
+
+def held(call: Call, *flags: str) -> list[dict[str, str]]:
+    listed: list[dict[str, str]] = call(
+        "parked", "list", "--as", "parked", "--all", "--json", *flags
+    ).json
+    return listed
+
+
+def test_a_filter_means_the_same_records_in_a_list_a_dry_run_and_a_drop(parked: Call) -> None:
+    everything, of_a = held(parked), held(parked, "--training", "a")
+    culprits = [one for one in everything if one["kind"] == "unknown_schema"]
+    assert 0 < len(of_a) < len(everything)
+    assert held(parked, "--kind", "unknown_schema") == culprits
+    assert held(parked, "--type", "rollout.turn_dream?") == held(parked, "--type", "*.turn_dreamt")
+    assert held(parked, "--training", "nobody") == []
+    first = culprits[0]["reason"].upper()[:20]
+    assert culprits[0] in held(parked, "--matching", first)
+
+    dry = ("parked", "drop", "--training", "a", "--dry-run", "--json")
+    of_a_culprits = [one for one in of_a if one["kind"] != "behind"]
+    expected = {
+        "dry_run": True,
+        "records": len(of_a_culprits),
+        "streams": len({one["stream"] for one in of_a_culprits}),
+    }
+    assert parked(*dry).json == expected
+    assert held(parked) == everything
+
+    dropped = parked("parked", "drop", "--training", "a", "--yes", "--json").json
+    turns = sum(one["type"] == "cua.rollout.turn_dreamt" for one in of_a)
+    assert dropped["records"] >= turns
+    assert (dropped["streams"], dropped["still_parked"]) == (expected["streams"], 0)
+    assert held(parked, "--training", "a") == []
+    assert held(parked, "--training", "b") == [one for one in everything if one not in of_a]
+    assert parked("verify", "--json").json["equal"]
+
+
+def test_the_rest_of_every_stream_is_given_up_in_bulk(parked: Call) -> None:
+    streams = {one["stream"] for one in held(parked)}
+    dropped = parked("parked", "drop", "--kind", "unknown_schema", "--rest", "-y", "--json").json
+    assert (dropped["records"], dropped["streams"]) == (len(streams), len(streams))
+    abandoned = parked("parked", "list", "--as", "abandoned", "--json").json
+    assert {one["stream"] for one in abandoned} == streams
+    assert parked("verify", "--json").json["equal"]
+
+
+def test_streams_are_tried_again_by_training(parked: Call) -> None:
+    of_a = held(parked, "--training", "a")
+    dry = parked("parked", "redrive", "--training", "a", "--dry-run", "--json").json
+    assert dry["records"] == len(of_a)
+    execute(
+        os.environ["DATABASE_URL"],
+        "UPDATE cua.held_record SET type = 'cua.rollout.turn_taken', value ="
+        " convert_to(replace(convert_from(value, 'UTF8'), 'turn_dreamt', 'turn_taken'), 'UTF8')",
+    )
+    tried = parked("parked", "redrive", "--training", "a", "--json").json
+    streams = len({one["stream"] for one in of_a})
+    assert tried == {"streams": streams, "events": len(of_a), "still_parked": 0}
+    assert held(parked, "--training", "a") == []
+    assert held(parked, "--training", "b") != []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("drop",), "say which records"),
+        (("drop", "cua.rollouts/0@1", "--kind", "invalid"), "not both"),
+        (("drop", "--kind", "invalid", "--gap"), "--gap is for one STREAM"),
+        (("drop", "--kind", "invalid"), "give --yes or --dry-run"),
+        (("redrive", "rollout/x", "--kind", "invalid"), "not both"),
+    ],
+)
+def test_what_is_not_clear_is_a_usage_error(
+    call: Call, arguments: tuple[str, ...], said: str
+) -> None:
+    code, out, err = call("parked", *arguments)
+    assert (code, out) == (2, "")
+    assert said in err
