@@ -20,12 +20,16 @@ SAME: Final = {
     f"{ROLLOUT}response_length": "max_tokens",
     f"{ROLLOUT}n": "group_size",
     f"{ROLLOUT}temperature": "temperature",
+    f"{ROLLOUT}top_p": "top_p",
     f"{ROLLOUT}val_kwargs.temperature": "eval_temperature",
     f"{ACTOR}grad_clip": "max_gradient_norm",
     f"{ACTOR}clip_ratio_low": "clip_ratio_low",
     f"{ACTOR}clip_ratio_high": "clip_ratio_high",
     f"{ACTOR}clip_ratio_c": "dual_clip",
     f"{ACTOR}optim.lr": "learning_rate",
+    f"{ACTOR}optim.weight_decay": "weight_decay",
+    f"{ACTOR}entropy_coeff": "entropy_coef",
+    f"{ACTOR}ppo_epochs": "ppo_epochs",
     "reward_model.rm_coef": "rm_coef",
     "verifier.reward_coef": "verifier_coef",
     "trainer.default_local_dir": "output_dir",
@@ -35,6 +39,19 @@ SAME: Final = {
     "trainer.device": "device",
 }
 """Name -> the field or option of `cua-train sql rl` that it is, with the same value."""
+
+ALIASES: Final = {
+    **{
+        f"algorithm.kl_ctl.{name}": f"algorithm.kl_ctrl.{name}"
+        for name in ("type", "kl_coef", "target_kl", "horizon")
+    },
+    "algorithm.cliprange": f"{ACTOR}clip_ratio",
+    "algorithm.cliprange_low": f"{ACTOR}clip_ratio_low",
+    "algorithm.cliprange_high": f"{ACTOR}clip_ratio_high",
+    "algorithm.clip_ratio_c": f"{ACTOR}clip_ratio_c",
+    "algorithm.loss_agg_mode": f"{ACTOR}loss_agg_mode",
+}
+"""Names of the published file -> verl's own, which win where both are given."""
 
 OF_VALUES: Final = {
     "algorithm.gamma": "gae_gamma",
@@ -96,11 +113,6 @@ WITHOUT_EFFECT: Final = {
     f"{ACTOR}fsdp_config.": ONE_DEVICE,
     f"{ACTOR}checkpoint.": CHECKPOINTS,
     f"{ACTOR}optim.total_training_steps": "the trainer fills it in, there as here",
-    f"{ACTOR}optim.min_lr_ratio": "only a cosine schedule has a lowest rate",
-    f"{ACTOR}optim.num_cycles": "only a cosine schedule has cycles",
-    f"{ACTOR}entropy_coeff": (
-        "not honoured: the loss has no entropy bonus; the entropy is measured, optim/entropy"
-    ),
     "actor_rollout_ref.ref.": "the reference is the policy without its adapter",
     f"{ROLLOUT}name": OWN_SAMPLER,
     f"{ROLLOUT}mode": OWN_SAMPLER,
@@ -172,11 +184,9 @@ class Only(NamedTuple):
 
 
 ONLY: Final = {
-    f"{ACTOR}ppo_epochs": Only((1,), "every rollout is trained on once; use 1"),
-    f"{ACTOR}optim.warmup_style": Only(("constant",), "the rate is constant after its warm-up"),
-    f"{ACTOR}optim.weight_decay": Only((0,), "Adam decays no adapter weights here; use 0"),
+    f"{ACTOR}optim.num_cycles": Only((0.5,), "a cosine falls once, to the last step; use 0.5"),
+    "algorithm.prefinetune_epoch": Only((0,), "`cua-train sql sft` imitates first; use 0"),
     f"{ROLLOUT}top_k": Only((-1, 0), "completions are sampled from the whole distribution; use -1"),
-    f"{ROLLOUT}top_p": Only((1,), "completions are sampled from the whole distribution; use 1"),
     f"{ROLLOUT}val_kwargs.top_k": Only((-1, 0), "evaluations sample from all tokens; use -1"),
     f"{ROLLOUT}val_kwargs.top_p": Only((1,), "evaluations sample from all tokens; use 1"),
     f"{ROLLOUT}val_kwargs.n": Only((1,), "`cua-train sql best-of-n --n` samples several"),
@@ -187,6 +197,8 @@ ONLY: Final = {
 }
 """Name -> what alone is honoured."""
 
+WEIGHT_DECAY: Final = 0.01
+"""verl's, where a file names none."""
 KL_ESTIMATORS: Final = {"abs": "abs", "mse": "k2", "low_var_kl": "k3", "kl": "k1"}
 AGGREGATIONS: Final = {
     "token-mean": "token_mean",

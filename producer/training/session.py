@@ -134,6 +134,7 @@ class Session:
             seed=config.seed,
             max_turns=config.max_turns,
             temperature=config.eval_temperature if is_eval else config.temperature,
+            top_p=1.0 if is_eval else config.top_p,
             failure_policy=config.failure_policy,
             max_attempts=config.max_attempts,
             min_group_size=1 if is_eval else config.min_group_size,
