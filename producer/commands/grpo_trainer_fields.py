@@ -32,6 +32,7 @@ SAME: Final = {
     f"{ACTOR}ppo_epochs": "ppo_epochs",
     "reward_model.rm_coef": "rm_coef",
     "verifier.reward_coef": "verifier_coef",
+    "verifier.port": "reward_port",
     "trainer.default_local_dir": "output_dir",
     "trainer.experiment_name": "training_name",
     "trainer.total_epochs": "epochs",
@@ -72,7 +73,7 @@ OF_PRIME: Final = {
 NO_SERVICE: Final = "completions are executed by this process; no service is asked"
 ONE_DEVICE: Final = "one process computes on one device, in passes that fit its memory"
 OWN_SAMPLER: Final = "the policy samples in this process, without a server"
-OWN_PROMPT: Final = "prompts are written from the data set, in the policy's own chat template"
+OWN_PROMPT: Final = "prompts are the data set's, in the policy's own chat template"
 OWN_MARKS: Final = "the reward model's folder names its marker and labels"
 EVENTS: Final = "every figure and rollout is an event; `cua-project track` mirrors them"
 CHECKPOINTS: Final = "a training continues by its name, and its checkpoints are kept"
@@ -80,7 +81,6 @@ SHARED: Final = "the value head reads the policy's own network"
 
 WITHOUT_EFFECT: Final = {
     "data.tokenizer": OWN_PROMPT,
-    "data.prompt_key": OWN_PROMPT,
     "data.reward_fn_key": OWN_PROMPT,
     "data.max_prompt_length": "prompts are never cut; one that is too long is refused",
     "data.filter_overlong_prompts": "prompts are never cut; one that is too long is refused",
@@ -150,7 +150,6 @@ WITHOUT_EFFECT: Final = {
     "reward_model.port": NO_SERVICE,
     "reward_model.candidate_tokens": OWN_MARKS,
     "reward_model.step_tag_id": OWN_MARKS,
-    "verifier.port": NO_SERVICE,
     "verifier.type": "the outcome is that of the executed rows, or of --reward-function",
     "trainer.balance_batch": ONE_DEVICE,
     "trainer.nnodes": ONE_DEVICE,
@@ -185,6 +184,7 @@ class Only(NamedTuple):
 
 ONLY: Final = {
     f"{ACTOR}optim.num_cycles": Only((0.5,), "a cosine falls once, to the last step; use 0.5"),
+    "data.prompt_key": Only(("prompt",), "name the column of prompts `prompt`"),
     "algorithm.prefinetune_epoch": Only((0,), "`cua-train sql sft` imitates first; use 0"),
     f"{ROLLOUT}top_k": Only((-1, 0), "completions are sampled from the whole distribution; use -1"),
     f"{ROLLOUT}val_kwargs.top_k": Only((-1, 0), "evaluations sample from all tokens; use -1"),
@@ -216,6 +216,7 @@ ESTIMATORS: Final = {
                 "ppo",
                 "rloo",
                 "prime",
+                "dapo",
                 "reinforce_plus_plus",
                 "reinforce_plus_plus_baseline",
             ),

@@ -63,6 +63,7 @@ def test_the_published_file_is_read_as_it_is(tmp_path: Path) -> None:
         "loss_aggregation": "token_mean",
         "learning_rate": 1e-6,
         "verifier_coef": 1.0,
+        "reward_port": 5887,
         "epochs": 3,
         "training_name": "your_experiment_name",
         "save_every": 30,
