@@ -15,6 +15,7 @@ from typing import Any
 from producer.commands.grpo_trainer_fields import (
     ACTOR,
     AGGREGATIONS,
+    ALIASES,
     ESTIMATORS,
     KL_ESTIMATORS,
     LOSSES,
@@ -24,6 +25,7 @@ from producer.commands.grpo_trainer_fields import (
     ONLY,
     POLICY,
     SAME,
+    WEIGHT_DECAY,
     WITHOUT_EFFECT,
 )
 from producer.commands.interpolations import flattened, resolved
@@ -94,6 +96,10 @@ def read_grpo_trainer(
     flat = {
         name: _number(value) for name, value in flat.items() if value is not None and value != {}
     }
+    for name, own in ALIASES.items():
+        if name in flat:
+            flat.setdefault(own, flat.pop(name))
+            flat.pop(name, None)
     _algorithm(read, flat, algorithm)
     _reward_model(read, flat)
     _kl(read, flat)
@@ -251,10 +257,28 @@ def _updates(read: TrainerFile, flat: dict[str, Any]) -> None:
         read.problems.append(f"{ACTOR}optim.lr_warmup_steps_ratio: {ratio!r} is no share")
     else:
         read.warmup_ratio = ratio
+    _schedule(read, flat)
     saves_memory = flat.pop(f"{POLICY}enable_gradient_checkpointing", None)
     if saves_memory is not None:
         name = f"{POLICY}enable_gradient_checkpointing"
         read.take(name, "gradient_checkpointing", "on" if saves_memory else "off")
+
+
+def _schedule(read: TrainerFile, flat: dict[str, Any]) -> None:
+    """The rate after the warm-up, and verl's weight decay where none is given."""
+    flat.setdefault(f"{ACTOR}optim.weight_decay", WEIGHT_DECAY)
+    name = f"{ACTOR}optim.warmup_style"
+    style = flat.pop(name, flat.pop(f"{ACTOR}optim.lr_scheduler_type", "constant"))
+    lowest = flat.pop(f"{ACTOR}optim.min_lr_ratio", 0.0)
+    if style not in {"constant", "cosine"}:
+        read.problems.append(f"{name}: {style!r} is not one of constant, cosine")
+        return
+    read.take(name, "learning_rate_schedule", style)
+    if style == "cosine":
+        read.take(f"{ACTOR}optim.min_lr_ratio", "min_learning_rate_ratio", lowest)
+    elif lowest:
+        reason = "only a cosine schedule has a lowest rate"
+        read.without_effect[f"{ACTOR}optim.min_lr_ratio"] = reason
 
 
 def _trainer(read: TrainerFile, flat: dict[str, Any]) -> None:

@@ -20,14 +20,19 @@ SAME: Final = {
     f"{ROLLOUT}response_length": "max_tokens",
     f"{ROLLOUT}n": "group_size",
     f"{ROLLOUT}temperature": "temperature",
+    f"{ROLLOUT}top_p": "top_p",
     f"{ROLLOUT}val_kwargs.temperature": "eval_temperature",
     f"{ACTOR}grad_clip": "max_gradient_norm",
     f"{ACTOR}clip_ratio_low": "clip_ratio_low",
     f"{ACTOR}clip_ratio_high": "clip_ratio_high",
     f"{ACTOR}clip_ratio_c": "dual_clip",
     f"{ACTOR}optim.lr": "learning_rate",
+    f"{ACTOR}optim.weight_decay": "weight_decay",
+    f"{ACTOR}entropy_coeff": "entropy_coef",
+    f"{ACTOR}ppo_epochs": "ppo_epochs",
     "reward_model.rm_coef": "rm_coef",
     "verifier.reward_coef": "verifier_coef",
+    "verifier.port": "reward_port",
     "trainer.default_local_dir": "output_dir",
     "trainer.experiment_name": "training_name",
     "trainer.total_epochs": "epochs",
@@ -35,6 +40,19 @@ SAME: Final = {
     "trainer.device": "device",
 }
 """Name -> the field or option of `cua-train sql rl` that it is, with the same value."""
+
+ALIASES: Final = {
+    **{
+        f"algorithm.kl_ctl.{name}": f"algorithm.kl_ctrl.{name}"
+        for name in ("type", "kl_coef", "target_kl", "horizon")
+    },
+    "algorithm.cliprange": f"{ACTOR}clip_ratio",
+    "algorithm.cliprange_low": f"{ACTOR}clip_ratio_low",
+    "algorithm.cliprange_high": f"{ACTOR}clip_ratio_high",
+    "algorithm.clip_ratio_c": f"{ACTOR}clip_ratio_c",
+    "algorithm.loss_agg_mode": f"{ACTOR}loss_agg_mode",
+}
+"""Names of the published file -> verl's own, which win where both are given."""
 
 OF_VALUES: Final = {
     "algorithm.gamma": "gae_gamma",
@@ -55,7 +73,7 @@ OF_PRIME: Final = {
 NO_SERVICE: Final = "completions are executed by this process; no service is asked"
 ONE_DEVICE: Final = "one process computes on one device, in passes that fit its memory"
 OWN_SAMPLER: Final = "the policy samples in this process, without a server"
-OWN_PROMPT: Final = "prompts are written from the data set, in the policy's own chat template"
+OWN_PROMPT: Final = "prompts are the data set's, in the policy's own chat template"
 OWN_MARKS: Final = "the reward model's folder names its marker and labels"
 EVENTS: Final = "every figure and rollout is an event; `cua-project track` mirrors them"
 CHECKPOINTS: Final = "a training continues by its name, and its checkpoints are kept"
@@ -63,7 +81,6 @@ SHARED: Final = "the value head reads the policy's own network"
 
 WITHOUT_EFFECT: Final = {
     "data.tokenizer": OWN_PROMPT,
-    "data.prompt_key": OWN_PROMPT,
     "data.reward_fn_key": OWN_PROMPT,
     "data.max_prompt_length": "prompts are never cut; one that is too long is refused",
     "data.filter_overlong_prompts": "prompts are never cut; one that is too long is refused",
@@ -96,11 +113,6 @@ WITHOUT_EFFECT: Final = {
     f"{ACTOR}fsdp_config.": ONE_DEVICE,
     f"{ACTOR}checkpoint.": CHECKPOINTS,
     f"{ACTOR}optim.total_training_steps": "the trainer fills it in, there as here",
-    f"{ACTOR}optim.min_lr_ratio": "only a cosine schedule has a lowest rate",
-    f"{ACTOR}optim.num_cycles": "only a cosine schedule has cycles",
-    f"{ACTOR}entropy_coeff": (
-        "not honoured: the loss has no entropy bonus; the entropy is measured, optim/entropy"
-    ),
     "actor_rollout_ref.ref.": "the reference is the policy without its adapter",
     f"{ROLLOUT}name": OWN_SAMPLER,
     f"{ROLLOUT}mode": OWN_SAMPLER,
@@ -138,7 +150,6 @@ WITHOUT_EFFECT: Final = {
     "reward_model.port": NO_SERVICE,
     "reward_model.candidate_tokens": OWN_MARKS,
     "reward_model.step_tag_id": OWN_MARKS,
-    "verifier.port": NO_SERVICE,
     "verifier.type": "the outcome is that of the executed rows, or of --reward-function",
     "trainer.balance_batch": ONE_DEVICE,
     "trainer.nnodes": ONE_DEVICE,
@@ -172,11 +183,10 @@ class Only(NamedTuple):
 
 
 ONLY: Final = {
-    f"{ACTOR}ppo_epochs": Only((1,), "every rollout is trained on once; use 1"),
-    f"{ACTOR}optim.warmup_style": Only(("constant",), "the rate is constant after its warm-up"),
-    f"{ACTOR}optim.weight_decay": Only((0,), "Adam decays no adapter weights here; use 0"),
+    f"{ACTOR}optim.num_cycles": Only((0.5,), "a cosine falls once, to the last step; use 0.5"),
+    "data.prompt_key": Only(("prompt",), "name the column of prompts `prompt`"),
+    "algorithm.prefinetune_epoch": Only((0,), "`cua-train sql sft` imitates first; use 0"),
     f"{ROLLOUT}top_k": Only((-1, 0), "completions are sampled from the whole distribution; use -1"),
-    f"{ROLLOUT}top_p": Only((1,), "completions are sampled from the whole distribution; use 1"),
     f"{ROLLOUT}val_kwargs.top_k": Only((-1, 0), "evaluations sample from all tokens; use -1"),
     f"{ROLLOUT}val_kwargs.top_p": Only((1,), "evaluations sample from all tokens; use 1"),
     f"{ROLLOUT}val_kwargs.n": Only((1,), "`cua-train sql best-of-n --n` samples several"),
@@ -187,6 +197,8 @@ ONLY: Final = {
 }
 """Name -> what alone is honoured."""
 
+WEIGHT_DECAY: Final = 0.01
+"""verl's, where a file names none."""
 KL_ESTIMATORS: Final = {"abs": "abs", "mse": "k2", "low_var_kl": "k3", "kl": "k1"}
 AGGREGATIONS: Final = {
     "token-mean": "token_mean",
@@ -204,6 +216,7 @@ ESTIMATORS: Final = {
                 "ppo",
                 "rloo",
                 "prime",
+                "dapo",
                 "reinforce_plus_plus",
                 "reinforce_plus_plus_baseline",
             ),

@@ -41,7 +41,7 @@ FIELDS = {
     ),
     "Process rewards": (
         *("core_algos", "core_function", "process_reward_model", "rm_coef", "verifier_coef"),
-        *("reward_module", "reward_function", "reward_manager"),
+        *("reward_module", "reward_function", "reward_manager", "reward_port"),
     ),
     "Evaluation": ("eval_every", "eval_episodes", "skip_baseline"),
     "Computation": ("device", "max_concurrent_rollouts", "seed"),
@@ -91,15 +91,18 @@ def _field_flags(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 @click.option(
     "--algorithm",
-    type=click.Choice(FOUR),
-    metavar="grpo|ppo|rloo|prime",
+    type=click.Choice((*FOUR, "dapo")),
+    metavar="grpo|ppo|rloo|prime|dapo",
     help="Chooses advantages where no --core-function does. [default: the file's, or grpo]",
 )
 @click.option(
     "--data-path",
     type=click.Path(path_type=Path),
-    metavar="FOLDER",
-    help="Data set as BIRD's or Spider's: train is learned, dev (or test) is evaluated.",
+    metavar="FOLDER|FILE",
+    help=(
+        "Data set as BIRD's or Spider's, or verl's Parquet of prompts: train is learned, dev (or"
+        " test) is evaluated."
+    ),
 )
 @click.option(
     "--output-dir", metavar="FOLDER", help="For the trained policy. [default: in the log path]"

@@ -11,11 +11,23 @@ from producer.commands.given_fields import given_fields
 from producer.commands.grpo_trainer import TrainerFile
 from producer.config import RunConfig
 from producer.errors import UsageError
+from producer.sql_data.text_to_sql.verl_prompts import ENDING
 
 logger = logging.getLogger(__name__)
 
 FOUR: Final = ("grpo", "ppo", "rloo", "prime")
-"""Algorithms of the command line."""
+"""Algorithms with advantages of their own."""
+DAPO: Final[dict[str, Any]] = {
+    "clip_ratio_low": 0.2,
+    "clip_ratio_high": 0.28,
+    "dual_clip": 10.0,
+    "remove_constant_reward_groups": True,
+}
+"""verl's recipe beside the advantages of grpo; the file and flags win."""
+OWN_REWARDS: Final = ("reward_module", "reward_function", "reward_manager")
+"""Without any of them rewards are executed here, and no service is asked at a file's port."""
+OWN_ADVANTAGES: Final = ("ppo", "prime")
+"""RewardSQL calls a file's core_function for grpo alone."""
 DEFAULTS: Final[dict[str, Any]] = {
     "environment": "text_to_sql",
     "max_turns": 1,
@@ -48,6 +60,10 @@ def settings_of(
     folder = _folder(data_path, of_file["train_files"], file)
     chosen = algorithm or (file.algorithm if file is not None else None) or "grpo"
     given = {**DEFAULTS, **read, **flags}
+    if chosen == "dapo":
+        chosen, given = "grpo", {**DEFAULTS, **DAPO, **read, **flags}
+    if not any(given.get(name) for name in OWN_REWARDS) and "reward_port" not in flags:
+        given.pop("reward_port", None)
     # Only once: `flags` may name an adapter, whose base is then the policy.
     if "model_name" not in given:
         message = "--model-name: name the policy to train: a folder or a Hugging Face id"
@@ -82,17 +98,21 @@ def _folder(data_path: Path | None, files: object, file: TrainerFile | None) -> 
     if data_path is not None:
         return data_path
     if file is None or files is None:
-        message = "--data-path: name the data set's folder, in BIRD's or Spider's layout"
+        message = (
+            "--data-path: name the data set's folder, in BIRD's or Spider's layout, or verl's"
+            " Parquet file of prompts"
+        )
         raise UsageError(message)
     named = files[0] if isinstance(files, list) and len(files) == 1 else files
     path = Path(str(named)).expanduser()
-    if isinstance(named, str) and path.is_dir():
+    is_prompts = path.suffix == ENDING and path.is_file()
+    if isinstance(named, str) and (path.is_dir() or is_prompts):
         return path
     if isinstance(named, str) and path.suffix == ".json" and path.is_file():
         return path.parent
     message = (
-        f"--config: {file.path}: data.train_files: {named} is no folder of questions and databases;"
-        " name the data set's with --data-path"
+        f"--config: {file.path}: data.train_files: there is no {named}, a folder of questions"
+        " and databases or a Parquet file of prompts; name it with --data-path"
     )
     raise UsageError(message)
 
@@ -104,7 +124,9 @@ def _questions(folder: Path, val_files: object, given: dict[str, Any]) -> dict[s
     tasks = questions_of(folder, "train")
     num_questions(tasks)
     other = Path(str(val_files)).expanduser() if isinstance(val_files, str) else None
-    asked = other if other is not None and other.is_dir() else folder
+    asked = folder if folder.is_dir() else folder.parent
+    if other is not None and (other.is_dir() or (other.suffix == ENDING and other.is_file())):
+        asked = other
     split = held_out_split(asked)
     held_out = tasks if split is None else questions_of(asked, split)
     found: dict[str, Any] = {"tasks": tasks, "eval_tasks": given.get("eval_tasks", held_out)}
@@ -119,15 +141,24 @@ def _advantages(
     """The core function, or ppo's values: by the command line, the file, the algorithm."""
     from producer.algorithms.core_functions import UnknownFunctionError, choose_core_function
     from producer.process_rewards.registry import public_names
-    from producer.process_rewards.user_module import load_user_module
+    from producer.process_rewards.user_module import is_stand_in, load_user_module
 
     configured = file.core_function if file is not None else None
+    if configured is not None and algorithm in OWN_ADVANTAGES:
+        logger.warning(
+            "algorithm.core_function: without effect: %s has advantages of its own", algorithm
+        )
+        configured = None
     algos = flags.get("core_algos") or (file.core_algos if file is not None else None)
     named = flags.get("core_function") or configured
     if algorithm not in FOUR and named is None:
         return {"core_function": f"compute_{algorithm}_outcome_advantage"}
     try:
-        module = None if algos is None else public_names(load_user_module(algos))
+        loaded = None if algos is None else load_user_module(algos)
+        if loaded is not None and is_stand_in(loaded):
+            logger.info("core_algos: there is no %s here; ours of the same names are used", algos)
+            algos = loaded = None
+        module = None if loaded is None else public_names(loaded)
     except ValueError as error:
         message = f"core_algos: {error}"
         raise UsageError(message) from error

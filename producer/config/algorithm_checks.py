@@ -57,6 +57,11 @@ def _loss_problems(fields: OptimisationFields) -> Iterator[str]:
                 f"{name}: has no effect on the loss {fields.loss_fn}, which does not clip; omit"
                 f" it, or use {', '.join(CLIPPED)}"
             )
+    if fields.learning_rate_schedule == "constant" and fields.min_learning_rate_ratio:
+        yield (
+            "min_learning_rate_ratio: has no effect with a constant learning_rate_schedule; omit"
+            " it, or use cosine"
+        )
     if fields.dual_clip is not None and fields.loss_fn != "ppo":
         yield f"dual_clip: has no effect on the loss {fields.loss_fn}; omit it, or use ppo"
 
@@ -78,6 +83,8 @@ def _streaming_problems(fields: OptimisationFields) -> Iterator[str]:
         if fields.num_minibatches is not None:
             yield "num_minibatches: has no effect without stream_minibatch; omit it, or give both"
         return
+    if fields.ppo_epochs > 1:
+        yield "stream_minibatch: ppo_epochs passes over the whole step again; give one of them"
     if fields.advantage in OVER_THE_BATCH:
         yield (
             f"stream_minibatch: the advantage {fields.advantage} compares over the whole step,"

@@ -32,6 +32,7 @@ CHANGEABLE = frozenset(
         "screen_cache_bytes",
         "kv_cache_bytes",
         "dbbench_database",
+        "reward_port",
     }
 )
 """Fields that may differ when a training is continued: its length, its folder, how it is observed,

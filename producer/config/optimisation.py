@@ -1,6 +1,6 @@
 """Fields of the configuration: batches and the policy's update."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
@@ -52,7 +52,23 @@ class OptimisationFields(BaseModel):
             " their order; without it each group is one."
         ),
     )
+    ppo_epochs: PositiveInt = Field(
+        1, description="Passes over a step's rollouts, each of num_substeps optimiser steps."
+    )
     learning_rate: NonNegativeFloat = Field(1e-5, description="Learning rate of Adam.")
+    learning_rate_schedule: Literal["constant", "cosine"] = Field(
+        "constant",
+        description=(
+            "After the warm-up: constant, or falling along half a cosine to"
+            " min_learning_rate_ratio at the last step; num_steps is then fixed."
+        ),
+    )
+    min_learning_rate_ratio: Annotated[float, Field(ge=0, le=1)] = Field(
+        0.0, description="With the schedule cosine: share of the learning rate that is left."
+    )
+    weight_decay: NonNegativeFloat = Field(
+        0.0, description="Of AdamW: each step takes learning_rate x this of a trained weight."
+    )
     learning_rate_warmup_steps: NonNegativeInt = Field(
         0,
         description=(
@@ -169,6 +185,13 @@ class OptimisationFields(BaseModel):
         description=(
             "What the KL penalty is a term of: the advantages, relative to the batch's mean"
             " (tinker-cookbook), or the loss."
+        ),
+    )
+    entropy_coef: NonNegativeFloat = Field(
+        0.0,
+        description=(
+            "Weight of the entropy bonus: the entropy of each token's distribution, aggregated as"
+            " the loss and subtracted from it."
         ),
     )
     compute_post_kl: bool = Field(

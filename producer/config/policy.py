@@ -99,6 +99,13 @@ class PolicyFields(BaseModel):
     )
     max_tokens: PositiveInt = Field(2048, description="Maximum length of a completion, in tokens.")
     temperature: NonNegativeFloat = Field(1.0, description="Sampling temperature in training.")
+    top_p: Annotated[float, Field(gt=0, le=1)] = Field(
+        1.0,
+        description=(
+            "In training draw among the likeliest tokens of this probability together. Log-probs"
+            " are those of the whole distribution, as in verl."
+        ),
+    )
     oracle_noise: Annotated[float, Field(ge=0, le=1)] = Field(
         0.3, description="Share of random actions of the policy `oracle`."
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import BaseModel, Field
 
@@ -78,6 +79,13 @@ class ProcessRewardFields(BaseModel):
             " reward_module registers."
         ),
     )
+    reward_port: Annotated[int, Field(ge=1, le=65535)] | None = Field(
+        None,
+        description=(
+            "Passed as `port` to a reward function or manager of yours, which may ask a service"
+            " there."
+        ),
+    )
 
 
 def module_hash(field: str, name: str | None, expected: str | None) -> str | None:
@@ -111,6 +119,9 @@ def process_reward_problems(
     yield from _beside_the_function(fields, advantage, is_evaluation=is_evaluation)
     if fields.reward_module is None and fields.reward_module_sha256 is not None:
         yield "reward_module_sha256: only with a reward_module; name one, or omit it"
+    own = (fields.reward_module, fields.reward_function, fields.reward_manager)
+    if fields.reward_port is not None and not any(own):
+        yield "reward_port: only with a reward function or manager of yours; name one, or omit it"
     is_weighed = fields.process_reward_model is not None or fields.reward_manager is not None
     if not is_weighed and fields.rm_coef != defaults["rm_coef"]:
         yield "rm_coef: only with a process_reward_model or a reward_manager; omit it"

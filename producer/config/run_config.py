@@ -22,7 +22,7 @@ from producer.config.algorithm_checks import algorithm_problems
 from producer.config.checkpoints import CheckpointFields
 from producer.config.computation import ComputationFields
 from producer.config.continual import ContinualFields, continual_problems, num_steps_of
-from producer.config.continuing import check_same, inherited, recipe
+from producer.config.continuing import CHANGEABLE, check_same, inherited, recipe
 from producer.config.episodes import EpisodeFields
 from producer.config.evaluation import EvaluationFields
 from producer.config.failures import FailureFields
@@ -364,7 +364,9 @@ def read_continued(
     fields = read_fields(given)
     whole = with_later_fields(recorded)
     if not overwrite:
-        check_same(whole, fields)
+        # The schedule ends at the last step.
+        is_cosine = whole["learning_rate_schedule"] == "cosine"
+        check_same(whole, fields, CHANGEABLE - {"num_steps"} if is_cosine else CHANGEABLE)
     config = read_config({**inherited(whole, fields), **fields})
     config._explicit = frozenset(fields)
     return config

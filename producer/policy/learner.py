@@ -99,6 +99,12 @@ class UpdateSettings:
     """ppo: largest ratio that counts where the advantage is negative; None: none."""
     aggregation: AggregationName = "sum"
     """Of the tokens' losses within an optimiser step."""
+    ppo_epochs: int = 1
+    """Passes over the batch, each of `num_substeps` optimiser steps; measured in the first."""
+    weight_decay: float = 0.0
+    """Of AdamW, on the policy's trained weights."""
+    entropy_coef: float = 0.0
+    """Weight of the tokens' entropy, which is aggregated as the loss and subtracted from it."""
     compute_post_kl: bool = False
     """Whether to measure the same tokens again after the update."""
     max_gradient_norm: float | None = None

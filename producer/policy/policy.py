@@ -71,6 +71,8 @@ class SampleRequest:
     text: str | None = None
     """What the environment says in words this turn, such as the result of a query; None: nothing.
     On the first turn it follows the task's description."""
+    top_p: float = 1.0
+    """Probability of the tokens that may be drawn, likeliest first; log-probs are those of all."""
     prefix: str = ""
     """What the answer begins with, given: the policy continues it. Only on the first turn."""
 

@@ -48,10 +48,14 @@ class Registry:
     """Components by kind and name."""
 
     def __init__(self) -> None:
-        """With ours."""
+        """With ours, also under the names that RewardSQL's train_verl.py registers."""
         self._components: dict[Kind, dict[str, Any]] = {
-            "reward function": {DEFAULT_FUNCTION: sql_reward_function},
-            "reward manager": {DEFAULT_MANAGER: StepAndOutcomeManager},
+            "reward function": dict.fromkeys(
+                (DEFAULT_FUNCTION, "sql_reward_func"), sql_reward_function
+            ),
+            "reward manager": dict.fromkeys(
+                (DEFAULT_MANAGER, "sql_reward_manager"), StepAndOutcomeManager
+            ),
             "core algorithms": {},
         }
 

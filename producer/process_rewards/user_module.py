@@ -1,8 +1,8 @@
 """A file of the user's that registers rewards or holds core functions, loaded as it is.
 
-Files written for RewardSQL import `register_…` from `src.trainer.training_manager` and `DataProto`
-from verl. Where those are not installed, stand-ins answer while the file is loaded: ours for the
-decorators and the batch, and nothing for the rest of verl.
+Files written for RewardSQL import from its own modules and from verl (`original_modules`). Where
+those are not installed, stand-ins with our counterparts answer while the file is loaded, and an
+import of anything else of theirs fails by name.
 """
 
 import hashlib
@@ -16,15 +16,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-from producer.process_rewards import registry as own_registry
-from producer.process_rewards.reward_batch import RewardBatch
+from producer.process_rewards.original_modules import OF_REWARDSQL, OF_VERL
 
-ORIGINAL_NAMES: Final = (
-    "register_reward_function",
-    "register_reward_manager",
-    "register_core_algos",
-    "registry",
-)
 VERL_NEEDS: Final = ("verl", "ray", "tensordict")
 """Without any of them verl cannot be imported."""
 FORM: Final = "give a .py file, or package.module from the folder that holds it"
@@ -54,7 +47,7 @@ def load_user_module(name: str) -> ModuleType:
         message = f"{name!r} is neither a .py file nor a module's name; {FORM}"
         raise ValueError(message)
     try:
-        with _stand_ins():
+        with _stand_ins(path.resolve() if is_file else Path.cwd() / name):
             return _load_file(path.resolve()) if is_file else _import(name)
     except ModuleNotFoundError as error:
         message = f"{name}: there is no module {error.name!r}; {FORM}"
@@ -62,6 +55,11 @@ def load_user_module(name: str) -> ModuleType:
     except (Exception, SystemExit) as error:
         message = f"{name}: loading it raised {type(error).__name__}: {error}"
         raise ValueError(message) from error
+
+
+def is_stand_in(module: ModuleType) -> bool:
+    """Whether it is ours under a name of RewardSQL's, which is not installed here."""
+    return isinstance(module, _StandIn)
 
 
 def source_sha256(module: ModuleType) -> str:
@@ -105,7 +103,13 @@ def _on_path(folder: str) -> Iterator[None]:
 
 
 @contextmanager
-def _stand_ins() -> Iterator[None]:
+def _stand_ins(path: Path) -> Iterator[None]:
+    """Inside the context what is missing can be imported; `path` is of the user's module."""
+    # The user's copy of RewardSQL comes before ours.
+    for folder in path.parents:
+        if (folder / "examples/RewardSQL").is_dir():
+            sys.path.append(str(folder))
+            break
     added = {name: module for name, module in _missing().items() if name not in sys.modules}
     sys.modules.update(added)
     try:
@@ -117,27 +121,32 @@ def _stand_ins() -> Iterator[None]:
 
 def _missing() -> dict[str, ModuleType]:
     """Stand-ins for what the published files import and this machine has not."""
+    wanted = {name: names for name, names in OF_REWARDSQL.items() if not _is_there(name)}
+    if not all(_is_installed(name) for name in VERL_NEEDS):
+        wanted |= OF_VERL
     found: dict[str, ModuleType] = {}
-    if not _is_there("src.trainer.training_manager"):
-        names = {name: getattr(own_registry, name) for name in ORIGINAL_NAMES}
-        found |= _package("src.trainer.training_manager", names)
-    if any(find_spec(name) is None for name in VERL_NEEDS):
-        found |= _package("verl.utils.torch_functional", {})
-        vars(found["verl"])["DataProto"] = RewardBatch
+    for name, names in wanted.items():
+        _add_package(found, name)
+        vars(found[name]).update(names)
     return found
 
 
-def _package(name: str, names: dict[str, object]) -> dict[str, ModuleType]:
-    """Stand-ins for a module and the packages around it."""
-    parts = name.split(".")
-    modules: dict[str, ModuleType] = {}
-    for end in range(1, len(parts) + 1):
-        module = modules[".".join(parts[:end])] = _StandIn(".".join(parts[:end]))
-        module.__path__ = []
-        if end > 1:
-            setattr(modules[".".join(parts[: end - 1])], parts[end - 1], module)
-    vars(modules[name]).update(names)
-    return modules
+def _add_package(modules: dict[str, ModuleType], name: str) -> None:
+    """A stand-in for the module, and for each package around it."""
+    package, _, last = name.rpartition(".")
+    if name in modules:
+        return
+    module = modules[name] = _StandIn(name)
+    module.__path__ = []
+    if package:
+        _add_package(modules, package)
+        setattr(modules[package], last, module)
+
+
+def _is_installed(package: str) -> bool:
+    """Whether it is there; a folder of that name alone, as RewardSQL's example has one, is not."""
+    spec = find_spec(package)
+    return spec is not None and spec.origin is not None
 
 
 def _is_there(name: str) -> bool:

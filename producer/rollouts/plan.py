@@ -65,6 +65,8 @@ class RolloutPlan:
     one has another; one after a killed process has the same."""
     entry_row_id: UUID | None = None
     """Of the entry that the task is made of; None: of none."""
+    top_p: float = 1.0
+    """As `SampleRequest.top_p`."""
     recorded: tuple[RecordedTurn, ...] = ()
     """Turns of this episode before its process ended. On a simulated device they are played again,
     and the episode goes on where it stood; on another it begins anew."""

@@ -80,6 +80,7 @@ def sample_request(
         history=tuple(history),
         screenshot=shown(observation),
         temperature=plan.temperature,
+        top_p=plan.top_p,
         max_tokens=max_tokens,
         seed=derived_seed(plan.sampling_seed, len(history) + 1),
         text=said(observation),

@@ -17,7 +17,10 @@ def token_record(request: SampleRequest, tokens: SampledTokens) -> TokenRecord:
         completion_tokens=encode_int32(tokens.completion_tokens),
         completion_logprobs=encode_float32(tokens.completion_logprobs),
         sampling=Sampling(
-            temperature=request.temperature, max_tokens=request.max_tokens, seed=request.seed
+            temperature=request.temperature,
+            max_tokens=request.max_tokens,
+            top_p=request.top_p,
+            seed=request.seed,
         ),
         stop_reason=tokens.stop_reason,
     )

@@ -48,6 +48,7 @@ class GroupSettings:
     min_group_size: int
     claim_epoch: int
     """Under which the rollouts are run; part of their names."""
+    top_p: float = 1.0
 
 
 class GroupRunner:
@@ -201,6 +202,7 @@ class GroupRunner:
             entry_row_id=stated.entry_row_id,
             max_turns=min(settings.max_turns, stated.task.max_steps),
             temperature=0.0 if index == group.baseline_index else settings.temperature,
+            top_p=settings.top_p,
             seed=group.seeds[index],
             sampling_seed=self._sampling_seed(group, index, attempt),
         )

@@ -107,7 +107,7 @@ def rewarding_with(config: RunConfig, policy: object) -> RewardCompletion | None
     def reward(
         task: Task, completion: Completion, scores: StepScores | None
     ) -> OwnReward | RewardError:
-        asked = _asked(task, completion, folders)
+        asked = _asked(task, completion, folders, config.reward_port)
         if isinstance(asked, RewardError):
             return asked
         try:
@@ -150,9 +150,9 @@ def _settings(config: RunConfig) -> Settings:
             enable=config.process_reward_model is not None,
             rm_coef=config.rm_coef if config.process_reward_model is not None else 0.0,
             enable_EXreward=config.verifier_coef > 0,
-            port=None,
+            port=config.reward_port,
         ),
-        verifier=Settings(reward_coef=config.verifier_coef, port=None),
+        verifier=Settings(reward_coef=config.verifier_coef, port=config.reward_port),
     )
 
 
@@ -160,6 +160,7 @@ def _asked(
     task: Task,
     completion: Completion,
     folders: Sequence[DataFolder],
+    port: int | None,
 ) -> dict[str, Any] | RewardError:
     entry = task.entry
     assert entry is not None  # noqa: S101  # tasks of this environment have one
@@ -169,7 +170,7 @@ def _asked(
         # Without it every completion would be worth 0.
         return RewardError(f"database {entry.database!r} is gone, or is not as it was recorded")
     return {
-        "port": None,
+        "port": port,
         "db_id": entry.database or "",
         "question_id": int(number) if number.isdecimal() else number,
         "solution_str": completion.text,

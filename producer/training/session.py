@@ -128,21 +128,25 @@ class Session:
 
     def step_settings(self) -> GroupSettings:
         """How the groups of a step are run."""
-        return self._group_settings(self.config.temperature, self.config.min_group_size)
+        config = self.config
+        return self._group_settings(config.temperature, config.top_p, config.min_group_size)
 
     def evaluation_settings(self, temperature: float | None) -> GroupSettings:
         """How the groups of an evaluation are run; None: at the configured temperature."""
         if temperature is None:
             temperature = self.config.eval_temperature
-        return self._group_settings(temperature, 1)
+        return self._group_settings(temperature, 1.0, 1)
 
-    def _group_settings(self, temperature: float, min_group_size: int) -> GroupSettings:
+    def _group_settings(
+        self, temperature: float, top_p: float, min_group_size: int
+    ) -> GroupSettings:
         config = self.config
         return GroupSettings(
             run_name=self.run_name,
             seed=config.seed,
             max_turns=config.max_turns,
             temperature=temperature,
+            top_p=top_p,
             failure_policy=config.failure_policy,
             max_attempts=config.max_attempts,
             min_group_size=min_group_size,

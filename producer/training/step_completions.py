@@ -51,6 +51,7 @@ def labelling(
                 history=(),
                 screenshot=None,
                 temperature=config.temperature,
+                top_p=config.top_p,
                 max_tokens=config.max_tokens,
                 seed=derived_seed(config.seed, "step-completion", task.task_id, prefix, number),
                 prefix=prefix,

@@ -1,5 +1,7 @@
 """The settings of a step's update, from the configuration."""
 
+from math import cos, pi
+
 from producer.algorithms.names import CLIPPED
 from producer.config import RunConfig
 from producer.policy.learner import UpdateSettings
@@ -13,6 +15,9 @@ def update_settings(config: RunConfig, *, generation: int, step: int) -> UpdateS
         loss=config.loss_fn,
         learning_rate=learning_rate_of(config, step),
         num_substeps=config.num_substeps,
+        ppo_epochs=config.ppo_epochs,
+        weight_decay=config.weight_decay,
+        entropy_coef=config.entropy_coef,
         temperature=config.temperature,
         kl_penalty_coef=config.kl_penalty_coef,
         kl_estimator=config.kl_estimator,
@@ -37,7 +42,16 @@ def update_settings(config: RunConfig, *, generation: int, step: int) -> UpdateS
 
 
 def learning_rate_of(config: RunConfig, step: int) -> float:
-    """Of step `step`, from 1: a function of its number, so a resumed run needs no state."""
-    if step >= config.learning_rate_warmup_steps:
+    """Of step `step`, from 1: a function of its number, so a resumed run needs no state.
+
+    The cosine is verl's `get_cosine_schedule_with_warmup`, whose steps count from 0; its warm-up
+    begins at 0, ours at the first share.
+    """
+    warmup = config.learning_rate_warmup_steps
+    if step < warmup:
+        return config.learning_rate * step / warmup
+    if config.learning_rate_schedule == "constant":
         return config.learning_rate
-    return config.learning_rate * step / config.learning_rate_warmup_steps
+    done = max(0, step - 1 - warmup) / max(1, config.num_steps - warmup)
+    lowest = config.min_learning_rate_ratio
+    return config.learning_rate * (lowest + (1 - lowest) * 0.5 * (1 + cos(pi * done)))

@@ -37,6 +37,20 @@ SHOWN_BY: dict[str, str] = {
     "_itself",
     "temperature": "tests/producer/policy/test_sampling.py::test_temperature_divides_the_logits"
     "_and_zero_takes_the_likeliest_token_untempered",
+    "top_p": "tests/producer/policy/test_verl_settings.py::test_top_p_draws_among_the_likeliest"
+    "_tokens_that_reach_it_and_keeps_the_log_probs",
+    "ppo_epochs": "tests/producer/policy/test_verl_settings.py::test_two_epochs_are_two_updates_of"
+    "_the_same_batch",
+    "learning_rate_schedule": "tests/producer/training/test_samples.py::test_a_cosine_falls_from"
+    "_its_warm_up_to_the_lowest_rate_as_verls",
+    "min_learning_rate_ratio": "tests/producer/training/test_samples.py::test_a_cosine_falls_from"
+    "_its_warm_up_to_the_lowest_rate_as_verls",
+    "weight_decay": "tests/producer/policy/test_verl_settings.py::test_an_update_decays_the_trained"
+    "_weights",
+    "entropy_coef": "tests/producer/policy/test_verl_settings.py::test_the_bonus_takes_the_weighted"
+    "_mean_entropy_off_the_loss",
+    "reward_port": "tests/producer/training/test_rewardsql.py::test_the_files_of_its_readme"
+    "_train_with_its_flags",
     "oracle_noise": "tests/producer/tasks/test_demo_tasks.py::test_a_noisy_oracle_says_the_same"
     "_for_the_same_seed_and_is_an_oracle_without_noise",
     "ablate": "tests/producer/training/test_settings.py::test_devices_are_blanked_where_it_is"

@@ -270,7 +270,7 @@ class InProcessPolicy:
         num_parts = max(self._num_parts(len(prompts)), self._num_parts_in_memory(requests, prompts))
         parts = _partition_rows(prompts, num_parts)
         parameters = [
-            SamplingParameters(request.temperature, request.max_tokens, request.seed)
+            SamplingParameters(request.temperature, request.max_tokens, request.seed, request.top_p)
             for request in requests
         ]
 

@@ -20,7 +20,7 @@ from producer.policy.torch_policy.forward import (
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder
 from producer.policy.torch_policy.sequences import TokenSequence
-from producer.policy.torch_policy.token_logprobs import token_logprobs
+from producer.policy.torch_policy.token_logprobs import token_entropies, token_logprobs
 
 
 def micro_batches(
@@ -81,6 +81,16 @@ def state_logprobs(network: Network, states: CompletionStates, temperature: floa
         network.base.lm_head,
         states.hidden_ND,
         states.tokens_N,
+        vocabulary=network.vocabulary,
+        temperature=temperature or 1.0,
+    )
+
+
+def state_entropies(network: Network, states: CompletionStates, temperature: float) -> Tensor:
+    """[N]: entropy of the distribution that each token was drawn from, nats; as above."""
+    return token_entropies(
+        network.base.lm_head,
+        states.hidden_ND,
         vocabulary=network.vocabulary,
         temperature=temperature or 1.0,
     )

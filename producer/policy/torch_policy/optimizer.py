@@ -10,12 +10,15 @@ from producer.errors import CuaTrainError
 
 
 def make_optimizer(parameters: Sequence[nn.Parameter]) -> torch.optim.AdamW:
-    """AdamW with tinker's betas and no weight decay; each step sets its rate."""
+    """AdamW with tinker's betas; each step sets its rate and weight decay."""
     return torch.optim.AdamW(parameters, lr=0.0, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.0)
 
 
 def optimizer_step(
-    optimizer: torch.optim.AdamW, learning_rate: float, max_gradient_norm: float | None
+    optimizer: torch.optim.AdamW,
+    learning_rate: float,
+    max_gradient_norm: float | None,
+    weight_decay: float = 0.0,
 ) -> float:
     """One step; returns the gradient's global L2 norm before clipping. None: not clipped.
 
@@ -31,5 +34,6 @@ def optimizer_step(
         raise CuaTrainError(message)
     for group in optimizer.param_groups:
         group["lr"] = learning_rate
+        group["weight_decay"] = weight_decay
     optimizer.step()
     return norm

@@ -45,6 +45,8 @@ class SamplingParameters:
     max_tokens: int
     seed: int
     """Key of the row's uniform numbers; not negative."""
+    top_p: float = 1.0
+    """Probability of the tokens that may be drawn, likeliest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +152,8 @@ def decode(
     )
     uniforms_BT = uniforms_BT.to(device)
     temperature_B = torch.tensor([one.temperature for one in parameters], device=device)
+    top_p_B = torch.tensor([one.top_p for one in parameters], device=device)
+    nucleus_B = top_p_B if any(one.top_p < 1 for one in parameters) else None
     limits_B = torch.tensor([one.max_tokens for one in parameters], device=device)
     end_E = torch.tensor(sorted(network.end_tokens), device=device)
     cached_B = torch.tensor(prefilled.num_cached, device=device)
@@ -162,7 +166,8 @@ def decode(
     logits_BV = prefilled.logits_BV
     for step in range(max_tokens):
         tokens_BT[:, step], logprobs_BT[:, step] = sample_tokens(
-            logits_BV, temperature_B, uniforms_BT[:, step], network.suppressed_tokens
+            *(logits_BV, temperature_B, uniforms_BT[:, step], network.suppressed_tokens),
+            nucleus_B,
         )
         lengths_B += running_B
         stopped_B |= running_B & torch.isin(tokens_BT[:, step], end_E)
@@ -197,22 +202,37 @@ def decode(
 
 
 def sample_tokens(
-    logits_BV: Tensor, temperature_B: Tensor, uniforms_B: Tensor, suppressed: Sequence[int] = ()
+    logits_BV: Tensor,
+    temperature_B: Tensor,
+    uniforms_B: Tensor,
+    suppressed: Sequence[int] = (),
+    top_p_B: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """A token per row and its log-prob under the tempered distribution.
 
     The token is the first whose cumulative probability exceeds the row's uniform number (float64 in
     [0, 1)), so a token of probability 0 is never drawn. At temperature 0 it is the likeliest token
-    with its untempered log-prob. `suppressed` tokens are never drawn; log-probs remain those of the
-    whole distribution, so that a plain forward pass reproduces them.
+    with its untempered log-prob. `suppressed` tokens are never drawn, nor those outside the
+    smallest set of likeliest tokens whose probability reaches `top_p_B`; log-probs remain those of
+    the whole distribution, so that a plain forward pass reproduces them.
     """
     is_greedy_B = temperature_B == 0
     scale_B1 = torch.where(is_greedy_B, 1.0, temperature_B)[:, None]
     logprobs_BV = torch.log_softmax(logits_BV / scale_B1, dim=-1)
-    allowed_BKW = _in_blocks(logprobs_BV, suppressed)
+    drawn_BV = logprobs_BV if top_p_B is None else _nucleus(logprobs_BV, top_p_B)
+    allowed_BKW = _in_blocks(drawn_BV, suppressed)
     greedy_B = allowed_BKW.flatten(1).argmax(dim=-1)
     token_B = torch.where(is_greedy_B, greedy_B, _draw(allowed_BKW, uniforms_B))
     return token_B, logprobs_BV.gather(1, token_B[:, None])[:, 0]
+
+
+def _nucleus(logprobs_BV: Tensor, top_p_B: Tensor) -> Tensor:
+    """Log-probs with -inf outside the nucleus; the likeliest token is always in it."""
+    sorted_BV, order_BV = logprobs_BV.sort(dim=-1, descending=True, stable=True)
+    before_BV = sorted_BV.double().exp().cumsum(dim=-1) - sorted_BV.double().exp()
+    sorted_BV = sorted_BV.masked_fill(before_BV >= top_p_B[:, None], -torch.inf)
+    sorted_BV[:, 0] = logprobs_BV.gather(1, order_BV[:, :1])[:, 0]
+    return torch.empty_like(logprobs_BV).scatter(1, order_BV, sorted_BV)
 
 
 def _in_blocks(logprobs_BV: Tensor, suppressed: Sequence[int]) -> Tensor:

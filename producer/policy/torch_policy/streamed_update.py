@@ -148,7 +148,12 @@ class StreamedPolicyGradient:
             parameter.grad = None if gradient is None else gradient / num
         self._done.losses.append(self._loss / num)
         self._done.gradient_norms.append(
-            optimizer_step(self._optimizer, settings.learning_rate, settings.max_gradient_norm)
+            optimizer_step(
+                self._optimizer,
+                settings.learning_rate,
+                settings.max_gradient_norm,
+                settings.weight_decay,
+            )
         )
         self._num_tokens += self._size.num_tokens
 

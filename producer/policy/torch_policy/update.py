@@ -42,8 +42,13 @@ class Measured:
     logprobs: list[Tensor] = field(default_factory=list)
     """[2, N] of each micro-batch: current and sampled."""
 
-    def add(self, one: BackwardPass) -> float:
-        """Add what this micro-batch measured; returns its share of the loss."""
+    def add(self, one: BackwardPass, *, is_first: bool = True) -> float:
+        """Add what this micro-batch measured, in the first pass over the batch alone.
+
+        Returns its share of the loss.
+        """
+        if not is_first:
+            return one.loss
         self.token_loss += one.token_loss
         self.value_loss += one.value_loss
         self.num_clipped += one.num_clipped
@@ -102,13 +107,19 @@ def policy_gradient(
     # The order is a seeded shuffle, so that a substep does not see one task's groups alone.
     shuffled = random.Random(settings.seed).sample(trained, len(trained))  # noqa: S311  # order, not secrets
     substeps = split_evenly(shuffled, settings.num_substeps)
+    num_first = len(substeps)
     others = split_evenly([one for one in sequences if not one.is_trained], max(1, len(substeps)))
     done = Measured()
-    for substep, measured in zip_longest(substeps, others, fillvalue=()):
+    for number, (substep, measured) in enumerate(
+        zip_longest(substeps * settings.ppo_epochs, others, fillvalue=())
+    ):
         may_lend = None if done.losses else lend
         done.logprobs += passes.measure(measured, may_lend)
         if substep:
-            _substep(passes, optimizer, substep, gradient_checkpointing, done, may_lend)
+            _substep(
+                *(passes, optimizer, substep, gradient_checkpointing, done, may_lend),
+                is_first=number < num_first,
+            )
     num_tokens = sum(len(one.advantages_N) for one in trained)
     result = update_result(passes, sequences, done, num_tokens=num_tokens, began_s=began)
     result = replace(result, prime=prime)
@@ -167,8 +178,13 @@ def _substep(
     gradient_checkpointing: Switch,
     done: Measured,
     lend: Lend | None,
+    *,
+    is_first: bool,
 ) -> None:
-    """One optimiser step on the sequences; its measurements are added to `done`."""
+    """One optimiser step on the sequences; its measurements are added to `done`.
+
+    `is_first`: of the first pass over the batch.
+    """
     settings, head = passes.settings, passes.value_head
     size = BatchSize(sum(len(one.advantages_N) for one in substep), len(substep))
     optimizer.zero_grad(set_to_none=True)
@@ -180,10 +196,12 @@ def _substep(
         substep, size, gradient_checkpointing, lend, dropout_seed=dropout_seed
     ):
         add_gradients(passes.parameters, one.gradients)
-        loss += done.add(one)
+        loss += done.add(one, is_first=is_first)
     done.losses.append(loss)
     max_norm = settings.max_gradient_norm
-    done.gradient_norms.append(optimizer_step(optimizer, settings.learning_rate, max_norm))
+    done.gradient_norms.append(
+        optimizer_step(optimizer, settings.learning_rate, max_norm, settings.weight_decay)
+    )
     if head is not None:
         done.value_gradient_norms.append(head.step(settings.value_learning_rate, max_norm))
 

@@ -23,6 +23,7 @@ from producer.policy.torch_policy.logprobs import (
     CompletionStates,
     completion_states,
     micro_batches,
+    state_entropies,
     state_logprobs,
 )
 from producer.policy.torch_policy.network import Network
@@ -196,6 +197,10 @@ class UpdatePasses:
         if settings.kl_in == "loss" and batch.base_logprobs_BT is not None:
             kl_BT = KL_ESTIMATORS[settings.kl_estimator](logprobs_BT, batch.base_logprobs_BT)
             loss = loss + settings.kl_penalty_coef * aggregate(kl_BT, mask_BT, size)
+        if settings.entropy_coef:
+            entropies_N = state_entropies(self.network, states, settings.temperature)
+            entropies_BT = unflatten([entropies_N], mask_BT)
+            loss = loss - settings.entropy_coef * aggregate(entropies_BT, mask_BT, size)
         value = self._value_loss(states, batch)
         whole = loss if value is None else loss + aggregate(value.loss_BT, mask_BT, size)
         gradients = torch.autograd.grad(whole, self.parameters, allow_unused=True)

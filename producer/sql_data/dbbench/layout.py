@@ -18,6 +18,7 @@ from producer.sql_data.dbbench.gold_sql import GoldUnreadableError, kind_of
 from producer.sql_data.dbbench.skills import SKILLS, skills_of
 from producer.sql_data.dbbench.table import column_type, table_rows
 from producer.sql_data.dbbench.table_hash import EMPTY
+from producer.sql_data.parquet import parquet_rows
 from producer.sql_data.strict_json import check_storable, read_strict, read_strict_file
 from schemas.entry import Column, EntryContent, TableInfo
 
@@ -112,17 +113,7 @@ def _rows(file: Path) -> Iterator[tuple[str, Fields]]:
 
 
 def _parquet_rows(file: Path) -> Iterator[tuple[str, Fields]]:
-    try:
-        from pyarrow import ArrowException, parquet
-    except ImportError as error:
-        message = f"{file}: Parquet needs pyarrow; install cua-train[parquet]"
-        raise UsageError(message) from error
-    try:
-        rows = parquet.read_table(file).to_pylist()
-    except (OSError, ArrowException) as error:
-        message = f"{file}: it is no Parquet file: {error}"
-        raise UsageError(message) from error
-    for number, fields in enumerate(rows):
+    for number, fields in enumerate(parquet_rows(file)):
         given = (fields[field] for field in ID_FIELDS if fields.get(field) is not None)
         yield str(next(given, number)), fields
 

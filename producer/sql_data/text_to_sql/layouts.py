@@ -1,4 +1,4 @@
-"""Reads data sets in the layouts of BIRD and of Spider, as they are published.
+"""Reads data sets in the layouts of BIRD, of Spider and of verl, as they are published.
 
     BIRD    dev.json  dev_databases/ID/ID.sqlite  dev_databases/ID/database_description/TABLE.csv
             train.json  train_databases/...   (also in a folder `train` or `dev_20240627`)
@@ -6,6 +6,7 @@
     Spider  train_spider.json  train_others.json  dev.json  tables.json  database/ID/ID.sqlite
             test.json  test_database/...
             {"db_id", "question", "query", ...}
+    verl    train.parquet  test.parquet  (or the path of one file; `verl_prompts`)
 
 BIRD's train.json has neither `question_id` nor `difficulty`, Spider's files neither: a question's
 place in its file is its id. Every mistake is a UsageError that names the file and the field.
@@ -19,6 +20,7 @@ from typing import Final, Literal, NamedTuple, cast
 from producer.errors import NotFoundError, UsageError
 from producer.sql_data.strict_json import read_strict_file
 from producer.sql_data.text_to_sql.question import Question
+from producer.sql_data.text_to_sql.verl_prompts import ENDING, prompt_database, prompt_records
 
 DataSplit = Literal["train", "dev", "test"]
 DATA_SPLITS: Final[tuple[DataSplit, ...]] = ("train", "dev", "test")
@@ -50,7 +52,7 @@ def read_questions(folder: Path, split: DataSplit) -> list[Question]:
     files = question_files(folder, split)
     questions: list[Question] = []
     for file in files:
-        records = _records(file)
+        records = prompt_records(file) if file.suffix == ENDING else _records(file)
         gold = _gold_field(file, records)
         for index, record in enumerate(records):
             questions.append(_question(_Place(file, index), record, gold, split, len(questions)))
@@ -61,6 +63,8 @@ def read_questions(folder: Path, split: DataSplit) -> list[Question]:
 def question_files(folder: Path, split: DataSplit) -> tuple[Path, ...]:
     """The files of a split. UsageError for another layout, NotFoundError for no folder."""
     folder = folder.expanduser()
+    if folder.suffix == ENDING and folder.is_file():
+        return (folder,)
     if not folder.is_dir():
         wrong = "is a file; give its folder" if folder.exists() else "there is no such folder"
         message = f"{folder}: {wrong}"
@@ -69,8 +73,9 @@ def question_files(folder: Path, split: DataSplit) -> tuple[Path, ...]:
     if spider:
         return spider
     for place in (folder, folder / split, *sorted(folder.glob(f"{split}_*[0-9]"))):
-        if (place / f"{split}.json").is_file():
-            return (place / f"{split}.json",)
+        for name in (f"{split}.json", f"{split}{ENDING}"):
+            if (place / name).is_file():
+                return (place / name,)
     has = [name for name in DATA_SPLITS if name != split and _has_split(folder, name)]
     message = (
         f"{folder}: split {split!r} has no file here: expected {split}.json (BIRD) or"
@@ -89,7 +94,9 @@ def database_folders(file: Path, split: DataSplit) -> tuple[Path, ...]:
 
 
 def database_file(file: Path, split: DataSplit, db_id: str) -> Path | None:
-    """The file of a database; None: there is none."""
+    """The file of a database; None: there is none. UsageError for one of verl's that is wrong."""
+    if file.suffix == ENDING and (named := prompt_database(file, db_id)) is not None:
+        return named
     for folder in database_folders(file, split):
         for suffix in SUFFIXES:
             path = folder / db_id / f"{db_id}{suffix}"
@@ -99,7 +106,10 @@ def database_file(file: Path, split: DataSplit, db_id: str) -> Path | None:
 
 
 def _has_split(folder: Path, split: DataSplit) -> bool:
-    names = {f"{split}.json", f"{split}/{split}.json", *SPIDER_FILES[split]}
+    names = {
+        *(f"{split}.json", f"{split}/{split}.json", f"{split}{ENDING}"),
+        *SPIDER_FILES[split],
+    }
     return any((folder / name).is_file() for name in names)
 
 
@@ -157,6 +167,7 @@ def _question(
         sql=_text(place, record, gold),
         difficulty=_optional_text(place, record, "difficulty"),
         cocte=_optional_text(place, record, "cocte"),
+        prompt=_optional_text(place, record, "prompt") if place.file.suffix == ENDING else None,
     )
 
 

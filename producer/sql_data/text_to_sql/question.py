@@ -23,3 +23,5 @@ class Question:
     """As in the data set; None: unrated."""
     cocte: str | None = None
     """The gold in CoCTE form; None: not given."""
+    prompt: str | None = None
+    """What a policy is asked; None: made of the database's schema and the question."""

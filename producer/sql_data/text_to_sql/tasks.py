@@ -57,6 +57,8 @@ def database_statements(path: Path) -> list[str]:
 
 def question_prompt(question: Question, statements: Sequence[str]) -> str:
     """What a policy is asked."""
+    if question.prompt is not None:
+        return question.prompt
     return prompt_text(statements, question.question, question.evidence)
 
 

@@ -86,15 +86,13 @@ def test_a_batch_smaller_than_verls_mini_batch_is_one_optimiser_step(data: Path)
     assert config(data, file).num_substeps == 1
 
 
-def test_the_files_folder_of_questions_is_taken_and_a_table_of_prompts_is_refused(
+def test_the_files_folder_of_questions_is_taken_and_a_missing_table_of_prompts_is_refused(
     data: Path,
 ) -> None:
     file = {**FILE, "data": {"train_files": str(data), "train_batch_size": 4}}
     assert config(None, file).tasks == config(data, FILE).tasks
     file["data"] = {"train_files": "train.parquet"}
-    with pytest.raises(
-        UsageError, match=r"grpo.yaml: data.train_files: train.parquet is no folder"
-    ):
+    with pytest.raises(UsageError, match=r"grpo.yaml: data.train_files: there is no train.parquet"):
         config(None, file)
 
 

@@ -203,8 +203,8 @@ def test_a_changed_file_is_loaded_again(tmp_path: Path) -> None:
             "raised ImportError: cannot import name 'nothing_of_verl'",
         ),
         (
-            "from src.trainer.training_manager import VERLTrainingManager",
-            "raised ImportError: cannot import name 'VERLTrainingManager'",
+            "from src.trainer.training_manager import RLTrainingManager",
+            "raised ImportError: cannot import name 'RLTrainingManager'",
         ),
         (
             "from src.trainer.training_manager import *\nregister_reward_function('')(print)",

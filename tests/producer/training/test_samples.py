@@ -4,7 +4,8 @@ from typing import Any, cast
 
 import pytest
 
-from producer.config import read_config
+from producer.config import read_config, read_continued
+from producer.errors import UsageError
 from producer.rollouts.plan import GroupOutcome, RolloutResult
 from producer.training.metrics import environment_metrics, error_metrics
 from producer.training.samples import select_samples
@@ -91,6 +92,53 @@ def test_the_learning_rate_rises_over_its_warm_up_and_is_a_function_of_the_step(
     )
     assert learning_rate_of(read_config({"learning_rate": 0.3}), 1) == 0.3
     assert update_settings(config, generation=0, step=1).learning_rate == pytest.approx(0.1)
+
+
+def test_a_cosine_falls_from_its_warm_up_to_the_lowest_rate_as_verls() -> None:
+    """Of 6 steps 2 warm up; then 0.2 + 0.4 (1 + cos x) for x = 0, pi/4, pi/2 and 3 pi/4."""
+    config = read_config(
+        {
+            "learning_rate": 1.0,
+            "learning_rate_warmup_steps": 2,
+            "learning_rate_schedule": "cosine",
+            "min_learning_rate_ratio": 0.2,
+            "num_steps": 6,
+        }
+    )
+    assert [learning_rate_of(config, step) for step in range(1, 7)] == pytest.approx(
+        [0.5, 1.0, 1.0, 0.8828427, 0.6, 0.3171573]
+    )
+
+
+def test_a_cosine_ends_at_the_last_step_so_that_no_other_may_be_asked_for_later() -> None:
+    recorded = read_config({"learning_rate_schedule": "cosine", "num_steps": 6}).recorded()
+    with pytest.raises(UsageError, match="num_steps: 6 -> 8"):
+        read_continued({"num_steps": 8}, recorded, overwrite=False)
+    constant = {**recorded, "learning_rate_schedule": "constant"}
+    assert read_continued({"num_steps": 8}, constant, overwrite=False).num_steps == 8
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"min_learning_rate_ratio": 0.1}, "min_learning_rate_ratio: has no effect with a const"),
+        ({"stream_minibatch": True, "ppo_epochs": 2}, "stream_minibatch: ppo_epochs passes over"),
+        ({"top_p": 0}, "top_p: 0 is out of range"),
+        ({"ppo_epochs": 0}, "ppo_epochs: 0 is out of range"),
+        ({"entropy_coef": -1}, "entropy_coef: -1 is out of range"),
+    ],
+)
+def test_settings_of_verls_trainer_that_cannot_be_are_refused(
+    given: dict[str, object], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        read_config(given)
+
+
+def test_settings_of_verls_trainer_reach_the_update() -> None:
+    given = {"ppo_epochs": 3, "weight_decay": 0.2, "entropy_coef": 0.4}
+    settings = update_settings(read_config(given), generation=0, step=1)
+    assert {name: getattr(settings, name) for name in given} == given
 
 
 def test_a_loss_s_own_clipping_bounds_apply_unless_others_are_given() -> None:
