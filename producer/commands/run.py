@@ -115,3 +115,8 @@ def _print_summary(summary: "Summary") -> None:
     click.echo(f"  {cua_project_command('up')}  # tables and monitor")
     click.echo(f"  {cua_project_command('psql')}  # SQL")
     click.echo(f"  {cua_project_command('tail', '--training', name, '-n', '20')}  # events")
+    if summary.unshipped_events:
+        click.echo(
+            f"completed here; {summary.unshipped_events:,} events wait for Kafka; once it is back,"
+            f" send them with: {cua_project_command('ship')}"
+        )
