@@ -32,6 +32,7 @@ COMMANDS: dict[str, str] = {
     "schema": "consumers.commands.schema",
     "psql": "consumers.commands.psql",
     "run": "consumers.commands.run",
+    "ship": "consumers.commands.ship",
     "parked": "consumers.commands.parked",
     "rebuild": "consumers.commands.rebuild",
     "verify": "consumers.commands.verify",
@@ -182,7 +183,7 @@ def _add_logging_options(command: click.Command) -> None:
 )
 @click.command_panel(
     "Maintain the tables",
-    commands=["run", "parked", "rebuild", "verify", "migrate", "positions", "gc", "doctor"],
+    commands=["run", "ship", "parked", "rebuild", "verify", "migrate", "positions", "gc", "doctor"],
 )
 @click.command_panel("Take the data elsewhere", commands=["archive", "export", "tasks", "track"])
 def cli() -> None:

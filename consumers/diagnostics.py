@@ -72,3 +72,14 @@ def configure_logging(
         logging.getLogger(name).setLevel(logging.WARNING)
     for name in SILENT_LIBRARIES:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
+def log_flags() -> list[str]:
+    """The flags with which another of our commands logs as much as this one, in its format."""
+    root = logging.getLogger()
+    is_json = any(isinstance(one.formatter, _JsonFormatter) for one in root.handlers)
+    return [
+        *["--quiet"] * (root.level > logging.INFO),
+        *["--verbose"] * (root.level <= logging.DEBUG),
+        *["--log-format", "json"] * is_json,
+    ]

@@ -1,8 +1,9 @@
 """Database, projector and monitor in one process for one machine: what `cua-project up` runs.
 
 The projector has a thread of its own and the monitor one per request, while the caller's thread
-supervises them. On a graceful stop the projector first catches up with the end that the log has
-then, so that a training which has just ended is in the tables.
+supervises them. What trainers left in the spool is sent by a process of its own. On a graceful stop
+the projector first catches up with the end that the log has then, so that a training which has just
+ended is in the tables.
 """
 
 import logging
@@ -24,6 +25,7 @@ from consumers.monitor.start import open_monitor
 from consumers.projection.activity import Activity
 from consumers.projection.loop import OutdatedTablesError, ProjectionLoop
 from consumers.rebuild.rebuild import rebuild
+from consumers.shipping import shipping
 from consumers.shutdown import Shutdown
 from schemas.installation import Installation
 
@@ -88,7 +90,8 @@ class OneMachine:
             )
             serving.start()
             try:
-                self._project_while_wanted(url, server, shutdown, announce, is_wanted)
+                with shipping(self._installation):
+                    self._project_while_wanted(url, server, shutdown, announce, is_wanted)
             finally:
                 server.shutdown()
                 serving.join()

@@ -31,6 +31,7 @@ COMMANDS: dict[str, str] = {
     "redo": "producer.commands.redo",
     "rescore": "producer.commands.rescore",
     "sql": "producer.commands.sql",
+    "ship": "producer.commands.ship",
 }
 """Command -> the module that has it as `command`."""
 EPILOG = "\n\n".join(

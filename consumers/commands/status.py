@@ -2,16 +2,17 @@
 
 import json
 import os
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import rich_click as click
 
 from consumers.commands.duration import Duration
-from consumers.errors import LimitExceededError, UsageError
+from consumers.errors import LimitExceededError, UnreachableError, UsageError
 
 if TYPE_CHECKING:
     from consumers.status import ProjectionStatus
+    from schemas.installation import Installation
 
 MAX_LAG = timedelta(seconds=30)
 
@@ -71,7 +72,10 @@ def _read(*, is_brief: bool) -> "ProjectionStatus":
 
     installation = open_installation(os.environ)
     # The log first: without Kafka there is no need to start the embedded database.
-    reader = open_reader(installation)
+    try:
+        reader = open_reader(installation)
+    except UnreachableError as error:
+        raise _with_waiting(error, installation) from None
     try:
         url = resolve_database(os.environ, installation)
         make_ready(url, embedded=is_embedded(os.environ))
@@ -79,6 +83,18 @@ def _read(*, is_brief: bool) -> "ProjectionStatus":
             return read_status(reader, url, installation=installation, is_brief=is_brief)
     finally:
         reader.close()
+
+
+def _with_waiting(error: UnreachableError, installation: "Installation") -> UnreachableError:
+    """The error of a Kafka that is away, with what of this home waits for it."""
+    from consumers.log.waiting import read_waiting
+
+    if installation.kafka_bootstrap_servers is None:
+        return error
+    waiting = read_waiting(installation.local_log_path, None, datetime.now(UTC))
+    if not waiting.num_records:
+        return error
+    return UnreachableError(f"{error} {waiting.num_records:,} events of this home wait for it")
 
 
 def _check(status: "ProjectionStatus", max_lag: timedelta, *, as_json: bool) -> None:
@@ -114,6 +130,7 @@ def _report(status: "ProjectionStatus") -> dict[str, object]:
             {**stream._asdict(), "since": stream.since.isoformat()}
             for stream in status.held_in_spool
         ],
+        "waiting_in_spool": status.waiting.num_records,
         "parked_streams": [
             {**stream._asdict(), "since": stream.since.isoformat()}
             for stream in status.parked.first

@@ -37,6 +37,8 @@ def print_status(status: ProjectionStatus, *, show_all: bool) -> None:
         more = status.parked.num_unowned - len(unowned)
         rest = f" and {more:,} more" if more else ""
         click.echo(f"parked     {sanitize(', '.join(unowned))}{rest}")
+    if number := status.waiting.num_records:
+        click.echo(f"not sent   {number:,} events wait in this home's spool (`cua-project ship`)")
     if status.held_in_spool:
         click.echo(f"not sent   {sanitize(_held_in_spool(status.held_in_spool))}")
     if status.leaked_devices:

@@ -13,10 +13,10 @@ from consumers.database.repeatable import mending_command
 from consumers.database.revision import Age
 from consumers.doctor.finding import Finding, failed, ok, warning
 from consumers.errors import CuaProjectError
-from consumers.garbage.spool import num_unshipped
 from consumers.garbage.stores import open_store
 from consumers.log.open import open_reader
 from consumers.log.reader import LogReader
+from consumers.log.waiting import read_waiting
 from consumers.tables import PROJECTION_VERSION
 from schemas.catalogue import NUM_PARTITIONS, TOPIC_NAMES
 from schemas.installation import Installation, without_secrets
@@ -110,12 +110,12 @@ def _topic_problems(topic: str, values: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _look_at_spool(installation: Installation, reader: LogReader) -> Iterator[Finding]:
-    unshipped = num_unshipped(installation.local_log_path, reader.log_id)
-    if unshipped:
+    path, now = installation.local_log_path, datetime.now(UTC)
+    if number := read_waiting(path, reader.log_id, now).num_records:
         yield warning(
             "spool",
-            f"{unshipped:,} events of this machine are not in Kafka yet",
-            "a running trainer ships them; without one, the next `cua-train run` does",
+            f"{number:,} events of this machine are not in Kafka yet",
+            "a running trainer or `cua-project up` sends them; without one, `cua-project ship`",
         )
     else:
         yield ok("spool", "everything is shipped")

@@ -9,15 +9,15 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from consumers.blobs import local_folder
 from consumers.errors import CuaProjectError, UsageError
 from consumers.garbage.references import other_targets, read_file, read_log, read_runs
-from consumers.garbage.spool import num_unshipped
 from consumers.garbage.stores import FolderStore, Store, open_store
 from consumers.log.reader import LOOK_AT, LogReader, TopicPartition
+from consumers.log.waiting import read_waiting
 from schemas.installation import Installation, without_secrets
 
 YOUNGEST = timedelta(hours=1)
@@ -132,7 +132,7 @@ def refuse_unseen_events(installation: Installation, reader: LogReader) -> None:
         raise CuaProjectError(message)
     if reader.kind == "local":
         return
-    unshipped = num_unshipped(path, reader.log_id)
+    unshipped = read_waiting(path, reader.log_id, datetime.now(UTC)).num_records
     if unshipped and running_since(installation) is not None:
         message = (
             f"{unshipped:,} events of a running trainer of this home are not shipped to Kafka yet;"

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-from consumers.log.held_streams import not_held, num_held, open_spool
+from consumers.log.held_streams import not_held, open_spool
 from schemas.local_log import to_microseconds
 
 ROWS = 2000
@@ -27,20 +27,7 @@ class ShippedRecords(NamedTuple):
     """Microseconds since 1970."""
     num_records: int
     size: int
-    """Bytes of their values. The file does not shrink; it reuses the room."""
-
-
-def num_unshipped(path: Path, target: str) -> int:
-    """Records of the file that the target has not acknowledged. UnreachableError."""
-    if not path.exists():
-        return 0
-    with open_spool(path) as connection:
-        after = connection.execute(
-            "SELECT count(*) FROM records WHERE position >= (SELECT"
-            " coalesce(max(next_position), 1) FROM cursors WHERE target = ?)",
-            (target,),
-        )
-        return int(after.fetchone()[0]) + num_held(connection, target)
+    """Bytes of their values."""
 
 
 def find_shipped(path: Path, target: str, keep: timedelta) -> ShippedRecords:
@@ -58,7 +45,10 @@ def find_shipped(path: Path, target: str, keep: timedelta) -> ShippedRecords:
 
 
 def delete_shipped(found: ShippedRecords) -> int:
-    """Delete them, oldest first; how many are gone. Killed in the middle, the rest stays."""
+    """Delete them, oldest first, and shrink the file; how many are gone.
+
+    Killed in the middle, the rest stays.
+    """
     if not found.num_records:
         return 0
     gone = 0
@@ -72,5 +62,6 @@ def delete_shipped(found: ShippedRecords) -> int:
             ).rowcount
             gone += deleted
             if deleted < ROWS:
+                connection.execute("VACUUM")
                 return gone
             time.sleep(PAUSE_S)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from consumers.database.connection import connected
 from consumers.log.held_streams import HeldStream, read_held
 from consumers.log.reader import LogReader
+from consumers.log.waiting import Waiting, read_waiting
 from consumers.projection.positions import (
     check_log,
     check_records,
@@ -38,6 +39,8 @@ class ProjectionStatus(NamedTuple):
     """Records applied, since the tables were last built."""
     held_in_spool: list[HeldStream]
     """Streams of this home that Kafka does not take further."""
+    waiting: Waiting
+    """Records of this home that Kafka does not have, those of held streams included."""
     disk: DiskUse | None
     """None: not asked for."""
     leaked_devices: int | None
@@ -76,7 +79,9 @@ def read_status(
         positions = load_positions(cursor, SCHEMA)
         check_records(positions, load_last_records(cursor, SCHEMA), reader)
         partitions = measure_lag(reader, positions, now)
-        lag_seconds = max((partition.lag_seconds for partition in partitions), default=0.0)
+        waiting = _waiting(installation, reader, now)
+        # What waits in the spool is not in the tables either.
+        lag_seconds = max([one.lag_seconds for one in partitions] + [waiting.seconds])
         parked = load_parked(cursor)
         leaked = None if is_brief else count_leaked(cursor)
         trainings = load_trainings(
@@ -94,6 +99,7 @@ def read_status(
             parked,
             num_events,
             _held_in_spool(installation, reader),
+            waiting,
             measure_disk(installation, cursor) if installation and not is_brief else None,
             None if leaked is None else sum(leaked.values()),
         )
@@ -103,3 +109,9 @@ def _held_in_spool(installation: Installation | None, reader: LogReader) -> list
     if installation is None or reader.kind == "local":
         return []
     return read_held(installation.local_log_path, reader.log_id)
+
+
+def _waiting(installation: Installation | None, reader: LogReader, now: datetime) -> Waiting:
+    if installation is None or reader.kind == "local":
+        return Waiting(0, 0.0)
+    return read_waiting(installation.local_log_path, reader.log_id, now)

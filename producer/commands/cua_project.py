@@ -12,9 +12,11 @@ import subprocess
 import sys
 import threading
 from importlib.util import find_spec
+from urllib.parse import urlsplit
 
 from producer.commands.shell import cua_project_command
 from producer.log_lines import log_flags
+from schemas import ids
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +29,10 @@ before the tables have caught up."""
 class CuaProject:
     """The child process. Not thread-safe; `stop` is idempotent and may be called unstarted."""
 
-    def __init__(self) -> None:
+    def __init__(self, training_name: str) -> None:
+        """`training_name`: whose page is named when the monitor ends."""
+        self._training_name = training_name
+        self._monitor: str | None = None
         self._process: subprocess.Popen[str] | None = None
         self._announcing: threading.Thread | None = None
 
@@ -64,7 +69,7 @@ class CuaProject:
     def _announce(self, process: "subprocess.Popen[str]") -> None:
         line = process.stdout.readline() if process.stdout is not None else ""
         try:
-            monitor = json.loads(line)["monitor"]
+            self._monitor = json.loads(line)["monitor"]
         except (json.JSONDecodeError, KeyError):
             logger.warning(
                 "no tables and no monitor: cua-project up did not start; training continues, and"
@@ -72,11 +77,11 @@ class CuaProject:
                 cua_project_command("up"),
             )
             return
-        logger.info("monitor: %s", monitor)
+        logger.info("monitor: %s", self._monitor)
         logger.info("tables:  %s", cua_project_command("psql"))
 
     def stop(self) -> None:
-        """Let it read to the end of the log, then end it."""
+        """Let it read to the end of the log, end it, and log how its page is opened again."""
         process = self._process
         if process is None or self._announcing is None or process.poll() is not None:
             return
@@ -91,6 +96,13 @@ class CuaProject:
                 "the tables are still behind after %.0f s; `%s` catches up",
                 CATCH_UP_TIMEOUT_S,
                 cua_project_command("run", "--once"),
+            )
+        if self._monitor is not None:
+            port = str(urlsplit(self._monitor).port)
+            logger.info(
+                "the monitor has ended with this command; reopen it with: %s -> %straining/%s",
+                cua_project_command("up", "--port", port),
+                *(self._monitor, ids.training_id(self._training_name)),
             )
 
 

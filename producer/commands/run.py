@@ -85,7 +85,7 @@ def command(
             )
             hint.begun(name, folder, again)
             if monitor:
-                cua_project = CuaProject()
+                cua_project = CuaProject(name)
                 beside.callback(cua_project.stop)
                 cua_project.start()
 
@@ -98,11 +98,12 @@ def command(
     if as_json:
         click.echo(json.dumps(asdict(summary)))
     else:
-        _print_summary(summary)
+        _print_summary(summary, monitor=monitor)
     return 0
 
 
-def _print_summary(summary: "Summary") -> None:
+def _print_summary(summary: "Summary", *, monitor: bool) -> None:
+    """`monitor`: it ran beside the training, which has logged how to open it again."""
     from producer.training.success_text import summary_lines
 
     name = summary.training_name
@@ -112,6 +113,12 @@ def _print_summary(summary: "Summary") -> None:
     for line in summary_lines(summary):
         click.echo(line)
     click.echo("look at it:")
-    click.echo(f"  {cua_project_command('up')}  # tables and monitor")
+    if not monitor:
+        click.echo(f"  {cua_project_command('up')}  # tables and monitor")
     click.echo(f"  {cua_project_command('psql')}  # SQL")
     click.echo(f"  {cua_project_command('tail', '--training', name, '-n', '20')}  # events")
+    if summary.unshipped_events:
+        click.echo(
+            f"completed here; {summary.unshipped_events:,} events wait for Kafka; once it is back,"
+            f" send them with: {cua_project_command('ship')}"
+        )

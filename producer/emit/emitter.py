@@ -53,6 +53,8 @@ class Emitter:
         """Prefer `Emitter.open`."""
         self.log = log
         """For reading streams back and for waiting until events are where others read them."""
+        self.num_unshipped = 0
+        """Records of the home that were left in the spool; known once it is closed."""
         self._source = new_source(clock())
         self._streams: dict[str, StreamWriter] = {}
         self._closed_streams: dict[int, StreamPoint] = {}
@@ -176,8 +178,8 @@ class Emitter:
             finally:
                 # A write that hangs keeps its file; closing that would wait for it.
                 ship_s = timeout_s if is_written else 0.0
-                num_left = self.log.close(ship_s, keep_file=not is_written)
-        return num_left
+                self.num_unshipped = self.log.close(ship_s, keep_file=not is_written)
+        return self.num_unshipped
 
     def __enter__(self) -> Self:
         return self

@@ -23,6 +23,7 @@ from producer.log.kafka_client import (
     KafkaPartition,
     KafkaTimeoutError,
     TopicAlreadyExistsError,
+    close_producer,
     topic_ids,
 )
 from producer.log.kafka_partitions import (
@@ -379,8 +380,7 @@ class KafkaLog:
     def _drop_producer(self) -> None:
         producer, self._producer = self._producer, None
         if producer is not None:
-            with contextlib.suppress(KafkaError):
-                producer.close(timeout=0)
+            close_producer(producer)
 
     def close(self) -> None:
         """Release sockets and threads; an `append` in progress fails."""

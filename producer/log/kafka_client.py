@@ -200,6 +200,18 @@ class KafkaClients:
         return UnreachableError(message)
 
 
+def close_producer(producer: Any) -> None:
+    """Close it at once; what is not acknowledged is dropped.
+
+    kafka-python's `close` flushes first. When that takes longer than its limit it raises, with its
+    threads still running, and once more from `__del__`.
+    """
+    producer._sender.force_close()
+    with contextlib.suppress(KafkaError):
+        producer.close(timeout=0)
+    producer._closed = True
+
+
 def topic_ids(producer: Any, topics: Collection[str]) -> dict[str, str]:
     """Topic -> Kafka's id of it, by the producer's newest metadata; one that it lacks is missing.
 

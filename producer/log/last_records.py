@@ -44,8 +44,11 @@ def ship_remaining(
         is_stuck = is_stopping() and now - progressed > STUCK_S
         is_over = now - began > timeout_s or is_stuck or not shipper.is_alive
         if is_over or num_left == num_held():
-            kept = "%d events are not sent yet; %s keeps them and the next process sends them"
-            logger.warning(kept, num_left, path)
+            logger.warning(
+                "%d events are not sent yet; %s keeps them. `cua-project ship` sends them, and so"
+                " does `cua-project up` or the next `cua-train` of this home",
+                *(num_left, path),
+            )
             break
         if not has_said and now - began > SAY_AFTER_S:
             has_said = True

@@ -180,6 +180,8 @@ class Shipper:
             and spool.prune(target, self._keep, datetime.now(UTC)) == PRUNE_ROWS
         ):
             self._stopping.wait(0.01)
+        if not self._stopping.is_set():
+            spool.shrink()
 
     def _report(self, error: CuaTrainError) -> None:
         is_new = self._problem is None

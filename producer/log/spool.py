@@ -20,6 +20,8 @@ from schemas.local_log import HELD_DDL, to_microseconds
 
 PRUNE_ROWS = 2000
 """Deleted in one transaction, a few milliseconds: the emitter's commits hardly wait."""
+REWRITE_BYTES = 64 << 20
+"""Largest content that is rewritten to shrink the file: half a second, in which commits wait."""
 
 
 class SpooledRecords(NamedTuple):
@@ -189,6 +191,16 @@ class Spool:
             to_microseconds(now - older_than),
             PRUNE_ROWS,
         )
+
+    def shrink(self) -> None:
+        """Give the room of deleted records back to the disk, once most of the file is free."""
+        page_size = self._number("PRAGMA page_size")
+        num_free = self._number("PRAGMA freelist_count")
+        num_used = self._number("PRAGMA page_count") - num_free
+        if num_free > num_used and num_used * page_size <= REWRITE_BYTES:
+            self._change("VACUUM")
+            # It cuts the file. Where a reader is in its way, a later one does.
+            self._number("PRAGMA wal_checkpoint(PASSIVE)")
 
     def close(self) -> None:
         """Close the file."""

@@ -154,22 +154,25 @@ def run(
             on_open(name, folder)
         if isinstance(opened, AlreadyComplete):
             _log_complete(name, opened)
-            return summarise(opened.manifest, status="completed", seconds=0.0, folder=folder)
-        process = _Process(
-            opened=opened,
-            loaded=loaded[0],
-            emitter=emitter,
-            name=name,
-            folder=folder,
-            installation=installation,
-            clock=clock,
-            stop=stop or threading.Event(),
-            lock=lock,
-        )
-        with log_file(folder), mirrored(opened.plan.config, name, installation):
-            manifest = process.run(heartbeat_s)
-    summary = summarise(manifest, status="completed", seconds=monotonic() - begun_s, folder=folder)
-    return replace(summary, leaked_devices=process.num_leaked)
+            summary = summarise(opened.manifest, status="completed", seconds=0.0, folder=folder)
+        else:
+            process = _Process(
+                opened=opened,
+                loaded=loaded[0],
+                emitter=emitter,
+                name=name,
+                folder=folder,
+                installation=installation,
+                clock=clock,
+                stop=stop or threading.Event(),
+                lock=lock,
+            )
+            with log_file(folder), mirrored(opened.plan.config, name, installation):
+                manifest = process.run(heartbeat_s)
+            seconds = monotonic() - begun_s
+            summary = summarise(manifest, status="completed", seconds=seconds, folder=folder)
+            summary = replace(summary, leaked_devices=process.num_leaked)
+    return replace(summary, unshipped_events=emitter.num_unshipped)
 
 
 def _remake_state(

@@ -75,6 +75,8 @@ class Summary:
     log_path: str
     leaked_devices: int = 0
     """Devices of this process that were not released and may still run."""
+    unshipped_events: int = 0
+    """Events of this home that wait in its spool, because Kafka is away."""
 
 
 def summarise(manifest: Manifest, *, status: str, seconds: float, folder: Path) -> Summary:

@@ -1,17 +1,22 @@
 """The command that a run prints continues that run, whatever it was begun with, from any folder."""
 
+import contextlib
 import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from consumers.embedded_postgres.postgres import stop_running
+from consumers.monitor.server import DEFAULT_PORT
 from producer.resume.run_folder import MOVED_TO
 
 SMALL = (
@@ -159,6 +164,41 @@ def test_the_commands_of_the_summary_run_as_printed(tmp_path: Path) -> None:
     ]
     assert [" up " in commands[0], " psql " in commands[1]] == [True, True]
     assert "training.completed" in in_a_new_shell(commands[2], tmp_path)
+
+
+@pytest.mark.services
+def test_the_page_of_a_training_opens_again_as_the_last_line_of_its_monitor_names_it(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    work = Begun(tmp_path, {**BARE, "HOME": str(tmp_path), "CUA_HOME": "it's home"})
+    words = ("run", "--training-name", "kept", *SMALL, "--num-steps", "1", "--json")
+    with socket.socket() as other:
+        # The monitor takes a free port then, which no other test asks for.
+        with contextlib.suppress(OSError):
+            other.bind(("127.0.0.1", DEFAULT_PORT))
+            other.listen()
+        done = work.call(*words)
+    found = re.search(r"reopen it with: (.+) -> (http://\S+)$", done.stderr, re.MULTILINE)
+    assert found is not None, done.stderr
+    command, url = found.groups()
+    assert f"monitor: {url.partition('training/')[0]}\n" in done.stderr
+    with subprocess.Popen(
+        ["/bin/sh", "-c", f"exec env {command} --json"],
+        cwd=tmp_path / "elsewhere",
+        env={**BARE, "HOME": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as up:
+        try:
+            assert up.stdout is not None
+            up.stdout.readline()
+            with urllib.request.urlopen(url, timeout=30) as page:  # noqa: S310  # our own server
+                assert "kept" in page.read().decode()
+        finally:
+            up.terminate()
+    assert up.returncode == 0
+    stop_running(tmp_path / "it's home" / "database")
 
 
 def test_the_folder_of_a_training_is_enough_to_name_it(tmp_path: Path) -> None:

@@ -172,6 +172,31 @@ def test_an_unshipped_record_is_never_pruned(log: LocalLog) -> None:
     spool.close()
 
 
+def test_the_file_shrinks_once_what_was_shipped_is_pruned(log: LocalLog) -> None:
+    size = 1 << 20
+    log.append([Record("cua.rollouts", f"rollout/{number}", b"x" * size) for number in range(8)])
+    with closing(sqlite3.connect(log.path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint")
+    assert log.path.stat().st_size > 8 * size
+    shipper = Shipper(log.path, ScriptedTarget().connect, keep=timedelta(0))
+    until(lambda: log.path.stat().st_size < size)
+    shipper.stop(5)
+    log.append([record(0)])
+    log.close()
+    assert log.path.stat().st_size < size
+
+
+def test_a_file_that_is_mostly_in_use_is_not_rewritten(log: LocalLog) -> None:
+    log.append([Record("cua.rollouts", f"rollout/{number}", b"x" * 65536) for number in range(9)])
+    with closing(Spool(log.path)) as spool:
+        spool.move("scripted", 5)
+        assert spool.prune("scripted", timedelta(0), spool_now()) == 4
+        before = log.path.stat().st_size
+        spool.shrink()
+        assert log.path.stat().st_size == before
+        assert len(spool.read(5, 1 << 30, 10, {}).records) == 5
+
+
 def spool_now() -> datetime:
     return datetime.now(UTC) + timedelta(seconds=1)
 

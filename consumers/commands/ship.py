@@ -1,0 +1,26 @@
+"""`cua-project ship`: send what trainers of this home left in its spool."""
+
+import os
+
+import rich_click as click
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help='Print {"shipped", "left"}.')
+def command(*, as_json: bool) -> None:
+    """Send what trainers that have ended left in this home's spool to Kafka.
+
+    `cua-project up` does so while it runs, and so does every trainer of the home. Exit 5 when
+    Kafka is away: the events stay in the spool.
+
+    Examples:
+        cua-project ship
+        cua-project ship --json
+    """
+    from consumers.home import open_installation
+    from consumers.shipping import ship_command
+
+    open_installation(os.environ)
+    words = ship_command(*["--json"] * as_json)
+    # The trainers' side in our place: signals and the exit code are its own.
+    os.execv(words[0], words)  # noqa: S606  # no shell

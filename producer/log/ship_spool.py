@@ -1,0 +1,85 @@
+"""Sends what processes that have ended left in a home's spool. Starts no training."""
+
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from producer.blobs import local_folder
+from producer.errors import StopRequestedError, UnreachableError, UsageError
+from producer.log.event_log import EventLog
+from producer.log.shipper import KEEP
+from producer.log.spool import PRUNE_ROWS, Spool
+from schemas.installation import Installation
+
+PATIENCE_S = 10.0
+"""Kafka acknowledges in milliseconds; without any progress for so long it is away."""
+POLL_S = 1.0
+
+
+class Shipped(NamedTuple):
+    """Records of the spool."""
+
+    shipped: int
+    left: int
+    """Records of streams with one that is larger than its topic takes, or appended meanwhile."""
+
+
+def check_ships(installation: Installation) -> None:
+    """UsageError for a home that sends nothing anywhere."""
+    if installation.kafka_bootstrap_servers is None and local_folder(installation.blobs_url):
+        message = (
+            f"the log of {installation.home} is local, nothing is sent from it; set"
+            " KAFKA_BOOTSTRAP_SERVERS as its trainers have it"
+        )
+        raise UsageError(message)
+
+
+def ship_spool(installation: Installation, stop: threading.Event) -> Shipped:
+    """Send what the spool has now, then delete what was acknowledged long ago. Blocks.
+
+    A home without a spool is left as it is. UsageError as `check_ships`; UnreachableError when
+    Kafka is away or acknowledges nothing for PATIENCE_S; StopRequestedError once `stop` is set.
+    """
+    check_ships(installation)
+    if not installation.local_log_path.exists():
+        return Shipped(0, 0)
+    log = EventLog.open(installation, stop)
+    try:
+        target = log.log_id()
+        before = left = log.num_unshipped()
+        while True:
+            try:
+                log.wait_shipped(PATIENCE_S)
+                break
+            except UnreachableError:
+                if (now := log.num_unshipped()) >= left:
+                    raise
+                left = now
+    finally:
+        left = log.close(0.0 if installation.kafka_bootstrap_servers else PATIENCE_S)
+    with closing(Spool(installation.local_log_path, stop)) as spool:
+        while spool.prune(target, KEEP, datetime.now(UTC)) == PRUNE_ROWS:
+            pass
+        spool.shrink()
+    return Shipped(max(0, before - left), left)
+
+
+def keep_shipping(
+    installation: Installation, stop: threading.Event, is_wanted: Callable[[], bool]
+) -> None:
+    """Send whatever processes of the home leave, until `stop` or until it is not wanted."""
+    check_ships(installation)
+    while not installation.local_log_path.exists():
+        if stop.wait(POLL_S) or not is_wanted():
+            return
+    try:
+        log = EventLog.open(installation, stop)
+    except StopRequestedError:
+        return
+    try:
+        while is_wanted() and not stop.wait(POLL_S):
+            pass
+    finally:
+        log.close(0.0)

@@ -1,0 +1,139 @@
+"""What a process that has ended left in its spool is sent by `cua-project ship` and `up`."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import psutil
+import pytest
+
+from consumers.log.open import open_reader
+from consumers.log.waiting import read_waiting
+from producer.emit import Emitter
+from schemas.environment import EnvironmentRequested
+from schemas.installation import Installation, read_installation
+from tests.support.command import Call, call
+from tests.support.kafka import KafkaService, free_port
+
+__all__ = ["call"]
+
+pytestmark = pytest.mark.services
+
+REQUESTED = EnvironmentRequested(env_type="a", box_type="b", config={})
+DEADLINE_S = 60
+NUM_EVENTS = 3
+
+
+@pytest.fixture
+def prefix(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Of the test's topics. Kafka is away at first."""
+    prefix = f"left{uuid4().hex}."
+    monkeypatch.setenv("CUA_TOPIC_PREFIX", prefix)
+    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", f"127.0.0.1:{free_port()}")
+    return prefix
+
+
+def installation() -> Installation:
+    return read_installation(os.environ)
+
+
+def leave_events() -> None:
+    """Emit while Kafka is away, and end."""
+    emitter = Emitter.open(installation())
+    for _ in range(NUM_EVENTS):
+        emitter.stream(f"environment/{uuid4()}").emit(REQUESTED)
+    assert emitter.close(0.5) == emitter.num_unshipped == NUM_EVENTS
+
+
+def num_in_kafka() -> int:
+    reader = open_reader(installation())
+    try:
+        return sum(reader.end_offsets(reader.partitions()).values())
+    finally:
+        reader.close()
+
+
+def ship(*arguments: str) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-m", "consumers", "ship", *arguments]
+    return subprocess.run(words, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+
+
+@pytest.mark.usefixtures("prefix")
+def test_ship_sends_what_an_ended_trainer_left(
+    kafka: KafkaService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave_events()
+    away = ship("--json")
+    assert (away.returncode, away.stdout) == (5, "")
+    assert "Traceback" not in away.stderr
+    assert re.search(r"^error: Kafka at \S+ cannot be reached", away.stderr, re.MULTILINE)
+    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", kafka.bootstrap_servers)
+    for number in (NUM_EVENTS, 0):
+        done = ship("--json")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert json.loads(done.stdout) == {"shipped": number, "left": 0}
+        assert num_in_kafka() == NUM_EVENTS
+    assert ship().stdout == "sent 0 events, 0 left\n"
+
+
+@pytest.mark.usefixtures("prefix")
+def test_ship_makes_nothing_in_a_home_without_a_spool() -> None:
+    assert json.loads(ship("--json").stdout) == {"shipped": 0, "left": 0}
+    assert not installation().home.exists()
+
+
+def test_ship_refuses_a_home_whose_log_is_local() -> None:
+    refused = ship()
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "is local, nothing is sent from it; set KAFKA_BOOTSTRAP_SERVERS" in refused.stderr
+    assert not installation().home.exists()
+
+
+@pytest.mark.usefixtures("prefix")
+def test_status_names_how_many_events_of_this_home_wait(
+    call: Call, kafka: KafkaService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave_events()
+    away = call("status", "--check")
+    assert (away.code, away.out) == (5, "")
+    assert away.err.endswith(" 3 events of this home wait for it\n")
+    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", kafka.bootstrap_servers)
+    checked = call("status", "--check", "--max-lag", "0")
+    assert checked.code == 6
+    assert checked.out.startswith("not sent: 3 events wait in this home's spool, the oldest")
+    assert "`cua-project ship` sends them" in checked.out
+    assert call("status", "--json").json["waiting_in_spool"] == NUM_EVENTS
+    assert "not sent   3 events wait in this home's spool" in call("status").out
+    assert ship().returncode == 0
+    assert call("status", "--check", "--max-lag", "1h") == (0, "ok\n", "")
+
+
+@pytest.mark.usefixtures("prefix")
+def test_up_sends_what_an_ended_trainer_left_and_leaves_no_process(
+    kafka: KafkaService, migrated_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave_events()
+    monkeypatch.setenv("DATABASE_URL", migrated_url)
+    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", kafka.bootstrap_servers)
+    words = [sys.executable, "-m", "consumers", "up", "--port", "0", "--json"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as up:
+        try:
+            assert up.stdout is not None
+            up.stdout.readline()
+            (child,) = psutil.Process(up.pid).children()
+            path, deadline = installation().local_log_path, time.monotonic() + DEADLINE_S
+            while read_waiting(path, None, datetime.now(UTC)).num_records:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            assert num_in_kafka() == NUM_EVENTS
+            up.send_signal(signal.SIGTERM)
+            assert up.wait(DEADLINE_S) == 0
+        finally:
+            up.kill()
+    assert not child.is_running()
