@@ -158,16 +158,22 @@ def usage_message(error: click.ClickException) -> str:
 
 
 def _other_name(error: click.ClickException) -> str | None:
-    """The message for an option that is called otherwise here: `--lr`; None for other mistakes."""
-    if not isinstance(error, NoSuchOption) or error.ctx is None:
+    """The message for an option that is called otherwise here: `--lr`, `lr=1`; None: no such."""
+    if not isinstance(error, click.UsageError) or error.ctx is None:
         return None
-    from producer.field_errors import OTHER_NAMES
+    from producer.field_errors import OTHER_NAMES, did_you_mean_field
 
-    field = OTHER_NAMES.get(error.option_name.lstrip("-").replace("-", "_"), "")
-    known = (flag for param in error.ctx.command.params for flag in param.opts)
-    if (flag := "--" + with_dashes(field)) not in known:
-        return None
-    return f"no such option {error.option_name!r}. Did you mean {flag!r}?"
+    known = [str(param.name) for param in error.ctx.command.params]
+    if setting := re.match(r"Got unexpected extra argument \((\w+)=", error.message):
+        name = setting.group(1)
+        hint = did_you_mean_field(name, known)
+        return f"no such setting {name!r}{'.' if hint else ''}{hint}"
+    if isinstance(error, NoSuchOption):
+        field = OTHER_NAMES.get(error.option_name.lstrip("-").replace("-", "_"))
+        if field in known:
+            flag = f"--{with_dashes(field)}"
+            return f"no such option {error.option_name!r}. Did you mean {flag!r}?"
+    return None
 
 
 def open_missing_streams() -> None:

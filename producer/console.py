@@ -57,6 +57,19 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
         sys.stdout.write("  ".join(shown).rstrip() + "\n")
 
 
+def rounded(value: object) -> object:
+    """The value with numbers of six decimals, or six digits below 1: more of a mean is noise."""
+    match value:
+        case float():
+            return float(f"{value:.6g}") if abs(value) < 1 else round(value, 6)
+        case dict():
+            return {name: rounded(one) for name, one in value.items()}
+        case list():
+            return [rounded(one) for one in value]
+        case _:
+            return value
+
+
 class ProgressBar:
     """A bar with a short note behind it. Draws nothing where nobody would see it."""
 

@@ -34,7 +34,7 @@ class Task:
     source_type: str = "custom"
     split: Split = "train"
     validation_config: dict[str, str] = field(default_factory=dict)
-    """Additional parameters of the query."""
+    """Recorded with the task; no query reads it."""
     judge: str | None = None
     """Of a task without a device query: `agent`, or the URL of an OpenAI-compatible endpoint; None:
     the task cannot be judged."""

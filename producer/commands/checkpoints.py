@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import rich_click as click
 
 from producer.commands.options import check_new_folder, examples, with_json
-from producer.console import print_table
+from producer.console import print_table, rounded
 from producer.errors import (
     CuaTrainError,
     MismatchError,
@@ -77,7 +77,7 @@ def list_(name: str | None, *, as_json: bool) -> None:
         else _listed(installation, _known(installation, name))
     )
     if as_json:
-        click.echo(json.dumps([_row(one) for one in found], indent=2))
+        click.echo(json.dumps(rounded([_row(one) for one in found]), indent=2))
         return
     print_table(
         ["training", "generation", "step", "verified", "success", "folder"],

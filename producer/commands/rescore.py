@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from producer.commands.options import examples, given_training_name
 from producer.commands.stopping import stop_on_signals
 from producer.config.reward import check_reward_name, checked_sha256
-from producer.console import print_table
+from producer.console import print_table, rounded
 from producer.errors import StopRequestedError, UsageError
 from producer.rewards import REWARDS
 from schemas.installation import read_installation
@@ -97,7 +97,7 @@ def command(
         logger.info("stopped; the scores so far are in the log")
         return 130
     if as_json:
-        click.echo(json.dumps(asdict(result)))
+        click.echo(json.dumps(rounded(asdict(result))))
         return 0
     failed = f", {result.failed} could not be scored" if result.failed else ""
     click.echo(f"training {name}: {result.rollouts} rollouts{failed}; scoring {result.scoring_id}")

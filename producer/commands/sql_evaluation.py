@@ -10,7 +10,7 @@ import rich_click as click
 
 from producer.commands.options import examples, given_training_name, with_json, with_options
 from producer.commands.stopping import stop_on_signals
-from producer.console import print_table
+from producer.console import print_table, rounded
 from producer.durable import write_durably
 from producer.errors import NotFoundError, StopRequestedError, UsageError
 from schemas.installation import read_installation
@@ -95,7 +95,7 @@ def evaluate_sql(*, as_json: bool, temperature: float, **asked: Any) -> int:
         return 130
     if as_json:
         rows = {name: asdict(one) for name, one in found.by_difficulty.items()}
-        click.echo(json.dumps({**asdict(found.overall), "by_difficulty": rows}))
+        click.echo(json.dumps(rounded({**asdict(found.overall), "by_difficulty": rows})))
         return 0
     print_table(
         ["difficulty", "accuracy", "standard error", "questions"],
@@ -188,7 +188,7 @@ def best_of_n(
     ]
     if as_json:
         report = {"questions": found.questions, "completions": found.completions, "sizes": rows}
-        click.echo(json.dumps(report))
+        click.echo(json.dumps(rounded(report)))
         return 0
     print_table(
         [*rows[0]],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from producer.commands.options import Command, examples, given_training_name, with_json
-from producer.console import print_table
+from producer.console import print_table, rounded
 from producer.errors import UsageError
 from schemas.installation import read_installation
 
@@ -46,7 +46,7 @@ def list_trainings(*, show_all: bool, as_json: bool) -> None:
 
     rows = [one for one in list_kept(read_installation(os.environ)) if show_all or not one.hidden]
     if as_json:
-        click.echo(json.dumps([one.as_json() for one in rows], indent=2))
+        click.echo(json.dumps(rounded([one.as_json() for one in rows]), indent=2))
         return
     print_table(
         ["training", "name", "tags", "status", "step", "success", "last saved (UTC)", "note"],

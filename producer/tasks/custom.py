@@ -60,7 +60,7 @@ class CustomTask(BaseModel):
     expected: str | int | bool | None = None
     """The answer that solves the task; numbers and booleans are compared as text."""
     validation_config: dict[str, str] = {}
-    """Parameters of the query."""
+    """Only empty: no query takes parameters, other than in its name."""
     setup: tuple[str, ...] = ()
     """Shell commands run before the episode."""
     tags: tuple[str, ...] = ()
@@ -97,6 +97,12 @@ class CustomTask(BaseModel):
             raise ValueError(message)
         if self.validation_query is None and self.expected is not None:
             message = "expected: needs a validation_query to compare with"
+            raise ValueError(message)
+        if self.validation_config:
+            message = (
+                "validation_config: no query takes parameters; leave it out (the name of some"
+                " queries ends in one, such as app_running_PACKAGE)"
+            )
             raise ValueError(message)
         if self.validation_query is not None:
             wrong = describe_wrong_answer(self.validation_query, str(self.expected))

@@ -57,9 +57,11 @@ def evaluation_tasks(config: RunConfig, given: Collection[str]) -> LoadedTasks:
 
     UsageError, NotFoundError, UnreachableError.
     """
-    return load_evaluation_tasks(
+    tasks = load_evaluation_tasks(
         config, os.environ, is_judge_given="judge" in given, check=set_up_check(config)
     )
+    try_rewards(config, tasks.eval_tasks)
+    return tasks
 
 
 def load_policy(

@@ -24,13 +24,12 @@ def judge(task: Task, shell: Callable[[str], str]) -> Verdict:
         reason = describe_unknown_query(task.validation_query)
         message = f"task {task.task_id} cannot be judged: {reason}"
         raise ValueError(message)
-    commands = query.commands(task.validation_config)
-    actual = query.read([shell(command) for command in commands])
+    actual = query.read([shell(command) for command in query.commands])
     success = actual.strip().lower() == task.expected_result.strip().lower()
     return Verdict(
         success,
         task.validation_query,
         task.expected_result,
         actual,
-        {"commands": list(commands)},
+        {"commands": list(query.commands)},
     )

@@ -23,7 +23,6 @@ from producer.validators.answers import (
 )
 
 LAUNCHER_WORDS = ("launcher", "nexuslauncher", "trebuchet")
-Config = dict[str, str]
 Reader = Callable[[Sequence[str]], str]
 
 ACTIVITY_NAMES: tuple[tuple[str, str], ...] = (
@@ -60,8 +59,8 @@ ACTIVITY = Answer(
 class Query:
     """How to get one answer from a device."""
 
-    commands: Callable[[Config], tuple[str, ...]]
-    """validation_config -> shell commands, run in order."""
+    commands: tuple[str, ...]
+    """Shell commands, run in order."""
     read: Reader
     """Outputs of the commands -> the answer; empty if they cannot be read."""
     answer: Answer = TRUE_OR_FALSE
@@ -94,15 +93,11 @@ def find_query(name: str) -> Query | None:
     return None
 
 
-def _run(*commands: str) -> Callable[[Config], tuple[str, ...]]:
-    return lambda _config: commands
-
-
 def _setting(
     namespace: str, key: str, read: Callable[[str], str], answer: Answer = TRUE_OR_FALSE
 ) -> Query:
-    command = _run(f"settings get {namespace} {key}")
-    return Query(command, lambda printed: read(printed[0].strip()), answer)
+    command = f"settings get {namespace} {key}"
+    return Query((command,), lambda printed: read(printed[0].strip()), answer)
 
 
 def _flag(namespace: str, key: str) -> Query:
@@ -170,8 +165,7 @@ def _views(printed: str) -> list[ElementTree.Element]:
 def _tree(
     read: Callable[[list[ElementTree.Element]], str], answer: Answer = TRUE_OR_FALSE
 ) -> Query:
-    command = _run("uiautomator dump /dev/tty")
-    return Query(command, lambda printed: read(_views(printed[0])), answer)
+    return Query(("uiautomator dump /dev/tty",), lambda printed: read(_views(printed[0])), answer)
 
 
 def _has_view(identifier: str) -> Query:
@@ -242,12 +236,12 @@ def _media_type(printed: Sequence[str]) -> str:
 
 QUERIES: dict[str, Query] = {
     "current_app": Query(
-        _run("dumpsys window"), lambda printed: _focus(printed[0]).partition("/")[0], PACKAGE
+        ("dumpsys window",), lambda printed: _focus(printed[0]).partition("/")[0], PACKAGE
     ),
-    "current_activity": Query(_run("dumpsys activity activities"), _activity, ACTIVITY),
-    "is_home_screen": Query(_run("dumpsys window"), _is_home),
+    "current_activity": Query(("dumpsys activity activities",), _activity, ACTIVITY),
+    "is_home_screen": Query(("dumpsys window",), _is_home),
     "is_recents_screen": Query(
-        _run("dumpsys window"), lambda printed: str("recents" in _focus(printed[0]).lower())
+        ("dumpsys window",), lambda printed: str("recents" in _focus(printed[0]).lower())
     ),
     "is_primary_home": _tree(_is_primary_home),
     "is_quick_settings_open": _has_view("com.android.systemui:id/quick_settings_panel"),
@@ -264,7 +258,7 @@ QUERIES: dict[str, Query] = {
     "call_vibration_enabled": _flag("system", "vibrate_when_ringing"),
     "location_enabled": _flag("secure", "location_mode"),
     "dark_theme_enabled": Query(
-        _run("settings get secure ui_night_mode"), _one_of(r"^2$", r"^([01]|null)$")
+        ("settings get secure ui_night_mode",), _one_of(r"^2$", r"^([01]|null)$")
     ),
     "brightness_level": _setting("system", "screen_brightness", str, whole_number(255)),
     "screen_timeout": _setting(
@@ -274,39 +268,37 @@ QUERIES: dict[str, Query] = {
         "system", "system_locales", lambda value: re.split("[-_,]", value)[0], LANGUAGE
     ),
     "media_volume": Query(
-        _run("dumpsys audio"), _volume("STREAM_MUSIC"), whole_number(100, " percent")
+        ("dumpsys audio",), _volume("STREAM_MUSIC"), whole_number(100, " percent")
     ),
     "notification_count": Query(
-        _run("dumpsys notification"),
+        ("dumpsys notification",),
         lambda printed: (
             str(printed[0].count("NotificationRecord(")) if "Notification" in printed[0] else ""
         ),
         whole_number(),
     ),
     "wifi_connected": Query(
-        _run("cmd wifi status"),
+        ("cmd wifi status",),
         _one_of(r"Wifi is connected to", r"Wifi is (not connected|disabled)"),
     ),
     "wifi_network_forgotten": Query(
-        _run("cmd wifi list-networks"), _one_of(r"^No networks", r"^\d+\s")
+        ("cmd wifi list-networks",), _one_of(r"^No networks", r"^\d+\s")
     ),
     "chrome_cache_cleared": Query(
-        _run("du -sk /data/data/com.android.chrome/cache"),
+        ("du -sk /data/data/com.android.chrome/cache",),
         lambda printed: str(0 <= int(_found(r"^(\d+)", printed[0]) or "-1") <= 16),  # noqa: PLR2004
     ),
     "current_url_domain": _tree(_domain, HOST),
     "search_query": _tree(_search, TEXT),
     "is_composing_message": Query(
-        _run("dumpsys activity activities"),
+        ("dumpsys activity activities",),
         lambda printed: str("LaunchConversationActivity" in _resumed(printed[0])),
     ),
     "has_message_draft": _tree(
         lambda views: str(bool(_view_text(views, "com.android.messaging:id/compose_message_text")))
     ),
     "last_created_contact": Query(
-        _run(
-            "content query --uri content://com.android.contacts/contacts --projection display_name"
-        ),
+        ("content query --uri content://com.android.contacts/contacts --projection display_name",),
         lambda printed: (re.findall(r"display_name=(.*)", printed[0]) or [""])[-1].strip(),
         TEXT,
     ),
@@ -314,28 +306,26 @@ QUERIES: dict[str, Query] = {
         lambda views: _view_text(views, "com.android.contacts:id/search_view"), TEXT
     ),
     "last_screenshot_taken": Query(
-        _run("ls /sdcard/Pictures/Screenshots"), lambda printed: str(".png" in printed[0])
+        ("ls /sdcard/Pictures/Screenshots",), lambda printed: str(".png" in printed[0])
     ),
     "current_media_type": Query(
-        _run("dumpsys activity activities"), _media_type, one_of("image", "image_screenshot")
+        ("dumpsys activity activities",), _media_type, one_of("image", "image_screenshot")
     ),
     "test_app_notifications_enabled": Query(
-        _run("cmd appops get com.example.testapp POST_NOTIFICATION"),
+        ("cmd appops get com.example.testapp POST_NOTIFICATION",),
         _one_of(r": allow", r": (ignore|deny)"),
     ),
 }
 
 PARAMETRIC: dict[str, QueryFamily] = {
     "app_running_": QueryFamily(
-        lambda package: Query(
-            _run(f"pidof {package}"), lambda printed: str(bool(printed[0].strip()))
-        ),
+        lambda package: Query((f"pidof {package}",), lambda printed: str(bool(printed[0].strip()))),
         "PACKAGE",
         PACKAGE_PATTERN,
     ),
     "app_installed_": QueryFamily(
         lambda package: Query(
-            _run("pm list packages"),
+            ("pm list packages",),
             _one_of(
                 rf"^package:{re.escape(TEST_PACKAGE if package == 'test_app' else package)}$",
                 r"^package:",
@@ -346,7 +336,7 @@ PARAMETRIC: dict[str, QueryFamily] = {
     ),
     "setting_": QueryFamily(
         lambda path: Query(
-            _run(f"settings get {path.replace('/', ' ', 1)}"),
+            (f"settings get {path.replace('/', ' ', 1)}",),
             lambda printed: printed[0].strip(),
             TEXT,
         ),

@@ -24,9 +24,7 @@ def describe_queries() -> list[DescribedQuery]:
         (f"{prefix}{family.parameter}", family.make(family.parameter))
         for prefix, family in PARAMETRIC.items()
     ]
-    return [
-        DescribedQuery(name, query.answer.description, query.commands({})) for name, query in named
-    ]
+    return [DescribedQuery(name, query.answer.description, query.commands) for name, query in named]
 
 
 def describe_unknown_query(name: str) -> str:

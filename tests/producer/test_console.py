@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from producer.console import print_table, progress_bar
+from producer.console import print_table, progress_bar, rounded
 from producer.log_lines import configure_logging, is_for_people, log_flags
 
 
@@ -90,6 +90,11 @@ def test_a_table_is_drawn_on_a_terminal_without_reading_markup_into_cells(
     assert "[bold]wifi" in shown
     assert "───" in shown
     assert "\x1b[3" not in shown
+
+
+def test_numbers_are_rounded_to_six_digits_wherever_they_are() -> None:
+    given = {"a": [0.9206349206349206, 1.25e-05], "b": {"c": 1234567.5}, "d": [True, 3]}
+    assert rounded(given) == {"a": [0.920635, 1.25e-05], "b": {"c": 1234567.5}, "d": [True, 3]}
 
 
 def test_a_progress_bar_is_shown_on_a_terminal_alone(

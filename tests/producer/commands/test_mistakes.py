@@ -43,6 +43,8 @@ def failed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
         (["run", "--grup-size", "3"], "no such option '--grup-size'. Did you mean '--group-size'"),
         (["run", "--lr", "1e-4"], "no such option '--lr'. Did you mean '--learning-rate'? See `"),
         (["run", "--lr=1e-4"], "no such option '--lr'. Did you mean '--learning-rate'? See `"),
+        (["run", "lr=1e-4"], "no such setting 'lr'. Did you mean 'learning_rate'? See `"),
+        (["run", "gruop_size=3"], "no such setting 'gruop_size'. Did you mean 'group_size'? See `"),
         (["run", "--algorithm", "grpo"], "Did you mean '--advantage'? See `"),
         (["run", "--per_device_train_batch_size", "2"], "Did you mean '--groups-per-batch'?"),
         (["run", "--epochs", "3"], "Did you mean '--num-steps'?"),

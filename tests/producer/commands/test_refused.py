@@ -238,9 +238,20 @@ def num_events(work: Path) -> int:
     return int(count)
 
 
-def test_an_evaluation_of_tasks_nobody_can_judge_leaves_nothing(work: Path, call: Call) -> None:
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--eval-tasks", UNJUDGED), "have no validator"),
+        (("--eval-tasks", custom(expected="yes")), "eval_tasks.custom_tasks[0].expected: wifi_ena"),
+        (("--reward", "my_reward:raises"), "my_reward.py line 2, in raises); it was tried with a"),
+    ],
+)
+def test_an_evaluation_that_cannot_succeed_leaves_nothing(
+    work: Path, call: Call, words: tuple[str, ...], message: str
+) -> None:
     before = listing(work)
-    done = call("evaluate", *ORACLE, "--eval-tasks", UNJUDGED)
+    done = call("evaluate", *ORACLE, *words)
+    assert message in done.err
     assert (done.code, listing(work)) == (2, before)
 
 

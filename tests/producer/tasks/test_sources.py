@@ -148,6 +148,18 @@ def test_a_file_holds_tasks_as_a_custom_source_does(tmp_path: Path, text: str) -
             r"custom_tasks\[0\]\.expected: ",
         ),
         (
+            {"source_type": "custom", "custom_tasks": [{**QUIET, "expected": "silent"}]},
+            r"custom_tasks\[0\]\.expected: media_volume answers a whole number from 0 to 100 perc",
+        ),
+        (
+            {"source_type": "custom", "custom_tasks": [{**QUIET, "expected": True}]},
+            r"custom_tasks\[0\]\.expected: media_volume answers .*, never 'True'",
+        ),
+        (
+            {"source_type": "custom", "custom_tasks": [{**QUIET, "validation_config": {"a": "b"}}]},
+            r"custom_tasks\[0\]\.validation_config: no query takes parameters; leave it out",
+        ),
+        (
             {"source_type": "custom", "custom_tasks": [{**QUIET, "max_steps": 0}]},
             r"custom_tasks\[0\]\.max_steps",
         ),
