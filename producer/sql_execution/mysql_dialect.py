@@ -8,7 +8,7 @@ names in another case). docs/dbbench.md lists what is left.
 
 import logging
 from collections.abc import Iterator, Mapping
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NoReturn
 
 import sqlglot
 from sqlglot import expressions as exp
@@ -16,6 +16,7 @@ from sqlglot.dialects.sqlite import SQLite
 from sqlglot.errors import SqlglotError
 
 from producer.sql_execution.mysql_functions import COLLATION
+from producer.sql_execution.mysql_tested import untested
 
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 
@@ -23,6 +24,7 @@ DIVISION_DIGITS: Final = 4
 """That MySQL adds to the scale of a DECIMAL that is divided (div_precision_increment)."""
 MAX_NODES: Final = 2_000
 MAX_DEPTH: Final = 100
+CUT_OFF: Final = frozenset({"ORDER", "GROUP"})
 ROW_NUMBERS: Final = frozenset({"rowid", "oid", "_rowid_"})
 """Columns that every table of SQLite has and none of MySQL."""
 COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
@@ -56,6 +58,10 @@ class NotMysqlError(ValueError):
     """MySQL would refuse the statement; the message is for the agent."""
 
 
+def _refuse(message: str) -> NoReturn:
+    raise NotMysqlError(message)
+
+
 def translate(sql: str, tables: Tables) -> str:
     """The statement for SQLite. NotMysqlError."""
     try:
@@ -66,11 +72,12 @@ def translate(sql: str, tables: Tables) -> str:
         message = f"you have an error in your SQL syntax: {reason}"
         raise NotMysqlError(message) from error
     if len(trees) != 1:
-        message = "you can only execute one statement at a time"
-        raise NotMysqlError(message)
+        _refuse("you can only execute one statement at a time")
     tree = trees[0]
     _check_size(tree)
     _check_clauses(tree)
+    if (function := untested(tree)) is not None:
+        _refuse(f"the function {function} is not supported by this database")
     _check_names(tree, tables)
     for select in list(tree.find_all(exp.Select)):
         _check_groups(select)
@@ -79,8 +86,10 @@ def translate(sql: str, tables: Tables) -> str:
         column.lower(): kind for columns in tables.values() for column, kind in columns.items()
     }
     _number_conversions(tree, types)
+    _round_compared(tree, types)
     _round_results(tree, types)
     _texts(tree, types)
+    _distinct_texts(tree)
     if isinstance(tree, exp.Update):
         _assign_in_order(tree)
     tree = _functions(tree)
@@ -98,8 +107,7 @@ def _check_size(tree: exp.Expr) -> None:
     while level:
         num_nodes, depth = num_nodes + len(level), depth + 1
         if num_nodes > MAX_NODES or depth > MAX_DEPTH:
-            message = "the statement is too complex"
-            raise NotMysqlError(message)
+            _refuse("the statement is too complex")
         level = [child for node in level for child in node.iter_expressions()]
 
 
@@ -107,26 +115,30 @@ def _check_clauses(tree: exp.Expr) -> None:
     """What SQLite has and MySQL has not, and changes of tables that are not named."""
     is_change = isinstance(tree, exp.Insert | exp.Update | exp.Delete)
     if is_change and not isinstance(tree.this, exp.Table | exp.Schema):
-        message = "you have an error in your SQL syntax: it names no table to be changed"
-        raise NotMysqlError(message)
+        _refuse("you have an error in your SQL syntax: it names no table to be changed")
+    aliases = [one.this for one in tree.find_all(exp.TableAlias) if one.this is not None]
     conflict = tree.find(exp.OnConflict)
     for clause, is_there in (
+        # The parser takes these words as another name of the table.
+        *(
+            (one.name, one.name.upper() in CUT_OFF and not one.args.get("quoted"))
+            for one in aliases
+        ),
         ("RETURNING", tree.find(exp.Returning) is not None),
         ("ON CONFLICT", conflict is not None and not conflict.args.get("duplicate")),
         # OR FAIL would keep the rows before the one that is refused.
+        ("IGNORE", isinstance(tree, exp.Insert) and bool(tree.args.get("ignore"))),
         ("INSERT OR", isinstance(tree, exp.Insert) and bool(tree.args.get("alternative"))),
     ):
         if is_there:
-            message = f"you have an error in your SQL syntax near {clause}"
-            raise NotMysqlError(message)
+            _refuse(f"you have an error in your SQL syntax near {clause}")
 
 
 def _check_names(tree: exp.Expr, tables: Tables) -> None:
     named = {cte.alias for cte in tree.find_all(exp.CTE)}
     for table in tree.find_all(exp.Table):
         if table.name and table.name not in tables and table.name not in named:
-            message = f"Table '{table.name}' doesn't exist"
-            raise NotMysqlError(message)
+            _refuse(f"Table '{table.name}' doesn't exist")
     known = {column.lower() for columns in tables.values() for column in columns}
     known |= {alias.alias.lower() for alias in tree.find_all(exp.Alias)}
     known |= {
@@ -135,20 +147,17 @@ def _check_names(tree: exp.Expr, tables: Tables) -> None:
     listed = [name for schema in tree.find_all(exp.Schema) for name in schema.expressions]
     for column in (*tree.find_all(exp.Column), *listed):
         if column.name.lower() in ROW_NUMBERS - known:
-            message = f"Unknown column '{column.name}'"
-            raise NotMysqlError(message)
+            _refuse(f"Unknown column '{column.name}'")
 
 
 def _check_subqueries(tree: exp.Expr) -> None:
     for node in tree.find_all(exp.From, exp.Join):
         if isinstance(node.this, exp.Subquery) and not node.this.alias:
-            message = "Every derived table must have its own alias"
-            raise NotMysqlError(message)
+            _refuse("Every derived table must have its own alias")
     for node in tree.find_all(exp.In):
         query = node.args.get("query")
         if query is not None and query.this.args.get("limit") is not None:
-            message = "LIMIT in an IN subquery is not supported"
-            raise NotMysqlError(message)
+            _refuse("LIMIT in an IN subquery is not supported")
 
 
 def _own(select: exp.Select, node: exp.Expr, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
@@ -236,8 +245,7 @@ def _round_results(tree: exp.Expr, types: Mapping[str, str]) -> None:
         for column in list(select.expressions):
             value = column.this if isinstance(column, exp.Alias) else column
             scale = _scale(value, types)
-            divided = (found for kind in (exp.Div, exp.Avg) for found in _own(select, value, kind))
-            if not scale or next(divided, None) is None:
+            if not scale:
                 continue
             call = _call("mysql_round", value, _number(scale))
             if isinstance(column, exp.Alias):
@@ -245,6 +253,15 @@ def _round_results(tree: exp.Expr, types: Mapping[str, str]) -> None:
             else:
                 # The name that MySQL gives the column, for those who sort by it.
                 column.replace(exp.alias_(call, column.sql("mysql"), quoted=True))
+
+
+def _round_compared(tree: exp.Expr, types: Mapping[str, str]) -> None:
+    """DECIMALs are compared exactly: 0.1 + 0.2 is 0.3."""
+    for node in list(tree.find_all(*COMPARISONS)):
+        for side in (node.left, node.right):
+            scale = _scale(side, types)
+            if scale and side.find(exp.Div, exp.Avg) is None:
+                side.replace(_call("mysql_round", side, _number(scale)))
 
 
 def _is_text(node: exp.Expr, types: Mapping[str, str]) -> bool:
@@ -281,6 +298,20 @@ def _texts(tree: exp.Expr, types: Mapping[str, str]) -> None:
     for like in list(tree.find_all(exp.Like)):
         if not isinstance(like.parent, exp.Escape):
             like.replace(exp.Escape(this=like.copy(), expression=exp.Literal.string("\\")))
+
+
+def _distinct_texts(tree: exp.Expr) -> None:
+    """DISTINCT compares what is computed as it compares columns: by the collation."""
+    counted = [part for one in tree.find_all(exp.Distinct) for part in one.expressions]
+    selected = [
+        column.this if isinstance(column, exp.Alias) else column
+        for select in tree.find_all(exp.Select)
+        if select.args.get("distinct") is not None
+        for column in select.expressions
+    ]
+    for part in counted + selected:
+        if isinstance(part, exp.Func):
+            part.replace(_collated(part.copy()))
 
 
 def _collated(node: exp.Expr) -> exp.Expr:

@@ -118,11 +118,61 @@ def matches(pattern: Value, value: Value) -> int | None:
     return int(_compiled(str(pattern)).search(str(value)) is not None)
 
 
-@lru_cache(maxsize=64)
-def _compiled(pattern: str) -> re.Pattern[str]:
+def like(pattern: Value, value: Value, escape: Value = None) -> int | None:
+    """LIKE, without case and accents. ValueError for a pattern that is too long."""
+    if pattern is None or value is None:
+        return None
+    wanted, mark = str(pattern), "" if escape is None else str(escape)
+    _check_length(wanted)
+    return int(_is_like(_like_parts(wanted, mark), [_folded(one) for one in str(value)]))
+
+
+def _folded(character: str) -> str:
+    return unicodedata.normalize("NFD", character)[0].upper()[:1]
+
+
+def _like_parts(pattern: str, escape: str) -> list[tuple[str, bool]]:
+    """(Character, whether it stands for itself) of each place of the pattern."""
+    parts: list[tuple[str, bool]] = []
+    is_escaped = False
+    for character in pattern:
+        if character == escape and not is_escaped:
+            is_escaped = True
+            continue
+        is_wildcard = character in "%_" and not is_escaped
+        parts.append((character if is_wildcard else _folded(character), not is_wildcard))
+        is_escaped = False
+    return parts
+
+
+def _is_like(parts: list[tuple[str, bool]], text: list[str]) -> bool:
+    """Greedy with one way back, so that it takes len(pattern) * len(text) at most."""
+    at = place = 0
+    back: tuple[int, int] | None = None
+    while at < len(text):
+        part, is_itself = parts[place] if place < len(parts) else ("", True)
+        if part == "%" and not is_itself:
+            back = (place, at)
+            place += 1
+        elif part and (part == text[at] if is_itself else part == "_"):
+            at, place = at + 1, place + 1
+        elif back is not None:
+            back = (back[0], back[1] + 1)
+            place, at = back[0] + 1, back[1]
+        else:
+            return False
+    return all(part == "%" and not is_itself for part, is_itself in parts[place:])
+
+
+def _check_length(pattern: str) -> None:
     if len(pattern) > MAX_PATTERN:
         message = f"the pattern has {len(pattern)} characters; {MAX_PATTERN} are allowed"
         raise ValueError(message)
+
+
+@lru_cache(maxsize=64)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    _check_length(pattern)
     return re.compile(pattern, re.IGNORECASE)
 
 
@@ -145,5 +195,7 @@ FUNCTIONS: Final[dict[str, tuple[Callable[..., Value], int]]] = {
 def register(connection: sqlite3.Connection) -> None:
     """Give a connection the functions and the collation."""
     connection.create_collation(COLLATION, _compare)
+    for num_arguments in (2, 3):
+        connection.create_function("like", num_arguments, like, deterministic=True)
     for name, (function, num_arguments) in FUNCTIONS.items():
         connection.create_function(name, num_arguments, function, deterministic=True)

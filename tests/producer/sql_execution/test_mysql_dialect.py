@@ -6,9 +6,12 @@ import pytest
 
 from producer.sql_data.dbbench.setup import LIMITS, open_embedded
 from producer.sql_execution import Cell, Database, SqlRefusedError
+from producer.sql_execution.mysql_dialect import NotMysqlError, translate
 from producer.sql_execution.mysql_functions import collation_key
+from producer.sql_execution.mysql_tested import TESTED
 from schemas.entry import Column, TableInfo
 from tests.producer.sql_execution.hostile import ALLOWED, HOSTILE
+from tests.support.tested_functions import used_in_statements
 
 TABLE = TableInfo(
     name="t",
@@ -97,9 +100,9 @@ def test_a_table_is_what_mysql_makes_of_it(
         ("INSERT INTO t (id) VALUES (3000000000)", "constraint failed"),
         ("UPDATE t SET " + ", ".join(["id = id + id"] * 30), "too complex"),
         ("SELECT 'a' REGEXP '" + "a" * 300 + "'", "raised exception"),
-        ("SELECT RAND()", "random cannot be used"),
+        ("SELECT RAND()", "function RAND is not supported"),
         ("SELECT DATE_ADD(, 1 DAY)", "error in your SQL syntax"),
-        ("SELECT DAY()", "cannot be executed here"),
+        ("SELECT DAY()", "function DAY is not supported"),
         ("DELETE t ORDER BY id LIMIT 1", "names no table"),
         ("DELETE FROM t RETURNING id", "near RETURNING"),
         ("INSERT INTO t (id) VALUES (7) RETURNING id", "near RETURNING"),
@@ -110,7 +113,7 @@ def test_a_table_is_what_mysql_makes_of_it(
         ("UPDATE t SET ROWID = ROWID + 10", "Unknown column 'ROWID'"),
         ("INSERT INTO t (oid, id) VALUES (9, 9)", "Unknown column 'oid'"),
         ("SELECT id FROM t ORDER BY _rowid_", "Unknown column '_rowid_'"),
-        ("SELECT printf('%d', 1)", "printf cannot be used"),
+        ("SELECT printf('%d', 1)", "function PRINTF is not supported"),
     ],
 )
 def test_what_mysql_refuses_is_refused(database: Database, sql: str, reason: str) -> None:
@@ -156,3 +159,31 @@ def test_texts_are_equal_without_case_accents_and_spaces_at_the_end(
 
 def test_the_hostile_list_says_what_is_harmless() -> None:
     assert sum(reason == ALLOWED for _, reason in HOSTILE) > 5
+
+
+@pytest.mark.parametrize(
+    ("sql", "name"),
+    [
+        ("SELECT HEX(255)", "HEX"),
+        ("SELECT TRUNCATE(3.789, 1)", "TRUNC"),
+        ("SELECT DATE_ADD('2024-01-31', INTERVAL 1 MONTH)", "DATE_ADD"),
+        ("SELECT CAST(3.7 AS SIGNED)", "CAST AS BIGINT"),
+        ("SELECT TYPEOF(1)", "TYPEOF"),
+        ("SELECT 'a' GLOB 'b'", "GLOB"),
+        ("SELECT no_such(1)", "NO_SUCH"),
+    ],
+)
+def test_a_function_that_was_not_compared_with_mysql_is_refused_by_name(
+    sql: str, name: str
+) -> None:
+    with pytest.raises(NotMysqlError, match=f"the function {name} is not supported"):
+        translate(sql, {})
+
+
+def test_the_list_of_functions_is_that_of_the_compared_statements() -> None:
+    assert sorted(TESTED) == used_in_statements()
+
+
+def test_insert_ignore_is_refused() -> None:
+    with pytest.raises(NotMysqlError, match="near IGNORE"):
+        translate("INSERT IGNORE INTO t (a) VALUES (1)", {"t": {"a": "INT"}})

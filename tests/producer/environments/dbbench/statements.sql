@@ -174,3 +174,27 @@ USE mysql
 BEGIN
 EXPLAIN SELECT 1
 CALL x()
+
+SELECT name FROM people WHERE name LIKE 'ce'
+SELECT name FROM people WHERE name LIKE 'C%'
+SELECT name FROM people WHERE city LIKE 'PAR_S'
+SELECT name FROM people WHERE city NOT LIKE '%S%'
+SELECT 'a%b' LIKE 'a\%b', 'axb' LIKE 'a\%b', 'Ann' LIKE 'ann ', NULL LIKE 'a'
+SELECT 0.1 + 0.2
+SELECT 0.1 + 0.2 = 0.3
+SELECT pay * 0.1 FROM people
+SELECT name FROM people WHERE pay * 0.1 = 3.3
+SELECT name, pay * 1.1 AS more FROM people ORDER BY pay * 1.1, id
+SELECT SUM(pay * 0.1) FROM people
+SELECT COUNT(DISTINCT TRIM(city)) FROM people
+SELECT LOCATE('b', 'abc'), POSITION('b' IN 'abc')
+SELECT LOG(8), LOG(2, 8), LOG2(8), LOG10(100), LN(1)
+SELECT EXP(0), SIGN(-2)
+SELECT NULLIF(1, 1), IFNULL(NULL, 2), COALESCE(NULL, 3)
+SELECT LENGTH('é'), CHAR_LENGTH('é')
+SELECT CAST(age AS CHAR) FROM people
+SELECT DATEDIFF('2024-03-01', '2024-02-01')
+SELECT LAG(age) OVER (ORDER BY id) FROM people
+SELECT SUM(pay) OVER (PARTITION BY city ORDER BY id) FROM people
+SELECT COUNT(*) FROM (SELECT DISTINCT CONCAT(city, ' ') AS c FROM people) AS d
+SELECT name FROM people ORDER
