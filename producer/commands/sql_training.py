@@ -91,6 +91,15 @@ _flags = with_options(
     ),
     with_takeover,
     click.option("--device", metavar="auto|cpu|cuda|cuda:N", help="Where it is computed."),
+    click.option(
+        "--cpu-threads",
+        type=click.INT,
+        metavar="INTEGER",
+        help=(
+            "On a processor: threads of one operation of a policy of more than 50 M weights."
+            " [default: the machine's; recorded]"
+        ),
+    ),
     with_summary_as_json,
 )
 """What both commands take; flags win over the file."""

@@ -49,6 +49,7 @@ SAME: Final = {
     "placeholder_token": "placeholder_token",
     "reward_tokens": "reward_tokens",
     "ckpt_path": "log_path",
+    "cpu_threads": "cpu_threads",
     "device": "device",
 }
 """Original name -> the field that it is, with the same value."""

@@ -133,6 +133,14 @@ class FineTuningConfig(BaseModel):
     gradient_checkpointing: bool = Field(False, description="Save memory, compute twice.")
     attention: Literal["sdpa", "flash_attention_2"] = Field("sdpa", description="Implementation.")
     device: Device = Field("auto", description="cpu, cuda or cuda:N; auto: a GPU if there is one.")
+    cpu_threads: PositiveInt | None = Field(
+        None,
+        description=(
+            "On a processor: threads of one operation of a policy of more than 50 M weights, from"
+            " which its last bits follow; without it as many as the machine that begins the"
+            " training chooses. Recorded."
+        ),
+    )
     wandb_project: str | None = Field(None, description="Mirror the figures there.")
     use_chat_template: bool = Field(True, description="Write prompts in the policy's template.")
     system: str | None = Field(None, description="System prompt of examples that have none.")
@@ -183,9 +191,11 @@ class FineTuningConfig(BaseModel):
         """Optimiser steps of all epochs."""
         return self.epochs * self.steps_per_epoch
 
-    def with_data(self, *, sha256: str, steps_per_epoch: int) -> Self:
-        """A copy that knows its examples."""
-        return self._changed(data_sha256=sha256, steps_per_epoch=steps_per_epoch)
+    def with_data(self, *, sha256: str, steps_per_epoch: int, cpu_threads: int) -> Self:
+        """A copy that knows its examples and the number of threads that it is computed with."""
+        return self._changed(
+            data_sha256=sha256, steps_per_epoch=steps_per_epoch, cpu_threads=cpu_threads
+        )
 
     def named(self, training_name: str) -> Self:
         """A copy with this name."""

@@ -30,6 +30,7 @@ from producer.policy.torch_policy.loading import load_network, open_base
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.placement import Placement, choose_placement
 from producer.policy.torch_policy.state import save_checkpoint, sync_files
+from producer.policy.torch_policy.threads import machine_threads, use_threads
 from producer.supervised.batches import steps_per_epoch
 from producer.supervised.example import Example
 from producer.supervised.fit import Fit, FitSettings, FitStep
@@ -43,8 +44,6 @@ from producer.supervised.process_reward import MarkedSteps, StepCrossEntropy
 from producer.supervised.step_marks import label_tokens
 from producer.training.checkpoints import file_sha256
 
-SMALL_WEIGHTS: Final = 50_000_000
-"""A network up to this size is faster on a processor with a thread per pass than with all."""
 _DTYPES: Final = {"BF16": torch.bfloat16, "F16": torch.float16}
 MAX_STEPS: Final = 1_000_000
 """As in a run: the tables' integers have 32 bits."""
@@ -144,12 +143,15 @@ def open_trainee(config: FineTuningConfig, examples: Examples) -> Trainee:
         one for one in encode(tokenizer, config, examples.held_out, max_length) if one is not None
     ]
     config = config.with_data(
-        sha256=examples.sha256, steps_per_epoch=steps_per_epoch(len(kept), config.batch_size)
+        sha256=examples.sha256,
+        steps_per_epoch=steps_per_epoch(len(kept), config.batch_size),
+        cpu_threads=config.cpu_threads or machine_threads(),
     )
     if config.num_steps > MAX_STEPS:
         message = f"epochs: {config.epochs} are {config.num_steps:,} steps; at most {MAX_STEPS:,}"
         raise UsageError(message)
-    _use_one_thread_for_small(network)
+    num_weights = sum(one.numel() for one in network.parameters())
+    use_threads(config.model_name, num_weights, network.device, config.cpu_threads)
     objective = _objective(config, tokenizer)
     return Trainee(
         config=config,
@@ -241,9 +243,3 @@ def _longest(config: FineTuningConfig, network: LoadedNetwork) -> int:
     """No example may be longer than what the policy was made for."""
     context = getattr(network.config, "max_position_embeddings", None)
     return config.max_length if context is None else min(config.max_length, int(context))
-
-
-def _use_one_thread_for_small(network: LoadedNetwork) -> None:
-    num_weights = sum(one.numel() for one in network.parameters())
-    if network.device.type == "cpu" and num_weights <= SMALL_WEIGHTS:
-        torch.set_num_threads(1)

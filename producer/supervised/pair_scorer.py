@@ -9,6 +9,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer, PreT
 
 from producer.errors import NotFoundError
 from producer.policy.torch_policy.placement import choose_placement
+from producer.policy.torch_policy.threads import compute_on_one_thread
 from producer.supervised.pairwise_reward import scores
 from producer.supervised.sequences import prompt_and_answer
 
@@ -36,6 +37,7 @@ class PairScorer:
     @classmethod
     def load(cls, folder: Path, device: str = "auto") -> Self:
         """Of the folder that a pairwise training wrote. NotFoundError."""
+        compute_on_one_thread()
         placement = choose_placement(device)
         try:
             network = AutoModelForSequenceClassification.from_pretrained(

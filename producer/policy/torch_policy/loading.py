@@ -46,6 +46,7 @@ from producer.policy.torch_policy.placement import (
 from producer.policy.torch_policy.processor_check import check_processor
 from producer.policy.torch_policy.seeded_dropout import seed_dropout
 from producer.policy.torch_policy.stored_weights import read_stored_weights
+from producer.policy.torch_policy.threads import compute_on_one_thread
 from producer.policy.torch_policy.whole import (
     check_square_experts,
     check_whole,
@@ -80,9 +81,12 @@ def load_base(name: str, placement: Placement | None = None) -> tuple[PreTrained
 def open_base(name: str, placement: Placement | None = None) -> Base:
     """The policy of a folder or hub id; the local cache is tried before the hub.
 
+    The first call takes the process down to one thread per operation (`use_threads` gives more).
+
     NotFoundError if the policy does not exist or the hub cannot be reached, UsageError if its
     architecture is not supported or it cannot be loaded whole.
     """
+    compute_on_one_thread()
     transformers_logging.disable_progress_bar()
     placement = placement or choose_placement()
     is_folder = Path(name).is_dir()

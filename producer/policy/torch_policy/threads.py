@@ -1,4 +1,7 @@
-"""Threads of one operation on a processor: one for a small network, torch's for a large one.
+"""Threads of one operation on a processor: one, but for a large network, which has torch's.
+
+`open_base`, which loads every network, takes a process down to one; `use_threads` gives a large
+network more. So no stage computes with a number that follows from the machine and is not recorded.
 
 Threads of an operation wait for each other after each one: on a busy machine a network of 0.25 M
 weights took five to six times as long on two threads as on one, and its lanes (`cpu_parallel`) use
@@ -8,6 +11,7 @@ its number of threads, which is a setting: recorded when a training begins (`cpu
 
 import logging
 import os
+from functools import lru_cache
 from typing import Final
 
 import torch
@@ -18,6 +22,12 @@ SMALL_WEIGHTS: Final = 50_000_000
 """A larger network reads its weights once for all rows of a batch, on all cores."""
 _TORCHS: Final = torch.get_num_threads()
 """What torch chose: the cores, or OMP_NUM_THREADS."""
+
+
+@lru_cache(maxsize=1)
+def compute_on_one_thread() -> None:
+    """From now on, in the whole process. Only the first call does anything."""
+    torch.set_num_threads(1)
 
 
 def machine_threads() -> int:
@@ -36,6 +46,7 @@ def use_threads(
     name: str, num_weights: int, device: torch.device, given: int | None = None
 ) -> None:
     """Compute with `choose_threads` from now on, in the whole process."""
+    compute_on_one_thread()
     threads = choose_threads(num_weights, device, given)
     torch.set_num_threads(threads)
     if device.type != "cpu" or num_weights <= SMALL_WEIGHTS:

@@ -81,6 +81,7 @@ def test_a_recipe_makes_the_same_policy_in_every_process(tmp_path: Path) -> None
     made = []
     for number in ("1", "2"):
         environ = {**os.environ, "PYTHONHASHSEED": number, "TZ": f"UTC-{number}"}
+        environ["OMP_NUM_THREADS"] = number
         done = subprocess.run(
             [sys.executable, "-c", MAKE_TINY, str(tmp_path / number)],
             env=environ,
