@@ -1,11 +1,12 @@
 """Options of `cua-project parked` that say which held records are meant."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from consumers.projection.held_filter import HeldFilter
+if TYPE_CHECKING:
+    from consumers.projection.held_filter import HeldFilter
 
 NAMES = ("training", "kind", "reason_text", "type_glob")
 
@@ -33,8 +34,9 @@ def held_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def take_filter(options: dict[str, str | None], held_as: str | None = None) -> HeldFilter:
+def take_filter(options: dict[str, str | None], held_as: str | None = None) -> "HeldFilter":
     """The filter that the options give."""
+    from consumers.projection.held_filter import HeldFilter
     from consumers.tail.trainings import normalize_name
 
     training, kind, reason, type_ = (options[name] for name in NAMES)

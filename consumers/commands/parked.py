@@ -130,6 +130,7 @@ def list_command(
         with operator.connection, operator.connection.cursor() as cursor:
             takes = wanted in {HeldFilter(), HeldFilter("abandoned")}
             abandoned = abandoned_streams(cursor) if takes else []
+        wanted = operator.resolve(wanted)
         pages = operator.held_pages(wanted, None if everything else limit)
         held = chain.from_iterable(pages)
         shown = abandoned if everything else abandoned[:limit]
@@ -185,6 +186,7 @@ def redrive(
         message = "name streams, or give a filter or --dry-run; not both"
         raise UsageError(message)
     with _operator() as operator:
+        wanted = operator.resolve(wanted)
         if dry_run:
             _report_count(count(operator, wanted), as_json=as_json)
             return
@@ -277,6 +279,7 @@ def _drop_many(
     from consumers.projection.bulk import count_culprits, drop_matching
 
     with _operator() as operator:
+        wanted = operator.resolve(wanted)
         found = count_culprits(operator, wanted)
         if dry_run:
             _report_count(found, as_json=as_json)

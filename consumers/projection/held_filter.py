@@ -1,19 +1,19 @@
 """Which held records an operator means: by how they are held, training, kind, reason and type."""
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
+from consumers.database.connection import Cursor
 from schemas.ids import training_id
 
-_OF_TRAINING = """(
-    stream IN (
-        SELECT 'training/' || %(training)s
-        UNION ALL SELECT 'rollout/' || id FROM {schema}.rollout WHERE training_id = %(training)s
-        UNION ALL SELECT 'environment/' || id FROM {schema}.environment
-            WHERE training_id = %(training)s
-        UNION ALL SELECT 'evaluation/' || id FROM {schema}.eval WHERE training_id = %(training)s
-        UNION ALL SELECT 'evaluation/' || id FROM {schema}.baseline WHERE training_id = %(training)s
-        UNION ALL SELECT stream FROM {schema}.held_record WHERE position(%(named)s IN value) > 0
-    ) OR position(%(named)s IN value) > 0)
+_OF_TRAINING = """
+SELECT stream FROM {schema}.held_record WHERE stream IN (
+    SELECT 'training/' || %(training)s
+    UNION ALL SELECT 'rollout/' || id FROM {schema}.rollout WHERE training_id = %(training)s
+    UNION ALL SELECT 'environment/' || id FROM {schema}.environment WHERE training_id = %(training)s
+    UNION ALL SELECT 'evaluation/' || id FROM {schema}.eval WHERE training_id = %(training)s
+    UNION ALL SELECT 'evaluation/' || id FROM {schema}.baseline WHERE training_id = %(training)s)
+UNION SELECT stream FROM {schema}.held_record
+    WHERE stream IS NOT NULL AND position(%(named)s IN value) > 0
 """
 """By the rows of a stream's owner, or by what a held record of the stream says."""
 
@@ -29,13 +29,23 @@ class HeldFilter(NamedTuple):
     """Text within it."""
     type: str | None = None
     """Glob, with or without `cua.`."""
+    streams: tuple[str, ...] = ()
+    """Of the training; `resolved` looks them up."""
 
     @property
     def is_everything(self) -> bool:
         """Whether every held record meets it."""
         return self == HeldFilter()
 
-    def condition(self, schema: str) -> tuple[str, dict[str, object]]:
+    def resolved(self, cursor: Cursor, schema: str) -> Self:
+        """With the streams of its training. Reads every held record once."""
+        if self.training is None:
+            return self
+        query = _OF_TRAINING.format(schema=f'"{schema}"')
+        cursor.execute(query, _names(self.training))
+        return self._replace(streams=tuple(row[0] for row in cursor.fetchall()))
+
+    def condition(self) -> tuple[str, dict[str, object]]:
         """SQL about the columns of `held_record`, and its parameters."""
         parts, values = ["true"], dict[str, object]()
         if self.held_as is not None:
@@ -51,10 +61,16 @@ class HeldFilter(NamedTuple):
             parts.append("(type LIKE %(type)s OR type LIKE 'cua.' || %(type)s)")
             values["type"] = _like(self.type)
         if self.training is not None:
-            parts.append(_OF_TRAINING.format(schema=f'"{schema}"'))
-            named = str(training_id(self.training))
-            values |= {"training": named, "named": f'"trainingid":"{named}"'.encode()}
+            named = "stream IS NULL AND position(%(named)s IN value) > 0"
+            parts.append(f"(stream = ANY(%(streams)s) OR {named})")
+            values |= _names(self.training) | {"streams": list(self.streams)}
         return " AND ".join(parts), values
+
+
+def _names(training: str) -> dict[str, object]:
+    """How rows and records name a training."""
+    id_ = str(training_id(training))
+    return {"training": id_, "named": f'"trainingid":"{id_}"'.encode()}
 
 
 def _like(glob: str) -> str:

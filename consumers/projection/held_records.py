@@ -69,7 +69,7 @@ def held_page(
     condition: str = "true",
 ) -> tuple[list[HeldSummary], Place | None]:
     """The next held records in order, and the last one's place; None: there are no more."""
-    where, values = wanted.condition(schema)
+    where, values = wanted.condition()
     cursor.execute(
         "SELECT log_id, topic, partition, log_offset, held_as, kind, reason, stream, type, epoch,"
         f' sequence, event_time, appended_at FROM "{schema}".held_record WHERE (log_id, topic,'
@@ -92,12 +92,12 @@ def count_held(
     streams: Sequence[str] | None = None,
 ) -> HeldCount:
     """How many are meant. `streams`: only of these."""
-    where, values = wanted.condition(schema)
-    of = "true" if streams is None else "stream = ANY(%(streams)s)"
+    where, values = wanted.condition()
+    of = "true" if streams is None else "stream = ANY(%(only)s)"
     cursor.execute(
         f'SELECT count(*), count(DISTINCT stream) FROM "{schema}".held_record WHERE {condition} AND'
         f" {where} AND {of}",
-        values | {"streams": None if streams is None else list(streams)},
+        values | {"only": None if streams is None else list(streams)},
     )
     return HeldCount(*(cursor.fetchone() or (0, 0)))
 
@@ -118,7 +118,7 @@ def count_parked_since(cursor: Cursor, schema: str, start: Positions) -> int:
 
 def streams_of(cursor: Cursor, schema: str, wanted: HeldFilter) -> list[str | None]:
     """The streams of the records that are meant; None: some name no stream."""
-    where, values = wanted.condition(schema)
+    where, values = wanted.condition()
     cursor.execute(
         f'SELECT DISTINCT stream FROM "{schema}".held_record WHERE {where} ORDER BY 1', values
     )

@@ -108,6 +108,11 @@ class Operator:
         """Everything that is held, by offset."""
         return [one for page in self.held_pages(HeldFilter(held_as)) for one in page]
 
+    def resolve(self, wanted: HeldFilter) -> HeldFilter:
+        """The filter with the streams of its training, as pages and bulk decisions need it."""
+        with self.connection, self.connection.cursor() as cursor:
+            return wanted.resolved(cursor, self._schema)
+
     def held_pages(
         self, wanted: HeldFilter, limit: int | None = None
     ) -> Iterator[list[HeldSummary]]:
