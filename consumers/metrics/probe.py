@@ -186,7 +186,13 @@ class Probe:
                     cursor.fetchone()[0],
                     count_held(cursor),
                     count_held_by_kind(cursor),
-                    load_trainings(cursor, exchange.now, lag_seconds=lag_seconds, parked=parked),
+                    load_trainings(
+                        cursor,
+                        exchange.now,
+                        lag_seconds=lag_seconds,
+                        parked=parked,
+                        installation=self._installation,
+                    ),
                 )
         except (CuaProjectError, psycopg2.Error):
             return None

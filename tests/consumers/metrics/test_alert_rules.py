@@ -5,7 +5,7 @@ import operator
 import os
 import re
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -30,9 +30,17 @@ __all__ = ["call"]
 FOLDER = ROOT / "docs" / "prometheus"
 NAME = re.compile(r"\bcua_\w+")
 EXPRESSION = re.compile(r"(?:(max|min|sum)\((\w+)(\{\S+\})?\)|(up)\{\S+\}) (==|>) (\d+)")
-FOLDS = {"max": max, "min": min, "sum": sum}
+FOLDS: dict[str, Callable[[list[float]], float]] = {"max": max, "min": min, "sum": sum}
 COMPARED = {"==": operator.eq, ">": operator.gt}
 SMALL = Shape(steps=1, groups=1, group_size=2, turns=2, has_trouble=False)
+
+
+class Sample(NamedTuple):
+    """One value."""
+
+    name: str
+    labels: Mapping[str, str]
+    value: float
 
 
 class Exported(NamedTuple):
@@ -40,7 +48,7 @@ class Exported(NamedTuple):
 
     families: set[str]
     """Names as Prometheus has them, those without a value too."""
-    samples: list[tuple[str, Mapping[str, str], float]]
+    samples: list[Sample]
 
 
 class Scraped:
@@ -56,7 +64,7 @@ class Scraped:
         text = self._pages.answer("/metrics").content.decode()
         families = list(text_string_to_metric_families(text))
         names = {one.name + "_total" * (one.type == "counter") for one in families}
-        samples = [(s.name, s.labels, s.value) for one in families for s in one.samples]
+        samples = [Sample(s.name, s.labels, s.value) for one in families for s in one.samples]
         return Exported(names, samples)
 
     def firing(self) -> set[str]:
@@ -75,7 +83,7 @@ def expressions_of_the_dashboard() -> list[str]:
     return [target["expr"] for panel in panels for target in panel["targets"]]
 
 
-def fires(expression: str, samples: list[tuple[str, Mapping[str, str], float]]) -> bool:
+def fires(expression: str, samples: Sequence[Sample]) -> bool:
     """A comparison with nothing is nothing, as in Prometheus."""
     found = EXPRESSION.fullmatch(expression)
     assert found is not None, f"this test does not evaluate {expression!r}"
@@ -83,7 +91,9 @@ def fires(expression: str, samples: list[tuple[str, Mapping[str, str], float]]) 
     if is_up:
         return False
     wanted = dict(re.findall(r'(\w+)="(\w+)"', labels or ""))
-    values = [v for at, of, v in samples if at == name and wanted.items() <= of.items()]
+    values = [
+        one.value for one in samples if one.name == name and wanted.items() <= one.labels.items()
+    ]
     return bool(values) and bool(COMPARED[compared](FOLDS[fold](values), float(limit)))
 
 
