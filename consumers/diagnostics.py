@@ -13,8 +13,9 @@ LogFormat = Literal["text", "json"]
 
 LIBRARIES = ("alembic", "asyncio", "filelock", "fsspec", "sqlalchemy", "urllib3")
 """Loggers that report at WARNING and above."""
-SILENT_LIBRARIES = ("kafka",)
-"""kafka-python logs an ERROR, some with a traceback, for every failed connection attempt. Our own
+SILENT_LIBRARIES = ("kafka", "sqlalchemy.pool")
+"""kafka-python logs an ERROR, some with a traceback, for every failed connection attempt, and
+SQLAlchemy a traceback for a connection that the server ended before it was given back. Our own
 errors and warnings name the outage once."""
 
 

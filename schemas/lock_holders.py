@@ -1,10 +1,11 @@
 """Who holds a lock of a file, for a person who must continue or end that process.
 
-Reads `/proc`, where there is one. Opens no locked file: closing one would drop this process's own
+Reads `/proc`, where there is one. Opens no database: closing one would drop this process's own
 POSIX locks on it.
 """
 
 import contextlib
+import fcntl
 from pathlib import Path
 
 LOCKS = Path("/proc/locks")
@@ -20,6 +21,19 @@ def write_lock_holder(database: Path) -> str:
 def file_lock_holder(lock_file: Path) -> str:
     """Who holds a lock file (flock)."""
     return _described(_holder(lock_file, 0))
+
+
+def is_held(lock_file: Path) -> bool:
+    """Whether a process holds a lock file (flock). Leaves the file as it is."""
+    try:
+        # filelock would truncate it, and with it who holds it.
+        with lock_file.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def is_held_by_stopped(lock_file: Path) -> bool:

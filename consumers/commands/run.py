@@ -73,6 +73,7 @@ def command(
         cua-project run --metrics-port 9321
     """
     shutdown = shutdown_on_signals(abort=True)
+    from consumers.database.location import resolve_database
     from consumers.database.readiness import naming_what_is_missing
     from consumers.database.silence import WATCH
     from consumers.fold.fold import reduce_gc_frequency
@@ -92,34 +93,45 @@ def command(
     if once:
         WATCH.start(ONCE_LIMIT_S)
     limit_s = None if start_timeout is None else start_timeout.total_seconds()
-    opened = (
-        _open(installation)
-        if once
-        else wait_until_reachable(lambda: _open(installation), shutdown.graceful, limit_s=limit_s)
-    )
-    if opened is None:
-        _print(Report(0, 0.0, {}), as_json=as_json)
-        return
-    url, reader = opened
-    reduce_gc_frequency()
     activity = Activity(silence=WATCH.named)
-    pages = MetricsPages(Probe(installation, lambda: url), activity)
-    try:
-        projection = ProjectionLoop(
-            reader,
-            url,
-            adopt=adopt_log,
-            parallel=Parallel(installation, jobs).fill,
-            activity=activity,
+    pages = MetricsPages(
+        Probe(installation, lambda: resolve_database(os.environ, installation)), activity
+    )
+
+    def open_all() -> "tuple[str, LogReader]":
+        try:
+            return _open(installation)
+        except UnreachableError as error:
+            activity.failed(str(error))
+            raise
+
+    # What is waited for at the start is seen there too.
+    with serving(pages, metrics_port, metrics_host):
+        opened = (
+            open_all()
+            if once
+            else wait_until_reachable(open_all, shutdown.graceful, limit_s=limit_s)
         )
-        with serving(pages, metrics_port, metrics_host), naming_what_is_missing(url):
-            report = (
-                projection.run_once(stop=shutdown.graceful)
-                if once
-                else projection.run_forever(shutdown.graceful)
-            )
-    finally:
-        reader.close()
+        report = Report(0, 0.0, {})
+        if opened is not None:
+            url, reader = opened
+            reduce_gc_frequency()
+            try:
+                projection = ProjectionLoop(
+                    reader,
+                    url,
+                    adopt=adopt_log,
+                    parallel=Parallel(installation, jobs).fill,
+                    activity=activity,
+                )
+                with naming_what_is_missing(url):
+                    report = (
+                        projection.run_once(stop=shutdown.graceful)
+                        if once
+                        else projection.run_forever(shutdown.graceful)
+                    )
+            finally:
+                reader.close()
     _print(report, as_json=as_json)
 
 

@@ -18,6 +18,7 @@ import psycopg2
 
 from consumers.database.blockers import end_session, group_members
 from consumers.database.connection import Connection, Cursor, session_group
+from consumers.errors import UnreachableError
 from consumers.tables import OPS_SCHEMA, PROJECTION_VERSION
 
 logger = logging.getLogger(__name__)
@@ -61,8 +62,9 @@ class LeaseHolder(NamedTuple):
 class ProjectorLease:
     """The lease of one process, as a context manager. Not thread-safe.
 
-    `acquire` and `renew` raise LeaseTakenError. Leaving without an error releases it; after one it
-    stays, for this process to take again, and is free once this process or its session has ended.
+    `acquire` and `renew` raise LeaseTakenError. Leaving releases it, also after an error that ends
+    the process. After an outage it stays, for this process to take again, and is free once this
+    process or its session has ended.
     """
 
     def __init__(self, connection: Connection, holder: str, clock: Callable[[], float]) -> None:
@@ -124,8 +126,9 @@ class ProjectorLease:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Release."""
-        if kind is not None:
+        """Release, except after an outage, which is waited out, and after an abort."""
+        is_outage = isinstance(error, psycopg2.Error | UnreachableError | LeaseTakenError)
+        if is_outage or (error is not None and not isinstance(error, Exception)):
             return
         try:
             with self._connection.cursor() as cursor:

@@ -4,7 +4,6 @@ A blob is written before the event that names it, so a young one is kept, and so
 running trainer of this home may still name.
 """
 
-import fcntl
 import json
 import time
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from consumers.garbage.stores import FolderStore, Store, open_store
 from consumers.log.reader import LOOK_AT, LogReader, TopicPartition
 from consumers.log.waiting import read_waiting
 from schemas.installation import Installation, without_secrets
+from schemas.lock_holders import is_held
 
 YOUNGEST = timedelta(hours=1)
 """A younger blob is kept, whatever the options say."""
@@ -165,19 +165,6 @@ def running_since(installation: Installation) -> float | None:
         # Whoever ships says nothing of himself.
         began.append(time.time() - UNKNOWN_EMITTER.total_seconds())
     return min(began, default=None)
-
-
-def is_held(path: Path) -> bool:
-    """Whether a process holds this lock. Leaves the file as it is."""
-    try:
-        # filelock would truncate it, and with it who holds it.
-        with path.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False
 
 
 def _began(path: Path) -> float:

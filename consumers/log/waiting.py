@@ -30,9 +30,11 @@ def read_waiting(path: Path, target: str | None, now: datetime) -> Waiting:
     def query(connection: sqlite3.Connection) -> tuple[int, int | None]:
         last = "SELECT target FROM cursors ORDER BY next_position DESC LIMIT 1"
         to = target if target is not None else (connection.execute(last).fetchone() or [""])[0]
+        # Positions have no gaps, and only what was sent is deleted: nothing has to be counted.
         number, since = connection.execute(
-            "SELECT count(*), min(appended_at) FROM records WHERE position >= (SELECT"
-            " coalesce(max(next_position), 1) FROM cursors WHERE target = ?)",
+            "SELECT next_position - sent, (SELECT appended_at FROM records WHERE position >= sent"
+            " ORDER BY position LIMIT 1) FROM head, (SELECT coalesce(max(next_position), 1) AS sent"
+            " FROM cursors WHERE target = ?)",
             (to,),
         ).fetchone()
         return int(number) + num_held(connection, to), since

@@ -7,6 +7,7 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from consumers.log.waiting import Waiting
 from consumers.metrics.probe import Probe, Seen, TablesSeen
 from consumers.projection.activity import Activity
 from consumers.status.lag import PartitionStatus
@@ -36,6 +37,8 @@ class _Ours(Collector):
         seen = self._probe.look()
         yield from _process(self._activity)
         yield from _reachable(seen)
+        if seen.waiting is not None:
+            yield from _spool(seen.waiting)
         if seen.partitions is not None and seen.tables is not None:
             yield from _lag(seen.partitions)
         if seen.partitions is not None:
@@ -79,6 +82,17 @@ def _reachable(seen: Seen) -> Iterator[Metric]:
     )
     yield GaugeMetricFamily(
         "cua_log_up", "Whether the log answers.", value=seen.partitions is not None
+    )
+
+
+def _spool(waiting: Waiting) -> Iterator[Metric]:
+    yield GaugeMetricFamily(
+        "cua_spool_events",
+        "Events in this home's spool that Kafka does not have.",
+        value=waiting.num_records,
+    )
+    yield GaugeMetricFamily(
+        "cua_spool_seconds", "Age of the oldest of them.", value=waiting.seconds
     )
 
 

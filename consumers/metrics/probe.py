@@ -18,6 +18,7 @@ from consumers.database.connection import connected
 from consumers.errors import CuaProjectError
 from consumers.log.open import open_reader
 from consumers.log.reader import LogReader, TopicPartition
+from consumers.log.waiting import Waiting, read_waiting
 from consumers.projection.positions import load_positions
 from consumers.status.held import HeldCounts, count_held, count_held_by_kind
 from consumers.status.lag import PartitionStatus, measure_lag
@@ -54,13 +55,16 @@ class Seen:
 
     tables: TablesSeen | None = None
     partitions: list[PartitionStatus] | None = None
+    waiting: Waiting | None = None
+    """Of this machine's spool."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Exchange:
     """What the two looks of one scrape tell each other."""
 
-    now: datetime = field(default_factory=lambda: datetime.now(UTC))
+    now: datetime
+    waiting: Waiting | None
     positions: "Future[Positions | None]" = field(default_factory=Future)
     partitions: "Future[list[PartitionStatus] | None]" = field(default_factory=Future)
 
@@ -110,15 +114,19 @@ class Probe:
         self._url = url
         self._wait_s = wait_s
         self._reader: LogReader | None = None
+        self._log_id: str | None = None
+        """Of the last look; it stays while the log is away."""
         self._log = _Look(self._look_at_log, "probe, log")
         self._database = _Look(self._look_at_database, "probe, database")
 
     def look(self) -> Seen:
         """A new look; whatever has not answered in time is away."""
-        exchange = _Exchange()
+        now = datetime.now(UTC)
+        waiting = self._look_at_spool(now)
+        exchange = _Exchange(now, waiting)
         deadline = time.monotonic() + self._wait_s
         tables, partitions = self._database.ask(exchange), self._log.ask(exchange)
-        return Seen(_answered(tables, deadline), _answered(partitions, deadline))
+        return Seen(_answered(tables, deadline), _answered(partitions, deadline), waiting)
 
     def close(self) -> None:
         """Wait for what is under way, and release the log; nothing may look meanwhile."""
@@ -128,11 +136,20 @@ class Probe:
             self._reader.close()
             self._reader = None
 
+    def _look_at_spool(self, now: datetime) -> Waiting | None:
+        if self._installation.kafka_bootstrap_servers is None:
+            return Waiting(0, 0.0)
+        try:
+            return read_waiting(self._installation.local_log_path, self._log_id, now)
+        except CuaProjectError:
+            return None
+
     def _look_at_log(self, exchange: _Exchange) -> list[PartitionStatus] | None:
         partitions = None
         try:
             if self._reader is None:
                 self._reader = open_reader(self._installation)
+            self._log_id = self._reader.log_id
             positions = _within(exchange.positions, FOR_POSITIONS * self._wait_s)
             partitions = measure_lag(self._reader, positions or {}, exchange.now)
         except CuaProjectError:
@@ -155,6 +172,8 @@ class Probe:
             exchange.positions.set_result(positions)
         partitions = _within(exchange.partitions, FOR_LAG * self._wait_s) or []
         lag_seconds = max((one.lag_seconds for one in partitions), default=0.0)
+        if exchange.waiting is not None:
+            lag_seconds = max(lag_seconds, exchange.waiting.seconds)
         try:
             with connected(self._url(), "metrics") as connection, connection.cursor() as cursor:
                 cursor.execute(f"SET statement_timeout = {STATEMENT_TIMEOUT_MS}")
@@ -167,7 +186,13 @@ class Probe:
                     cursor.fetchone()[0],
                     count_held(cursor),
                     count_held_by_kind(cursor),
-                    load_trainings(cursor, exchange.now, lag_seconds=lag_seconds, parked=parked),
+                    load_trainings(
+                        cursor,
+                        exchange.now,
+                        lag_seconds=lag_seconds,
+                        parked=parked,
+                        installation=self._installation,
+                    ),
                 )
         except (CuaProjectError, psycopg2.Error):
             return None

@@ -25,7 +25,9 @@ def alerts(status: ProjectionStatus, max_lag: timedelta) -> list[str]:
         )
     if stale := [training.run_name for training in status.trainings if training.stale]:
         found.append(
-            f"stale: no heartbeat from {_names(stale)}; run the same `cua-train run` command again"
+            f"stale: no heartbeat from {_names(stale)}; if its process has died, run the same"
+            " `cua-train run` command again; if it has ended without Kafka, run `cua-project ship`"
+            " on its host"
         )
     if status.held.parked:
         named = [training.run_name for training in status.trainings if training.parked]

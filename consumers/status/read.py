@@ -85,7 +85,12 @@ def read_status(
         parked = load_parked(cursor)
         leaked = None if is_brief else count_leaked(cursor)
         trainings = load_trainings(
-            cursor, now, lag_seconds=lag_seconds, parked=parked, leaked=leaked
+            cursor,
+            now,
+            lag_seconds=lag_seconds,
+            parked=parked,
+            leaked=leaked,
+            installation=installation,
         )
         cursor.execute(f"SELECT coalesce(sum(num_events), 0)::bigint FROM {SCHEMA}.reader_position")
         num_events = cursor.fetchone()[0]

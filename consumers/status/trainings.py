@@ -7,6 +7,8 @@ from typing import NamedTuple
 from consumers.database.connection import Cursor
 from consumers.status.parked import ParkedStreams
 from consumers.tables import SCHEMA
+from schemas.installation import Installation
+from schemas.lock_holders import is_held, is_held_by_stopped
 
 STALE_AFTER_S = 60.0
 """Without a sign of life; heartbeats come every few seconds."""
@@ -65,6 +67,12 @@ def count_leaked(cursor: Cursor) -> dict[str | None, int]:
     return dict(cursor.fetchall())
 
 
+def is_trained_here(installation: Installation, run_name: str) -> bool:
+    """Whether a process of this home that is not stopped has the training open."""
+    lock = installation.runs_dir / run_name / "lock"
+    return is_held(lock) and not is_held_by_stopped(lock)
+
+
 def load_trainings(
     cursor: Cursor,
     now: datetime,
@@ -72,12 +80,14 @@ def load_trainings(
     lag_seconds: float,
     parked: ParkedStreams,
     leaked: Mapping[str | None, int] | None = None,
+    installation: Installation | None = None,
 ) -> list[TrainingStatus]:
     """Every training, newest first; parked when any of its streams is.
 
     Before them the first trainings of which not even a row is there.
     `lag_seconds`: the tables know nothing younger, so that silence is counted from there.
-    `leaked`: as `count_leaked`.
+    `leaked`: as `count_leaked`. `installation`: what is trained in it is not stale; a process that
+    continues a training loads its policy for minutes before its first event.
     """
     cursor.execute(
         "SELECT training.id::text, run_name, status, progress_percent, last_heartbeat,"
@@ -108,7 +118,9 @@ def load_trainings(
             row.progress,
             None if row.heartbeat is None else max(0.0, (now - row.heartbeat).total_seconds()),
             since[row.id].isoformat() if row.id in since else None,
-            stale=row.status in ALIVE and row.seen_at < silent_before,
+            stale=row.status in ALIVE
+            and row.seen_at < silent_before
+            and not (installation and is_trained_here(installation, row.run_name)),
             parked=row.id in since,
             status_message=row.status_message,
             display_name=row.display_name,

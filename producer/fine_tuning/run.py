@@ -16,6 +16,7 @@ from typing import Any
 
 from producer.console import progress_bar
 from producer.emit import Emitter
+from producer.emit.heartbeat import HEARTBEAT_S
 from producer.errors import UsageError
 from producer.fine_tuning.examples import load_examples
 from producer.fine_tuning.loop import FineTuningLoop, describe, held_out_summary
@@ -35,7 +36,6 @@ from producer.resume.run_folder import (
     training_in,
 )
 from producer.resume.training_lock import TrainingLock, training_lock
-from producer.training.heartbeat import HEARTBEAT_S
 from producer.training.open_policy import require_torch
 from producer.training.preflight import check_home, check_services
 from producer.training.recorded_end import recorded_end

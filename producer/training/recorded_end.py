@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
+from producer.emit.heartbeat import HEARTBEAT_S, heartbeat
 from producer.emit.ownership import ClaimLostError
 from producer.errors import LogBrokenError, StopRequestedError, TakenOverError
 from producer.resume.open_training import OpenedTraining
-from producer.training.heartbeat import HEARTBEAT_S, heartbeat
 from schemas.training import TrainingCancelled, TrainingFailed
 
 

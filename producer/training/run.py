@@ -14,6 +14,7 @@ from producer.blobs import open_blobs
 from producer.config import RunConfig, check_effects, fields_without_network
 from producer.config.reward import configured_reward
 from producer.emit import Emitter
+from producer.emit.heartbeat import HEARTBEAT_S
 from producer.errors import NotFoundError, UsageError
 from producer.policy.learner import Learner
 from producer.resume import resume_state
@@ -38,7 +39,6 @@ from producer.tasks.split import source_name, split_of
 from producer.training.agent_kinds import AGENT_KINDS
 from producer.training.built_policies import built_policy
 from producer.training.evaluation_plans import EvaluatedTasks
-from producer.training.heartbeat import HEARTBEAT_S
 from producer.training.loaded import Loaded, load, load_policy
 from producer.training.loop import TrainingLoop, save_checkpoint
 from producer.training.open_policy import (

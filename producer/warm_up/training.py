@@ -15,6 +15,7 @@ from typing import Self
 
 from producer.console import ProgressBar, progress_bar
 from producer.emit import Emitter, StreamWriter
+from producer.emit.heartbeat import HEARTBEAT_S, heartbeat
 from producer.errors import LogBrokenError, StopRequestedError
 from producer.resume.open_stream_markers import mark_open
 from producer.warm_up.plan import WarmUpPlan
@@ -52,6 +53,7 @@ class WarmUpTraining:
         *,
         plan: WarmUpPlan,
         waiting: StreamWriter | None = None,
+        heartbeat_s: float = HEARTBEAT_S,
     ) -> None:
         """`waiting`: the stream of the training that needs the policy; None: an evaluation."""
         self._emitter = emitter
@@ -61,7 +63,9 @@ class WarmUpTraining:
         self._waiting = waiting
         self._plan = plan
         self._marker = ExitStack()
-        self._drawing = ExitStack()
+        self._alive = ExitStack()
+        """The progress bar and the heartbeat."""
+        self._heartbeat_s = heartbeat_s
         self._bar: ProgressBar | None = None
         self._stream: StreamWriter | None = None
         self._total = 0
@@ -98,7 +102,7 @@ class WarmUpTraining:
     def _say(self, what: str, done: int, total: int, loss: float | None) -> str | None:
         """Show the progress; the line that was said, None within the same five percent."""
         if self._bar is None:
-            self._bar = self._drawing.enter_context(
+            self._bar = self._alive.enter_context(
                 progress_bar("warming up the default policy", total)
             )
         activity = "drawing demonstrations" if loss is None else f"loss {loss:.3f}"
@@ -123,7 +127,7 @@ class WarmUpTraining:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._drawing.close()
+        self._alive.close()
         if self._stream is None or isinstance(exc, LogBrokenError):
             return  # with a broken log the marker stays
         with self._marker:
@@ -157,6 +161,8 @@ class WarmUpTraining:
         )
         writer.emit(TrainingInitializing())
         writer.emit(TrainingStarted(current_step=0))
+        # Drawing demonstrations takes minutes on a busy machine, without any other event.
+        self._alive.enter_context(heartbeat(writer, every_s=self._heartbeat_s))
         self._stream, self._total = writer, total
         return writer
 

@@ -1,5 +1,6 @@
 """A session that the server ends is told as that, with what to do; it is no bug of ours."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from consumers.database.connection import connected
 from consumers.database.location import database_engine
 from consumers.database.lost_session import lost_session
 from consumers.database.migrate import look, migrate
+from consumers.diagnostics import configure_logging
 from consumers.errors import UnreachableError
 from tests.support.paths import ROOT
 from tests.support.postgres import execute, one
@@ -21,6 +23,20 @@ END_OUR_SESSIONS = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND"
     " pid <> pg_backend_pid()"
 )
+
+
+def test_a_connection_that_is_collected_after_its_server_ended_it_prints_no_traceback(
+    migrated_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure_logging()
+    engine = database_engine(migrated_url)
+    connection = engine.connect()
+    connection.execute(sa.text("SELECT 1"))
+    execute(migrated_url, END_OUR_SESSIONS)
+    del connection
+    gc.collect()
+    engine.dispose()
+    assert capsys.readouterr() == ("", "")
 
 
 def lost_by_use(url: str) -> BaseException:

@@ -26,6 +26,7 @@ from consumers.metrics.probe import Probe, Seen
 from consumers.projection.activity import Activity
 from schemas.installation import read_installation
 from tests.reference_fold.histories import LoggedEvent, Shape
+from tests.support.kafka import free_port
 from tests.support.logs import logged_events, write_local_log
 from tests.support.postgres import PostgresServer
 
@@ -163,7 +164,10 @@ def test_a_database_that_is_away_is_503_after_half_a_minute_and_is_waited_out(
     name = postgres.create(migrated_template)
     monkeypatch.setenv("DATABASE_URL", postgres.url(name))
     with projector() as base:
-        wait_for(base, "cua_database_up", 1)
+        deadline = time.monotonic() + DEADLINE_S
+        while get(f"{base}healthz") != (200, "ok, projecting\n"):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
         postgres.drop(name)
         gone_at = time.monotonic()
         wait_for(base, "cua_database_up", 0)
@@ -175,6 +179,28 @@ def test_a_database_that_is_away_is_503_after_half_a_minute_and_is_waited_out(
         assert answer[0] == 503
         assert "does not exist" in answer[1]
         assert samples(get(f"{base}metrics")[1])["cua_projector_healthy"] == 0
+
+
+@pytest.mark.parametrize("missing", ["DATABASE_URL", "KAFKA_BOOTSTRAP_SERVERS"])
+@pytest.mark.services
+def test_the_port_is_open_while_the_start_waits_for_a_server(
+    missing: str, migrated_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    away = {
+        "DATABASE_URL": f"postgresql://a@127.0.0.1:{free_port()}/a",
+        "KAFKA_BOOTSTRAP_SERVERS": f"127.0.0.1:{free_port()}",
+    }
+    monkeypatch.setenv("DATABASE_URL", migrated_url)
+    monkeypatch.setenv(missing, away[missing])
+    is_kafka = missing == "KAFKA_BOOTSTRAP_SERVERS"
+    with projector() as base:
+        found = wait_for(base, "cua_database_up", int(is_kafka))
+        assert found["cua_log_up"] == int(not is_kafka)
+        deadline = time.monotonic() + DEADLINE_S
+        while "refused" not in (answer := get(f"{base}healthz"))[1]:
+            assert time.monotonic() < deadline, answer
+            time.sleep(0.1)
+        assert 'cua_projector_state{state="projecting"} 0.0' in get(f"{base}metrics")[1]
 
 
 @pytest.mark.services

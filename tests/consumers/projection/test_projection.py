@@ -324,6 +324,17 @@ def test_tables_of_another_projection_version_must_be_rebuilt(migrated_url: str)
         ProjectionLoop(MemoryReader(log), migrated_url).run_once()
 
 
+def test_a_projector_that_an_error_ends_gives_its_lease_back(migrated_url: str) -> None:
+    log = memory_log(logged_events("a"))
+    ProjectionLoop(MemoryReader(log), migrated_url).run_once()
+    execute(migrated_url, "UPDATE cua.projection SET version = version + 1")
+
+    with pytest.raises(MismatchError):
+        ProjectionLoop(MemoryReader(log), migrated_url).run_once()
+
+    assert one(migrated_url, "SELECT count(*) FROM cua_ops.lease") == 0
+
+
 def test_a_silent_holder_loses_its_lease_and_a_dead_one_at_once(migrated_url: str) -> None:
     from consumers.database.lease import acquire
 

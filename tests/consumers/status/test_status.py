@@ -13,6 +13,7 @@ from consumers.database.lease import ProjectorLease
 from producer.emit import Emitter
 from producer.log.local import LocalLog
 from producer.log.writer import Record
+from producer.resume.training_lock import training_lock
 from schemas.base import Payload
 from schemas.environment import (
     EnvironmentCreationStarted,
@@ -111,6 +112,18 @@ def test_a_running_training_without_a_heartbeat_for_a_minute_is_stale(call: Call
         " 'dead'"
     )
     assert call("status", "--check")[:2] == (0, "ok\n")
+
+
+def test_what_a_process_of_this_home_has_open_is_not_stale(call: Call) -> None:
+    """It continues a killed training: it loads its policy, and its first event is minutes away."""
+    write(started_only("loading"))
+    call("run", "--once")
+    assert call("status", "--check").out.startswith("stale: no heartbeat from loading;")
+    folder = read_installation(os.environ).runs_dir / "loading"
+    with training_lock(folder, "loading"):
+        assert call("status", "--check") == (0, "ok\n", "")
+        assert not call("status", "--json").json["trainings"][0]["stale"]
+    assert call("status", "--check").code == 6
 
 
 def test_silence_counts_from_the_tables_time_because_they_know_nothing_younger(

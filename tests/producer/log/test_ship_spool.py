@@ -1,13 +1,15 @@
 """What a process that has ended left in its spool is sent by `cua-project ship` and `up`."""
 
+import contextlib
 import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import psutil
@@ -17,7 +19,10 @@ from consumers.log.open import open_reader
 from consumers.log.waiting import read_waiting
 from producer.emit import Emitter
 from schemas.environment import EnvironmentRequested
+from schemas.ids import training_id
 from schemas.installation import Installation, read_installation
+from schemas.training import TrainingCreated, TrainingInitializing, TrainingStarted
+from tests.producer.emit.test_stream import RECIPE
 from tests.support.command import Call, call
 from tests.support.kafka import KafkaService, free_port
 
@@ -137,3 +142,28 @@ def test_up_sends_what_an_ended_trainer_left_and_leaves_no_process(
         finally:
             up.kill()
     assert not child.is_running()
+
+
+@pytest.mark.usefixtures("prefix")
+def test_a_training_whose_end_waits_in_this_home_is_not_stale(
+    call: Call, kafka: KafkaService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the tables it runs and has been silent for an hour; what they lack is not silence."""
+    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", kafka.bootstrap_servers)
+    an_hour_ago = datetime.now(UTC) - timedelta(hours=1)
+    with Emitter.open(installation(), clock=lambda: an_hour_ago) as emitter:
+        training = emitter.stream(f"training/{training_id('a')}")
+        training.emit(TrainingCreated(run_name="a", recipe=RECIPE, total_steps=1, config={}))
+        training.emit(TrainingInitializing())
+        training.emit(TrainingStarted(current_step=0))
+        emitter.flush()
+    assert call("run", "--once").code == 0
+    assert "stale: no heartbeat from a;" in call("status", "--check").out
+    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", f"127.0.0.1:{free_port()}")
+    leave_events()
+    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", kafka.bootstrap_servers)
+    with contextlib.closing(sqlite3.connect(installation().local_log_path)) as spool, spool:
+        spool.execute("UPDATE records SET appended_at = appended_at - 3600000000")
+    checked = call("status", "--check")
+    assert checked.out.startswith("not sent: 3 events")
+    assert len(checked.out.splitlines()) == 1

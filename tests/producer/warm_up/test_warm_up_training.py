@@ -1,6 +1,7 @@
 """The warm-up is recorded as what it is; the run that needs the policy says what it waits for."""
 
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,27 @@ def waiting_training(emitter: Emitter) -> StreamWriter:
     writer.emit(TrainingCreated(run_name="waiting", recipe=recipe, total_steps=20, config={}))
     writer.emit(TrainingInitializing())
     return writer
+
+
+def test_it_beats_while_demonstrations_are_drawn_and_not_after_its_end(
+    installation: Installation, read_log: ReadLog
+) -> None:
+    def beats() -> int:
+        return sum(one["type"] == "cua.training.heartbeat_sent" for one in read_log())
+
+    with Emitter.open(installation) as emitter:
+        with WarmUpTraining(
+            *(emitter, now_utc, installation.open_dir, threading.Event()),
+            plan=warm_up_plan(SHORT),
+            heartbeat_s=0.001,
+        ) as warm_up:
+            warm_up.on_progress("demo-abc", 0, 4, None)
+            deadline = time.monotonic() + 30
+            while beats() < 3:
+                assert time.monotonic() < deadline
+        emitter.flush()
+        assert read_log()[-1]["type"] == "cua.training.completed"
+        assert "heartbeat" not in {one.name for one in threading.enumerate()}
 
 
 def test_its_settings_steps_and_losses_are_its_own(

@@ -6,9 +6,9 @@ from typing import cast
 import pytest
 
 from producer.emit import StreamWriter
+from producer.emit.heartbeat import heartbeat
 from producer.emit.ownership import OwnershipMonitor
 from producer.errors import MismatchError, StopRequestedError, UnreachableError
-from producer.training.heartbeat import heartbeat
 from schemas.base import Payload
 
 

@@ -8,8 +8,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from producer.emit import StreamWriter
 from producer.emit.ownership import ClaimLostError, OwnershipMonitor
+from producer.emit.stream import StreamWriter
 from producer.errors import CuaTrainError, LogBrokenError, MismatchError, StopRequestedError
 from schemas.training import HeartbeatSent
 
@@ -22,15 +22,15 @@ HEARTBEAT_S = 10.0
 @contextmanager
 def heartbeat(
     stream: StreamWriter,
-    monitor: OwnershipMonitor,
-    on_lost: Callable[[ClaimLostError], None],
+    monitor: OwnershipMonitor | None = None,
+    on_lost: Callable[[ClaimLostError], None] = lambda _error: None,
     every_s: float = HEARTBEAT_S,
 ) -> Iterator[None]:
     """Beat while the block runs.
 
-    `on_lost` is called once, on the heartbeat's thread, when another writer owns the training. A
-    broken log ends the heartbeat and is the main thread's to report; one that cannot be reached or
-    read does not.
+    `monitor` None: no other process can own this training. `on_lost` is called once, on the
+    heartbeat's thread, when another writer owns it. A broken log ends the heartbeat and is the main
+    thread's to report; one that cannot be reached or read does not.
     """
     over = threading.Event()
     said: set[str] = set()
@@ -38,7 +38,8 @@ def heartbeat(
     def beat() -> None:
         while not over.wait(every_s):
             try:
-                monitor.check()
+                if monitor is not None:
+                    monitor.check()
                 stream.emit(HeartbeatSent())
             except ClaimLostError as error:
                 on_lost(error)
