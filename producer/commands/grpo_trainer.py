@@ -170,12 +170,15 @@ def _reward_model(read: TrainerFile, flat: dict[str, Any]) -> None:
         read.problems.append(f"{section}enable: true needs reward_model.model.path")
     elif is_used:
         read.take(f"{section}model.path", "process_reward_model", Path(str(path)))
+        sees = flat.pop(f"{section}enable_EXreward", False)
+        read.take(f"{section}enable_EXreward", "reward_model_sees_results", bool(sees))
     else:
         off = f"{section}enable is not true"
         if path is not None:
             read.without_effect[f"{section}model.path"] = off
-        if flat.pop(f"{section}rm_coef", None) is not None:
-            read.without_effect[f"{section}rm_coef"] = off
+        for name in ("rm_coef", "enable_EXreward"):
+            if flat.pop(f"{section}{name}", None) is not None:
+                read.without_effect[f"{section}{name}"] = off
     manager = flat.pop(f"{section}reward_manager", None)
     from producer.process_rewards.registry import registry
 
@@ -186,9 +189,6 @@ def _reward_model(read: TrainerFile, flat: dict[str, Any]) -> None:
             f"{section}reward_manager: {manager!r} is not registered; register it in a file for"
             f" --reward-module, or use one of {', '.join(sorted(MANAGERS))}"
         )
-    if not flat.pop(f"{section}enable_EXreward", True):
-        flat.pop("verifier.reward_coef", None)
-        read.take(f"{section}enable_EXreward", "verifier_coef", 0.0)
 
 
 def _kl(read: TrainerFile, flat: dict[str, Any]) -> None:

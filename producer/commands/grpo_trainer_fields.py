@@ -113,7 +113,7 @@ WITHOUT_EFFECT: Final = {
     f"{ACTOR}fsdp_config.": ONE_DEVICE,
     f"{ACTOR}checkpoint.": CHECKPOINTS,
     f"{ACTOR}optim.total_training_steps": "the trainer fills it in, there as here",
-    "actor_rollout_ref.ref.": "the reference is the policy without its adapter",
+    "actor_rollout_ref.ref.": "the reference is the policy before its training",
     f"{ROLLOUT}name": OWN_SAMPLER,
     f"{ROLLOUT}mode": OWN_SAMPLER,
     f"{ROLLOUT}use_fire_sampling": OWN_SAMPLER,

@@ -72,6 +72,11 @@ from schemas.installation import read_installation
     metavar="FLOAT",
     help="Of completions; a higher one gives more wrong ones to learn from. [default: 1]",
 )
+@click.option(
+    "--results",
+    is_flag=True,
+    help="Write each step with its result, for `cua-train sql rl --reward-model-sees-results`.",
+)
 @click.option("--seed", type=click.INT, default=0, metavar="INTEGER", help="[default: 0]")
 @click.option("--device", default="auto", metavar="auto|cpu|cuda|cuda:N", help="[default: auto]")
 @click.option(
@@ -98,6 +103,7 @@ def label_steps(*, as_json: bool, completions: int, takeover: bool, **options: A
 
     def on_open(name: str, folder: Path) -> None:
         given = [f"--{key.replace('_', '-')}={value}" for key, value in kept.items()]
+        given += ["--results"] * options["results"]
         words = ["sql", "label-steps", *given, f"--training-name={name}"]
         hint.begun(name, folder, cua_train_command(*words))
 
@@ -107,7 +113,11 @@ def label_steps(*, as_json: bool, completions: int, takeover: bool, **options: A
         "data_path": data,
         "output": output,
         "completions": completions,
-        **{key: one for key, one in options.items() if one is not None and key != "training_name"},
+        **{
+            key: one
+            for key, one in options.items()
+            if one is not None and key not in {"training_name", "results"}
+        },
     }
     try:
         found = label(

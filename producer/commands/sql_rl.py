@@ -40,7 +40,8 @@ FIELDS = {
         *("kl_penalty_coef", "kl_in", "kl_estimator", "remove_constant_reward_groups"),
     ),
     "Process rewards": (
-        *("core_algos", "core_function", "process_reward_model", "rm_coef", "verifier_coef"),
+        *("core_algos", "core_function", "process_reward_model", "reward_model_sees_results"),
+        *("rm_coef", "verifier_coef"),
         *("reward_module", "reward_function", "reward_manager", "reward_port"),
     ),
     "Evaluation": ("eval_every", "eval_episodes", "skip_baseline"),

@@ -23,6 +23,13 @@ class ProcessRewardFields(BaseModel):
     rm_coef: NonNegativeFloat = Field(
         1.0, description="With a process_reward_model: weight of its scores in a token's reward."
     )
+    reward_model_sees_results: bool = Field(
+        False,
+        description=(
+            "With a process_reward_model: execute each step, and give the model its result as a"
+            " comment below it. Of use to a model that was trained on such steps."
+        ),
+    )
     verifier_coef: NonNegativeFloat = Field(
         1.0, description="With a core_function: weight of the outcome in a token's reward."
     )
@@ -125,6 +132,8 @@ def process_reward_problems(
     is_weighed = fields.process_reward_model is not None or fields.reward_manager is not None
     if not is_weighed and fields.rm_coef != defaults["rm_coef"]:
         yield "rm_coef: only with a process_reward_model or a reward_manager; omit it"
+    if fields.reward_model_sees_results and fields.process_reward_model is None:
+        yield "reward_model_sees_results: only with a process_reward_model; omit it"
     if fields.process_reward_model is not None and not fields.process_reward_model.is_dir():
         yield f"process_reward_model: there is no folder {fields.process_reward_model}"
 

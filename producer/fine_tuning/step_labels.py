@@ -18,7 +18,8 @@ from pydantic import JsonValue
 from producer.config import RunConfig, read_config
 from producer.durable import write_durably
 from producer.emit import Emitter
-from producer.errors import UsageError
+from producer.environments.environment import EnvironmentFailedError
+from producer.errors import NotFoundError, UsageError
 from producer.resume.open_training import read_recorded_training
 from producer.resume.run_folder import find_run_folder
 from producer.resume.training_history import TrainingHistory
@@ -27,6 +28,7 @@ from producer.supervised.step_marks import step_texts
 from producer.tasks.sources import load_tasks
 from producer.tasks.statements import task_facts
 from producer.training.run import run, utc_now
+from producer.training.step_scoring import ShowSteps, as_written, showing_results
 from producer.training.writable import check_writable
 from producer.training_name import new_training_name
 from schemas import ids
@@ -72,12 +74,15 @@ def label_steps(
     max_concurrent: int = 16,
     seed: int = 0,
     device: str = "auto",
+    results: bool = False,
     clock: Callable[[], Any] = utc_now,
     stop: threading.Event | None = None,
     on_open: Callable[[str, Path], None] | None = None,
     takeover: bool = False,
 ) -> LabelledSteps:
     """Sample, label and write `output`, a file that `cua-train sql reward-model` learns from.
+
+    `results`: each step stands there with its result, for `reward_model_sees_results`.
 
     UsageError and the other errors of `producer.errors`; StopRequestedError after `stop` was set.
     """
@@ -112,7 +117,12 @@ def label_steps(
         }
     )
     run(config, installation=installation, stop=stop, on_open=on_open, takeover=takeover)
-    return write_labels(config, name, installation, output, marker)
+    show = showing_results(config.tasks) if results else as_written
+    try:
+        return write_labels(config, name, installation, output, marker, show)
+    except EnvironmentFailedError as error:
+        message = f"data_path: {error}"
+        raise NotFoundError(message) from error
 
 
 def _num_questions(source: dict[str, Any]) -> int:
@@ -129,6 +139,7 @@ def write_labels(
     installation: Installation,
     output: Path,
     marker: str,
+    show: ShowSteps = as_written,
 ) -> LabelledSteps:
     """The labelled completions of a finished labelling, read from the log, as examples."""
     tasks = {task_facts(one)[0].id: one for one in load_tasks(config.tasks)}
@@ -149,7 +160,7 @@ def write_labels(
         steps = [step.text for step in completion.scored.steps]
         if any(marker in text for text in (task.description, *steps)):
             continue  # its markers could not be told from its text
-        texts = step_texts(task.description, steps)
+        texts = step_texts(task.description, show(task, steps))
         own = [step.score for step in completion.scored.steps]
         labels += own
         questions.add(created.task_id)

@@ -211,7 +211,7 @@ def _evaluate(
         stop=stop,
         read_blob=open_blobs(installation.blobs_url).get,
         progress=ProgressEvents(writer, ProgressTracker(config.max_concurrent_rollouts)),
-        score_steps=scoring_with(load_step_scorer(config), learner),
+        score_steps=scoring_with(load_step_scorer(config), learner, config),
         reward=configured_reward(config),
         reward_completion=rewarding_with(config, learner),
         past_sessions=manifest.past_sessions if manifest else (),

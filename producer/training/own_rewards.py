@@ -149,7 +149,7 @@ def _settings(config: RunConfig) -> Settings:
         reward_model=Settings(
             enable=config.process_reward_model is not None,
             rm_coef=config.rm_coef if config.process_reward_model is not None else 0.0,
-            enable_EXreward=config.verifier_coef > 0,
+            enable_EXreward=config.reward_model_sees_results,
             port=config.reward_port,
         ),
         verifier=Settings(reward_coef=config.verifier_coef, port=config.reward_port),

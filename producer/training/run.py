@@ -279,7 +279,7 @@ class _Process:
             stop=self.stop,
             read_blob=open_blobs(self.installation.blobs_url).get,
             progress=ProgressEvents(stream, self._progress_so_far(config), manifest.step),
-            score_steps=scoring_with(step_scorer, learner),
+            score_steps=scoring_with(step_scorer, learner, config),
             reward=configured_reward(config),
             reward_completion=rewarding_with(config, learner),
             past_sessions=manifest.past_sessions,

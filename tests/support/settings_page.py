@@ -51,6 +51,8 @@ SHOWN_BY: dict[str, str] = {
     "_mean_entropy_off_the_loss",
     "reward_port": "tests/producer/training/test_rewardsql.py::test_the_files_of_its_readme"
     "_train_with_its_flags",
+    "reward_model_sees_results": "tests/producer/training/test_rewardsql.py::test_with_enable"
+    "_exreward_the_reward_model_reads_what_each_step_returns",
     "oracle_noise": "tests/producer/tasks/test_demo_tasks.py::test_a_noisy_oracle_says_the_same"
     "_for_the_same_seed_and_is_an_oracle_without_noise",
     "ablate": "tests/producer/training/test_settings.py::test_devices_are_blanked_where_it_is"

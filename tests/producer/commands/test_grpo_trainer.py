@@ -75,7 +75,9 @@ def test_the_published_file_is_read_as_it_is(tmp_path: Path) -> None:
     assert (file.algorithm, file.mini_batch, file.unknown) == ("grpo", 64, [])
     assert file.core_function == "compute_grpo_process_advantage_avg_unique"
     named = "\n".join(file.remarks())
-    assert "reward_model.model.path, reward_model.rm_coef (reward_model.enable is not" in named
+    assert (
+        "reward_model.enable_EXreward, reward_model.model.path, reward_model.rm_coef (rew" in named
+    )
     assert "algorithm.gamma, algorithm.lam" in named
     assert "entropy" not in named
 
@@ -111,7 +113,6 @@ def test_the_published_file_is_read_as_it_is(tmp_path: Path) -> None:
          {"learning_rate_schedule": "cosine", "min_learning_rate_ratio": 0.0}),
         ("actor_rollout_ref.rollout.top_p", "0.9", {"top_p": 0.9}),
         ("verifier.reward_coef", "0.5", {"verifier_coef": 0.5}),
-        ("reward_model.enable_EXreward", "false", {"verifier_coef": 0.0}),
     ],
 )  # fmt: skip
 def test_a_field_is_honoured(
@@ -129,6 +130,10 @@ def test_a_reward_model_that_is_on_is_taken_with_its_weight(tmp_path: Path) -> N
     file = read(tmp_path, text)
     assert file.given["process_reward_model"] == Path("checkpoints/prm_model")
     assert file.given["rm_coef"] == 0.7
+    assert file.given["reward_model_sees_results"] is True
+    off = text.replace("enable_EXreward: True", "enable_EXreward: False")
+    assert read(tmp_path, off).given["reward_model_sees_results"] is False
+    assert read(tmp_path, off).given["verifier_coef"] == 1.0
 
 
 def test_ppo_has_values_and_their_settings(tmp_path: Path) -> None:

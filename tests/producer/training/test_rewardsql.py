@@ -12,10 +12,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from producer.cli import cli
+from producer.process_rewards.step_results import with_results
 from producer.sql_data.text_to_sql.layouts import read_questions
 from producer.sql_data.text_to_sql.tasks import database_statements, question_prompt
+from producer.supervised.step_marks import step_texts
+from producer.supervised.step_scorer import StepScorer
 from schemas.installation import Installation
-from tests.support.text_policy import build_answering_policy
+from tests.support.text_policy import build_answering_policy, build_step_scorer
 
 torch = pytest.importorskip("torch")
 pyarrow = pytest.importorskip("pyarrow")
@@ -147,6 +150,7 @@ def write_prompts(data: Path, folder: Path) -> None:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("rewardsql")
     build_answering_policy(folder)
+    build_step_scorer(folder)
     return folder
 
 
@@ -174,6 +178,10 @@ def call(*words: str) -> Result:
     small = ("--groups-per-batch", "2", "--group-size", "4", "--num-steps", "1", "--json")
     config = ("--config", "verl/grpo_trainer.yaml", "--output_dir", "outputs/verl_train")
     return CliRunner().invoke(cli, ["sql", "rl", *config, *words, *small])
+
+
+WITHOUT_WANDB = ("--omit", "trainer.project_name")
+"""Where a mirror would add nothing but seconds."""
 
 
 def test_the_files_of_its_readme_train_with_its_flags(
@@ -219,7 +227,7 @@ def test_the_files_of_its_readme_train_with_its_flags(
 def test_its_other_algorithms_train_from_the_same_file(
     read_log: ReadLog, algorithm: str, expected: dict[str, object]
 ) -> None:
-    done = call("--algorithm", algorithm)
+    done = call("--algorithm", algorithm, *WITHOUT_WANDB)
     assert done.exit_code == 0, done.output
     created = next(one["data"] for one in read_log() if one["type"] == "cua.training.created")
     assert {name: created["config"][name] for name in expected} == expected
@@ -231,15 +239,60 @@ def test_a_copy_of_its_modules_in_the_working_folder_comes_before_ours(read_log:
     folder.mkdir(parents=True)
     (folder / "custom.py").write_text(CUSTOM)
     (folder / "core_algos.py").write_text("import verl.utils.torch_functional as verl_F\n")
-    done = call("--reward-module", "train_verl.py", "--reward_manager", "sql_reward_manager")
+    done = call(
+        *("--reward-module", "train_verl.py", "--reward_manager", "sql_reward_manager"),
+        *WITHOUT_WANDB,
+    )
     assert done.exit_code == 0, done.output
     rewards = [one["data"] for one in read_log() if one["type"] == "cua.rollout.finished"]
     assert all(0 < one["reward"] < 1 for one in rewards)
 
 
+@pytest.mark.parametrize("enable_exreward", [True, False])
+def test_with_enable_exreward_the_reward_model_reads_what_each_step_returns(
+    read_log: ReadLog, made: Path, enable_exreward: bool
+) -> None:
+    path = Path("verl/grpo_trainer.yaml")
+    text = path.read_text().replace("enable: False\n  strategy", "enable: True\n  strategy")
+    text = text.replace("enable_EXreward: True", f"enable_EXreward: {enable_exreward}")
+    path.write_text(text)
+    shutil.copytree(made / "prm", "checkpoints/prm_model")
+    done = call("--rm-coef", "1", *WITHOUT_WANDB)
+    assert done.exit_code == 0, done.output
+    scored = [one["data"] for one in read_log() if one["type"] == "cua.completion.steps_scored"]
+    assert scored
+    scorer = StepScorer.load(made / "prm", device="cpu")
+    questions = [*read_questions(made / "data", "train"), *read_questions(made / "data", "dev")]
+    expected = []
+    for question in questions:
+        prompt = question_prompt(question, database_statements(question.database))
+        for one in scored:
+            steps = [step["text"] for step in one["steps"]]
+            shown = with_results(question.database, steps) if enable_exreward else steps
+            expected.append(scorer.score_steps(prompt, shown))
+    for one in scored:
+        own = [step["score"] for step in one["steps"]]
+        assert any(own == pytest.approx(found, abs=1e-5) for found in expected)
+
+
+def test_labelled_steps_have_their_results_where_they_are_asked_for(made: Path) -> None:
+    words = ["sql", "label-steps", "--model-name", "checkpoints/cocte_model", "--completions", "1"]
+    words += ["--data-path", str(made / "data"), "--output", "steps.json", "--results"]
+    words += ["--step-completions", "1", "--max-tokens", "60", "--seed", "1"]
+    done = CliRunner().invoke(cli, words)
+    assert done.exit_code == 0, done.output
+    rows = json.loads(Path("steps.json").read_text(encoding="utf-8"))
+    databases = {one.db_id: one.database for one in read_questions(made / "data", "train")}
+    assert rows
+    for row in rows:
+        shown = with_results(databases[row["db_id"]], row["steps"])
+        assert row["input"] == "".join(f"{one} и" for one in step_texts(row["prompt"], shown))
+        assert "\n-- " in row["input"]
+
+
 def test_without_files_of_ones_own_the_port_is_not_used_and_ours_has_its_managers_name(
     read_log: ReadLog,
 ) -> None:
-    assert call("--reward_manager", "sql_reward_manager").exit_code == 0
+    assert call("--reward_manager", "sql_reward_manager", *WITHOUT_WANDB).exit_code == 0
     created = next(one["data"] for one in read_log() if one["type"] == "cua.training.created")
     assert created["config"]["reward_manager"] == "sql_reward_manager"
