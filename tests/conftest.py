@@ -55,6 +55,12 @@ MARKER_OF_FIXTURE = {
 }
 
 
+SLOW_FILES = frozenset(
+    Path(__file__).parents[1] / name
+    for name in Path(__file__).with_name("slow_files.txt").read_text().split()
+)
+"""Files most of whose tests take a second and more, or many seconds together: trainings in other
+processes, kills, many policies. `make test-fast` leaves them out."""
 MEMORY_OF_WORKER = 3 << 30
 """Bytes: torch twice, a PostgreSQL, a Kafka, and what a test starts beside them."""
 MOST_WORKERS = 8
@@ -70,8 +76,10 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark a test by the fixtures that it requests, directly or through others."""
+    """Mark a test by the fixtures that it requests, directly or through others, and by its file."""
     for item in items:
+        if item.path in SLOW_FILES:
+            item.add_marker("slow")
         if isinstance(item, pytest.Function):
             for fixture in MARKER_OF_FIXTURE.keys() & set(item.fixturenames):
                 item.add_marker(MARKER_OF_FIXTURE[fixture])
