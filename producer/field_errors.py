@@ -42,6 +42,8 @@ OTHER_NAMES = {
     "data_path": "tasks",
     "dataset": "tasks",
     "dropout": "lora_dropout",
+    "ent_coef": "entropy_coef",
+    "entropy_coeff": "entropy_coef",
     "env": "environment",
     "env_name": "environment",
     "epochs": "num_steps",
@@ -58,6 +60,7 @@ OTHER_NAMES = {
     "loss": "loss_fn",
     "loss_type": "loss_fn",
     "lr": "learning_rate",
+    "lr_scheduler_type": "learning_rate_schedule",
     "max_completion_length": "max_tokens",
     "max_grad_norm": "max_gradient_norm",
     "max_new_tokens": "max_tokens",
@@ -71,11 +74,11 @@ OTHER_NAMES = {
     "name": "training_name",
     "num_epochs": "num_steps",
     "num_generations": "group_size",
-    "num_iterations": "num_substeps",
+    "num_iterations": "ppo_epochs",
+    "num_ppo_epochs": "ppo_epochs",
     "num_train_epochs": "num_steps",
     "output_dir": "log_path",
     "per_device_train_batch_size": "groups_per_batch",
-    "ppo_epochs": "num_substeps",
     "ppo_mini_batch_size": "num_minibatches",
     "rank": "lora_rank",
     "reward_fn": "reward",
@@ -94,6 +97,7 @@ OTHER_NAMES = {
     "val_files": "eval_tasks",
     "vf_coef": "value_coef",
     "warmup_steps": "learning_rate_warmup_steps",
+    "warmup_style": "learning_rate_schedule",
 }
 """What TRL, verl and others call a field -> our name of the nearest one."""
 SHOWN_CHARACTERS = 80
