@@ -105,4 +105,4 @@ def _problems(config: RunConfig, changed: Collection[str]) -> Iterator[str]:
 def _of_another_reward(config: RunConfig, changed: Collection[str]) -> Iterator[str]:
     for name in ("reward_correct", "reward_incorrect", "reward_timeout"):
         if name in changed and config.reward != "dbbench":
-            yield f"{name}: only of the reward dbbench; omit it, or use --reward dbbench"
+            yield f"{name}: only of the reward dbbench; omit it"

@@ -134,8 +134,20 @@ BEGUN: dict[str, dict[str, Any]] = {
         "reward_module_sha256": SHA256,
         "reward_function": "f",
         "reward_manager": "m",
+        "reward_port": 7000,
+        "reward_model_sees_results": True,
     },
     "all_weights": {"model_name": "some/policy", "tasks": TASKS, "train_type": "full"},
+    "passes": {
+        "model_name": "some/policy",
+        "tasks": TASKS,
+        "ppo_epochs": 2,
+        "learning_rate_schedule": "cosine",
+        "min_learning_rate_ratio": 0.1,
+        "weight_decay": 0.01,
+        "entropy_coef": 0.001,
+        "top_p": 0.9,
+    },
     "own_reward": {"reward": "tests.producer.training.test_asked_config:rewarded"},
 }
 """Trainings as they were begun; among them every field has another value than its default."""
@@ -181,6 +193,9 @@ DEPENDENT: dict[str, tuple[str, Any]] = {
     "reward_module_sha256": ("processes", "f" * 64),
     "reward_function": ("processes", "other"),
     "reward_manager": ("processes", "other"),
+    "reward_model_sees_results": ("processes", False),
+    "reward_port": ("processes", 7001),
+    "min_learning_rate_ratio": ("passes", 0.2),
     "reward_sha256": ("own_reward", "f" * 64),
 }
 """Field whose validity depends on others -> a training that has it, another value of its own."""
