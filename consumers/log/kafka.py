@@ -15,6 +15,7 @@ from consumers.errors import MismatchError, UnreachableError
 from consumers.log.kafka_client import (
     ANSWER_TIMEOUT_MS,
     GONE_ERRORS,
+    TOPIC_DENIED,
     ConfigResource,
     KafkaClients,
     KafkaError,
@@ -114,6 +115,9 @@ class KafkaLogReader:
         with self._clients.admin() as admin:
             topics = admin.describe_topics(self._topics)
             cluster_id = admin.describe_cluster()["cluster_id"]
+        denied = [one["name"] for one in topics if one["error_code"] == TOPIC_DENIED]
+        if denied:
+            raise self._clients.denied("Describe of " + " and ".join(denied))
         missing = [one["name"] for one in topics if one["error_code"] or not one["partitions"]]
         if missing:
             if len(missing) < len(topics) and not self._has_warned:

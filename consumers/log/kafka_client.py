@@ -14,10 +14,12 @@ from kafka import KafkaAdminClient, KafkaConsumer
 from kafka import TopicPartition as KafkaPartition
 from kafka.admin import ConfigResource
 from kafka.errors import (
+    AuthorizationError,
     KafkaError,
     LogTruncationError,
     NoOffsetForPartitionError,
     OffsetOutOfRangeError,
+    TopicAuthorizationFailedError,
 )
 from kafka.net.compat import KafkaNetClient
 from kafka.net.sasl.oauth import AbstractTokenProvider
@@ -30,6 +32,7 @@ from schemas.kafka_token import ClientCredentials
 __all__ = [
     "ANSWER_TIMEOUT_MS",
     "GONE_ERRORS",
+    "TOPIC_DENIED",
     "ConfigResource",
     "KafkaClients",
     "KafkaError",
@@ -46,6 +49,8 @@ FRESH_MS = 3_000
 
 GONE_ERRORS = (OffsetOutOfRangeError, NoOffsetForPartitionError, LogTruncationError)
 """The next record is no longer there."""
+TOPIC_DENIED = int(TopicAuthorizationFailedError.errno)
+"""Error code of a topic that this user may not describe."""
 
 # We report an outage once; kafka-python would log a line per attempt.
 logging.getLogger("kafka").addHandler(logging.NullHandler())
@@ -141,11 +146,21 @@ class KafkaClients:
 
     def unreachable(self, error: BaseException, what: str) -> UnreachableError:
         """The error to raise: what Kafka did, why, and what to look at."""
+        if isinstance(error, AuthorizationError):
+            return self.denied(type(error).__name__)
         message = (
             f"Kafka at {self.servers} {what}: {error}. Is it running, and is"
             " KAFKA_BOOTSTRAP_SERVERS right?"
         )
         return UnreachableError(message)
+
+    def denied(self, what: str) -> UnreachableError:
+        """The error of a user who lacks a permission."""
+        message = (
+            f"Kafka at {self.servers} denies this user what it needs ({what}); docs/production.md"
+            " lists the permissions"
+        )
+        return UnreachableError(message, is_refusal=True)
 
 
 def topic_ids(consumer: Any, topics: Sequence[str]) -> dict[str, str] | None:

@@ -14,6 +14,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka import TopicPartition as KafkaPartition
 from kafka.admin import ConfigResource
 from kafka.errors import (
+    AuthorizationError,
     KafkaError,
     KafkaTimeoutError,
     MessageSizeTooLargeError,
@@ -193,9 +194,19 @@ class KafkaClients:
 
     def unreachable(self, error: BaseException, what: str) -> UnreachableError:
         """The error to raise: what Kafka did, why, and what to look at."""
+        if isinstance(error, AuthorizationError):
+            return self.denied(type(error).__name__)
         message = (
             f"Kafka at {self.servers} {what}: {error}. Is it running, and is"
             " KAFKA_BOOTSTRAP_SERVERS right?"
+        )
+        return UnreachableError(message)
+
+    def denied(self, what: str) -> UnreachableError:
+        """The error of a user who lacks a permission."""
+        message = (
+            f"Kafka at {self.servers} denies this user what it needs ({what}); docs/production.md"
+            " lists the permissions"
         )
         return UnreachableError(message)
 
