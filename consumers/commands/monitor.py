@@ -2,11 +2,14 @@
 
 import contextlib
 import json
+import logging
 import os
 import signal
 import threading
 
 import rich_click as click
+
+logger = logging.getLogger(__name__)
 
 
 @click.command()
@@ -14,10 +17,17 @@ import rich_click as click
     "--port",
     type=click.IntRange(0, 65535),
     metavar="PORT",
-    help="Port on 127.0.0.1. [default: 8321, or a free one if that is taken]",
+    help="Port. [default: 8321, or a free one if that is taken]",
+)
+@click.option(
+    "--host",
+    metavar="ADDRESS",
+    default="127.0.0.1",
+    show_default=True,
+    help="Where it listens. There is no password: who reaches another address reads everything.",
 )
 @click.option("--json", "as_json", is_flag=True, help='Print {"url"} as the first line.')
-def command(*, port: int | None, as_json: bool) -> None:
+def command(*, port: int | None, host: str, as_json: bool) -> None:
     """Show trainings, steps and rollouts with their screenshots in a browser.
 
     Shows the tables as they are; `cua-project run` or `cua-project up` keeps them up to date.
@@ -26,6 +36,7 @@ def command(*, port: int | None, as_json: bool) -> None:
     Examples:
         cua-project monitor
         cua-project monitor --port 9000
+        cua-project monitor --host 0.0.0.0
     """
     from consumers.database.location import resolve_database
     from consumers.database.migrate import look
@@ -37,7 +48,9 @@ def command(*, port: int | None, as_json: bool) -> None:
     # An outage is shown by the pages, and may be over at the next one.
     with contextlib.suppress(UnreachableError):
         look(resolve_database(os.environ, installation)).refuse(mends=True)
-    server = open_monitor(os.environ, installation, port)
+    server = open_monitor(os.environ, installation, port, address=host)
+    if not server.is_loopback:
+        logger.warning("whoever reaches %s can read every training; there is no password", host)
     click.echo(json.dumps({"url": server.url}) if as_json else server.url)
     for number in (signal.SIGTERM, signal.SIGINT):
         # shutdown() waits for serve_forever, which runs in this thread.

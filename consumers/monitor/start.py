@@ -9,7 +9,7 @@ from consumers.database.location import configured_url, database_engine, resolve
 from consumers.errors import UsageError
 from consumers.monitor.blobs import ScreenshotStore
 from consumers.monitor.pages import Pages
-from consumers.monitor.server import DEFAULT_PORT, MonitorServer
+from consumers.monitor.server import ADDRESS, DEFAULT_PORT, MonitorServer
 from consumers.monitor.server import Pages as Served
 from schemas.installation import Installation
 
@@ -19,11 +19,12 @@ def open_monitor(
     installation: Installation,
     port: int | None,
     beside: Callable[[Served], Served] | None = None,
+    address: str = ADDRESS,
 ) -> MonitorServer:
     """A server that listens but does not serve yet. `port` None: the default, or a free one.
 
-    `beside`: adds pages of others to the monitor's. UsageError when `port` cannot be used or the
-    database's URL is malformed.
+    `beside`: adds pages of others to the monitor's. UsageError when `port` or `address` cannot be
+    used or the database's URL is malformed.
     """
     configured_url(environ)  # a mistake in it is reported here, not by every page
 
@@ -35,7 +36,7 @@ def open_monitor(
         pages = beside(pages)
     if port is not None:
         try:
-            return MonitorServer(port, pages)
+            return MonitorServer(port, pages, address)
         except OSError as error:
             message = (
                 f"cannot listen on port {port}: {error.strerror}; choose another --port, or omit it"
@@ -43,6 +44,11 @@ def open_monitor(
             )
             raise UsageError(message) from None
     try:
-        return MonitorServer(DEFAULT_PORT, pages)
+        return MonitorServer(DEFAULT_PORT, pages, address)
     except OSError:
-        return MonitorServer(0, pages)
+        pass
+    try:
+        return MonitorServer(0, pages, address)
+    except OSError as error:
+        message = f"--host: cannot listen on {address}: {error.strerror}"
+        raise UsageError(message) from None

@@ -1,0 +1,28 @@
+"""Where the monitor listens: on loopback, or where the user says."""
+
+from pathlib import Path
+
+import pytest
+
+from consumers.errors import UsageError
+from consumers.monitor.start import open_monitor
+from schemas.installation import Installation, read_installation
+
+
+@pytest.fixture
+def installation(tmp_path: Path) -> Installation:
+    return read_installation({"CUA_HOME": str(tmp_path)})
+
+
+@pytest.mark.parametrize(("address", "is_loopback"), [("127.0.0.1", True), ("0.0.0.0", False)])  # noqa: S104
+def test_it_listens_where_it_is_told(
+    installation: Installation, address: str, is_loopback: bool
+) -> None:
+    with open_monitor({}, installation, 0, address=address) as server:
+        assert server.url == f"http://{address}:{server.server_port}/"
+        assert server.is_loopback is is_loopback
+
+
+def test_an_address_that_is_not_ours_is_a_usage_error(installation: Installation) -> None:
+    with pytest.raises(UsageError, match="--host: cannot listen on 192.0.2.1"):
+        open_monitor({}, installation, None, address="192.0.2.1")
