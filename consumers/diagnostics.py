@@ -75,12 +75,16 @@ def configure_logging(
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
-def log_flags() -> list[str]:
-    """The flags with which another of our commands logs as much as this one, in its format."""
+def log_flags(*, quiet: bool = False) -> list[str]:
+    """The flags with which another of our commands logs as much as this one, in its format.
+
+    `quiet`: its warnings and errors only.
+    """
     root = logging.getLogger()
+    quiet = quiet or root.level > logging.INFO
     is_json = any(isinstance(one.formatter, _JsonFormatter) for one in root.handlers)
     return [
-        *["--quiet"] * (root.level > logging.INFO),
-        *["--verbose"] * (root.level <= logging.DEBUG),
+        *["--quiet"] * quiet,
+        *["--verbose"] * (not quiet and root.level <= logging.DEBUG),
         *["--log-format", "json"] * is_json,
     ]

@@ -24,9 +24,9 @@ def is_sent(installation: Installation) -> bool:
     return is_remote or local_folder(installation.blobs_url) is None
 
 
-def ship_command(*words: str) -> list[str]:
-    """The command that sends, with this process's log format."""
-    return [sys.executable, "-P", "-m", "producer", *log_flags(), "ship", *words]
+def ship_command(*words: str, quiet: bool = False) -> list[str]:
+    """The command that sends; `quiet`: with warnings and errors alone."""
+    return [sys.executable, "-P", "-m", "producer", *log_flags(quiet=quiet), "ship", *words]
 
 
 @contextmanager
@@ -38,7 +38,7 @@ def shipping(installation: Installation) -> Iterator[None]:
     # When this process is killed, it ends by itself. Ctrl-C is for this process alone.
     words = ("--follow", "--while-pid", str(os.getpid()))
     process = subprocess.Popen(
-        ship_command(*words),
+        ship_command(*words, quiet=True),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         start_new_session=True,

@@ -10,6 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import NamedTuple
 
 from consumers.database.location import is_embedded, libpq_url, resolve_database
@@ -70,11 +71,14 @@ class OneMachine:
         shutdown: Shutdown,
         announce: Callable[[Addresses], None],
         is_wanted: Callable[[], bool],
+        *,
+        ships: bool = True,
     ) -> None:
         """Start everything, announce its addresses, and return after a shutdown.
 
-        It also shuts down when `is_wanted` returns False. UsageError when the port is taken;
-        UnreachableError, MismatchError and whatever else the projector cannot wait out.
+        It also shuts down when `is_wanted` returns False. `ships`: send what trainers left, too.
+        UsageError when the port is taken; UnreachableError, MismatchError and whatever else the
+        projector cannot wait out.
         """
         # The log first: without Kafka nothing is started, and no address is announced.
         open_reader(self._installation).close()
@@ -90,7 +94,7 @@ class OneMachine:
             )
             serving.start()
             try:
-                with shipping(self._installation):
+                with shipping(self._installation) if ships else nullcontext():
                     self._project_while_wanted(url, server, shutdown, announce, is_wanted)
             finally:
                 server.shutdown()

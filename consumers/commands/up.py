@@ -62,5 +62,7 @@ def command(
     machine = OneMachine(os.environ, open_installation(os.environ))
     with serving(machine.metrics, metrics_port, metrics_host):
         machine.run(
-            port, shutdown, announce, lambda: while_pid is None or os.getppid() == while_pid
+            *(port, shutdown, announce, lambda: while_pid is None or os.getppid() == while_pid),
+            # The trainer that started it sends its own events.
+            ships=while_pid is None,
         )
