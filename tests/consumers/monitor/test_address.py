@@ -24,5 +24,5 @@ def test_it_listens_where_it_is_told(
 
 
 def test_an_address_that_is_not_ours_is_a_usage_error(installation: Installation) -> None:
-    with pytest.raises(UsageError, match="--host: cannot listen on 192.0.2.1"):
+    with pytest.raises(UsageError, match=r"--host: cannot listen on 192\.0\.2\.1"):
         open_monitor({}, installation, None, address="192.0.2.1")
