@@ -5,6 +5,7 @@ A holder that no longer renews its lease may be stopped inside a transaction, wi
 keep its successor waiting: whoever takes the lease ends the holder's sessions first.
 """
 
+import contextlib
 import logging
 import os
 import secrets
@@ -17,7 +18,7 @@ from typing import NamedTuple, Self
 import psycopg2
 
 from consumers.database.blockers import end_session, group_members
-from consumers.database.connection import Connection, Cursor, session_group
+from consumers.database.connection import Connection, Cursor, connected, session_group
 from consumers.errors import UnreachableError
 from consumers.tables import OPS_SCHEMA, PROJECTION_VERSION
 
@@ -220,6 +221,17 @@ def release(cursor: Cursor, holder: str) -> None:
     cursor.execute(
         f"DELETE FROM {OPS_SCHEMA}.lease WHERE name = %s AND holder = %s", (NAME, holder)
     )
+
+
+def give_back(url: str, holder: str) -> None:
+    """Release a lease that was kept over an outage; in one of the database, do nothing."""
+    with (
+        contextlib.suppress(psycopg2.Error, UnreachableError),
+        connected(url, "run, lease") as connection,
+        connection,
+        connection.cursor() as cursor,
+    ):
+        release(cursor, holder)
 
 
 def current_holder(cursor: Cursor) -> tuple[str, int] | None:

@@ -19,7 +19,7 @@ from consumers.database.connection import (
     join_group,
     session_group,
 )
-from consumers.database.lease import LeaseTakenError, ProjectorLease, new_holder
+from consumers.database.lease import LeaseTakenError, ProjectorLease, give_back, new_holder
 from consumers.errors import (
     CuaProjectError,
     MismatchError,
@@ -132,6 +132,8 @@ class ProjectionLoop:
         self._parallel = parallel
         self._clock = clock
         self._holder = new_holder()
+        self._keeps_lease = False
+        """Over an outage of the log: after it this process goes on as the holder."""
         self._activity = activity or Activity(clock)
 
     def run_once(
@@ -150,8 +152,12 @@ class ProjectionLoop:
     def _run(self, run: Run) -> Report:
         started = self._clock()
         self._activity.began()
-        while not self._try_session(run):
-            pass
+        try:
+            while not self._try_session(run):
+                pass
+        finally:
+            if self._keeps_lease:
+                give_back(self._url, self._holder)
         committed = run.committed
         seconds = self._clock() - started
         return Report(committed.num_events, seconds, committed.positions, run.num_parked)
@@ -188,6 +194,7 @@ class ProjectionLoop:
         with connected(self._url, "run, lease", WRITER_SETTINGS) as lookups:
             join_group(lookups, group)
             lookups.autocommit = True
+            self._keeps_lease = False
             try:
                 with ProjectorLease(lookups, self._holder, self._clock) as lease:
                     if not wait_for_lease(lease, lookups, run):
@@ -195,6 +202,9 @@ class ProjectionLoop:
                     with connected(self._url, "run", WRITER_SETTINGS) as connection:
                         join_group(connection, group)
                         self._project(run, watch, lease, connection, lookups)
+            except UnreachableError:
+                self._keeps_lease = True
+                raise
             except LeaseTakenError:
                 # Done nevertheless when the other projector has reached the target.
                 if not run.is_done():

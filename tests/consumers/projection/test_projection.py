@@ -335,6 +335,24 @@ def test_a_projector_that_an_error_ends_gives_its_lease_back(migrated_url: str) 
     assert one(migrated_url, "SELECT count(*) FROM cua_ops.lease") == 0
 
 
+def test_a_projector_that_is_stopped_while_the_log_is_away_gives_its_lease_back(
+    migrated_url: str,
+) -> None:
+    stop = threading.Event()
+
+    class Away(MemoryReader):
+        """Away from the first poll on, after which the projector is stopped."""
+
+        def poll(self, max_records: int, timeout_s: float) -> list[LogRecord]:  # noqa: ARG002
+            stop.set()
+            message = "the log is away"
+            raise UnreachableError(message)
+
+    ProjectionLoop(Away(memory_log(logged_events("a"))), migrated_url).run_forever(stop)
+
+    assert one(migrated_url, "SELECT count(*) FROM cua_ops.lease") == 0
+
+
 def test_a_silent_holder_loses_its_lease_and_a_dead_one_at_once(migrated_url: str) -> None:
     from consumers.database.lease import acquire
 
