@@ -14,7 +14,7 @@ from consumers.database.location import (
     resolve_database,
     sqlalchemy_url,
 )
-from consumers.errors import CuaProjectError, MismatchError, UnreachableError
+from consumers.errors import CuaProjectError, UnreachableError
 
 _sessions: sessionmaker[Session] | None = None
 
@@ -29,9 +29,11 @@ def init_database(url: str | None = None, *, migrate: bool | None = None) -> Eng
     """
     try:
         return open_database(url, migrate=migrate)
-    except (UnreachableError, MismatchError):
+    except UnreachableError:
         raise
     except CuaProjectError as error:
+        if "`cua-project migrate`" not in str(error):
+            raise
         message = f"{error} (or call init_database with migrate=True)"
         raise CuaProjectError(message) from None
 

@@ -47,7 +47,7 @@ def project(log: MemoryLog, url: str) -> None:
     ProjectionLoop(MemoryReader(log), url).run_once()
 
 
-def test_tables_of_revision_0007_go_on_without_a_rebuild(
+def test_tables_of_revision_0007_become_those_of_0008_without_a_rebuild(
     migrated_url: str, events: list[LoggedEvent]
 ) -> None:
     earlier = list(before_sql(events))
@@ -56,13 +56,17 @@ def test_tables_of_revision_0007_go_on_without_a_rebuild(
     append(log, earlier)
     project(log, migrated_url)
 
-    assert migrate(migrated_url, "0007") == ("0008", "0007")
+    assert migrate(migrated_url, "0007") == ("0009", "0007")
     with pytest.raises(CuaProjectError, match=r"is at revision 0007.*run `cua-project migrate`"):
         make_ready(migrated_url, embedded=False)
-    assert migrate(migrated_url) == ("0007", "0008")
+    assert migrate(migrated_url, "0008") == ("0007", "0008")
+    assert one_value(migrated_url, "SELECT version FROM cua.projection") == 5
 
+    # Revision 0009 fills its columns by a rebuild.
+    assert migrate(migrated_url) == ("0008", "0009")
     assert schema_differences(migrated_url) == []
     append(log, events[len(earlier) :])
+    rebuild(MemoryReader(log), migrated_url)
     project(log, migrated_url)
     assert count(migrated_url, "entry") == 2
     assert count(migrated_url, "step_score") == 4
