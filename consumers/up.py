@@ -22,7 +22,7 @@ from consumers.log.reader import LogReader
 from consumers.metrics.pages import MetricsPages
 from consumers.metrics.probe import Probe
 from consumers.monitor.server import MonitorServer, Pages
-from consumers.monitor.start import open_monitor
+from consumers.monitor.start import Listening, open_monitor
 from consumers.projection.activity import Activity
 from consumers.projection.loop import OutdatedTablesError, ProjectionLoop
 from consumers.rebuild.rebuild import rebuild
@@ -67,7 +67,7 @@ class OneMachine:
 
     def run(
         self,
-        port: int | None,
+        listening: Listening,
         shutdown: Shutdown,
         announce: Callable[[Addresses], None],
         is_wanted: Callable[[], bool],
@@ -85,7 +85,8 @@ class OneMachine:
         url = resolve_database(self._environ, self._installation)
         make_ready(url, embedded=is_embedded(self._environ))
         remove_debris(url)
-        with open_monitor(self._environ, self._installation, port, self._beside_metrics) as server:
+        beside = self._beside_metrics
+        with open_monitor(self._environ, self._installation, listening, beside) as server:
             serving = threading.Thread(
                 target=server.serve_forever,
                 kwargs={"poll_interval": 0.1},

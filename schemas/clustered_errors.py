@@ -10,6 +10,9 @@ import math
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
+MIN_TASKS = 6
+"""With five, even a change of every task has probability 1/16 by chance (sign test, two-sided)."""
+
 
 class TaskCount(NamedTuple):
     """The judged episodes of one task."""
@@ -27,8 +30,8 @@ class Difference(NamedTuple):
 
     @property
     def is_significant(self) -> bool:
-        """Whether it is more than two standard errors."""
-        return abs(self.gain) > 2 * self.standard_error
+        """Whether it is more than two standard errors, over MIN_TASKS or more."""
+        return self.num_tasks >= MIN_TASKS and abs(self.gain) > 2 * self.standard_error
 
 
 def clustered_standard_error(by_task: Mapping[str, TaskCount]) -> float:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from schemas.clustered_errors import Difference
+from schemas.clustered_errors import MIN_TASKS, Difference
 
 SPLIT_TEXTS: Final = {
     "held_out": "held-out tasks",
@@ -33,10 +33,16 @@ def metric_name(name: str, temperature: float | None) -> str:
     return f"test/sampled/{own}" if temperature else f"test/{own}"
 
 
+def significance_text(difference: Difference) -> str:
+    """`within two standard errors`, `too few tasks for a conclusion`, ..."""
+    if difference.num_tasks < MIN_TASKS:
+        return "too few tasks for a conclusion"
+    return f"{'more than' if difference.is_significant else 'within'} two standard errors"
+
+
 def difference_text(difference: Difference) -> str:
     """`+0.031 ± 0.016 paired by task: within two standard errors`."""
-    note = "more than" if difference.is_significant else "within"
     return (
-        f"{difference.gain:+.3f} ± {difference.standard_error:.3f} paired by task: {note} two"
-        " standard errors"
+        f"{difference.gain:+.3f} ± {difference.standard_error:.3f} paired by task:"
+        f" {significance_text(difference)}"
     )

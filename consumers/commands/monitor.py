@@ -2,32 +2,19 @@
 
 import contextlib
 import json
-import logging
 import os
 import signal
 import threading
 
 import rich_click as click
 
-logger = logging.getLogger(__name__)
+from consumers.commands.monitor_options import monitor_options
 
 
 @click.command()
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    metavar="PORT",
-    help="Port. [default: 8321, or a free one if that is taken]",
-)
-@click.option(
-    "--host",
-    metavar="ADDRESS",
-    default="127.0.0.1",
-    show_default=True,
-    help="Where it listens. There is no password: who reaches another address reads everything.",
-)
+@monitor_options
 @click.option("--json", "as_json", is_flag=True, help='Print {"url"} as the first line.')
-def command(*, port: int | None, host: str, as_json: bool) -> None:
+def command(*, port: int | None, host: str, refresh_s: int, as_json: bool) -> None:
     """Show trainings, steps and rollouts with their screenshots in a browser.
 
     Shows the tables as they are; `cua-project run` or `cua-project up` keeps them up to date.
@@ -36,21 +23,19 @@ def command(*, port: int | None, host: str, as_json: bool) -> None:
     Examples:
         cua-project monitor
         cua-project monitor --port 9000
-        cua-project monitor --host 0.0.0.0
+        cua-project monitor --host 0.0.0.0 --refresh 10
     """
     from consumers.database.location import resolve_database
     from consumers.database.migrate import look
     from consumers.errors import UnreachableError
     from consumers.home import open_installation
-    from consumers.monitor.start import open_monitor
+    from consumers.monitor.start import Listening, open_monitor
 
     installation = open_installation(os.environ)
     # An outage is shown by the pages, and may be over at the next one.
     with contextlib.suppress(UnreachableError):
         look(resolve_database(os.environ, installation)).refuse(mends=True)
-    server = open_monitor(os.environ, installation, port, address=host)
-    if not server.is_loopback:
-        logger.warning("whoever reaches %s can read every training; there is no password", host)
+    server = open_monitor(os.environ, installation, Listening(port, host, refresh_s))
     click.echo(json.dumps({"url": server.url}) if as_json else server.url)
     for number in (signal.SIGTERM, signal.SIGINT):
         # shutdown() waits for serve_forever, which runs in this thread.

@@ -6,16 +6,12 @@ import os
 import rich_click as click
 
 from consumers.commands.metrics_options import metrics_options
+from consumers.commands.monitor_options import monitor_options
 from consumers.shutdown import shutdown_on_signals
 
 
 @click.command()
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    metavar="PORT",
-    help="The monitor's port on 127.0.0.1. [default: 8321, or a free one if that is taken]",
-)
+@monitor_options
 @metrics_options
 @click.option(
     "--json",
@@ -32,6 +28,8 @@ from consumers.shutdown import shutdown_on_signals
 def command(
     *,
     port: int | None,
+    host: str,
+    refresh_s: int,
     metrics_port: int | None,
     metrics_host: str,
     as_json: bool,
@@ -51,6 +49,7 @@ def command(
     shutdown = shutdown_on_signals()
     from consumers.home import open_installation
     from consumers.metrics.serve import serving
+    from consumers.monitor.start import Listening
     from consumers.up import Addresses, OneMachine
 
     def announce(addresses: Addresses) -> None:
@@ -62,7 +61,10 @@ def command(
     machine = OneMachine(os.environ, open_installation(os.environ))
     with serving(machine.metrics, metrics_port, metrics_host):
         machine.run(
-            *(port, shutdown, announce, lambda: while_pid is None or os.getppid() == while_pid),
+            Listening(port, host, refresh_s),
+            shutdown,
+            announce,
+            lambda: while_pid is None or os.getppid() == while_pid,
             # The trainer that started it sends its own events.
             ships=while_pid is None,
         )

@@ -18,7 +18,7 @@ from consumers.tables import Baseline, Eval, Rollout
 from schemas.evaluation_text import temperature_text
 
 
-def evaluation_page(session: Session, kind: str, evaluation_id: UUID) -> str | None:
+def evaluation_page(session: Session, kind: str, evaluation_id: UUID) -> layout.Document | None:
     """The page of a `baseline` or `eval`; None if it does not exist."""
     evaluation: Baseline | Eval | None
     evaluation = (

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from math import isfinite
+from typing import NamedTuple
 from uuid import UUID
 
 from consumers.monitor.html import Html, Node, render, tag
@@ -27,25 +28,43 @@ SILENT_AFTER_S = 60
 ABSENT = "—"
 
 
-def page(title: str, *body: Node, trail: Sequence[tuple[str, str]] = (), live: bool = False) -> str:
-    """A whole document. `trail`: (text, path) of the pages above it; `live`: it reloads itself."""
-    crumbs: list[Node] = [tag("a", "trainings", href="/")]
-    for text, path in trail:
-        crumbs += [" / ", tag("a", excerpt(text), href=path)]
-    document = tag(
-        "html",
-        tag(
-            "head",
-            tag("meta", charset="utf-8"),
-            tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-            tag("meta", http_equiv="refresh", content=REFRESH_S) if live else None,
-            tag("title", f"{title} · cua"),
-            tag("link", rel="stylesheet", href="/style.css"),
-        ),
-        tag("body", tag("nav", crumbs), tag("main", tag("h1", excerpt(title)), *body)),
-        lang="en",
-    )
-    return "<!doctype html>" + render(document)
+class Document(NamedTuple):
+    """A page as its entity fills it."""
+
+    title: str
+    body: Sequence[Node]
+    trail: Sequence[tuple[str, str]]
+    """(text, path) of the pages above it."""
+    is_live: bool
+    """What it shows still changes."""
+
+    def text(self, refresh_s: int = REFRESH_S) -> str:
+        """HTML; a live page reloads itself every `refresh_s` seconds."""
+        crumbs: list[Node] = [tag("a", "trainings", href="/")]
+        for text, path in self.trail:
+            crumbs += [" / ", tag("a", excerpt(text), href=path)]
+        heading = tag("h1", excerpt(self.title))
+        document = tag(
+            "html",
+            tag(
+                "head",
+                tag("meta", charset="utf-8"),
+                tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+                tag("meta", http_equiv="refresh", content=refresh_s) if self.is_live else None,
+                tag("title", f"{self.title} · cua"),
+                tag("link", rel="stylesheet", href="/style.css"),
+            ),
+            tag("body", tag("nav", crumbs), tag("main", heading, *self.body)),
+            lang="en",
+        )
+        return "<!doctype html>" + render(document)
+
+
+def page(
+    title: str, *body: Node, trail: Sequence[tuple[str, str]] = (), live: bool = False
+) -> Document:
+    """A whole document, by the parts that differ."""
+    return Document(title, body, trail, live)
 
 
 def table(columns: Sequence[Node], rows: Iterable[Sequence[Node]], empty: str) -> Html:

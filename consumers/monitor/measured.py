@@ -8,7 +8,7 @@ from consumers.monitor.plain_text import name
 from consumers.queries import Gain
 from consumers.tables import Baseline, Eval
 from schemas.clustered_errors import Difference
-from schemas.evaluation_text import tasks_text, temperature_text
+from schemas.evaluation_text import significance_text, tasks_text, temperature_text
 
 
 def name_of(evaluation: Baseline | Eval) -> str:
@@ -59,12 +59,11 @@ def gain_text(gain: Gain) -> Node:
     difference = gain.difference
     change: Node = ", not comparable task by task"
     if difference is not None:
-        note = "more than" if difference.is_significant else "within"
         change = [
             ", ",
             tag("span", signed(difference.gain), class_=colour(difference)),
             f" ± {layout.share(difference.standard_error)} paired by task,"
-            f" {note} two standard errors",
+            f" {significance_text(difference)}",
         ]
     return tag(
         "p",
@@ -75,7 +74,7 @@ def gain_text(gain: Gain) -> Node:
 
 
 def colour(difference: Difference | None) -> str | None:
-    """None for what lies within two standard errors."""
+    """None for what may be chance."""
     if difference is None or not difference.is_significant:
         return None
     return "good" if difference.gain > 0 else "bad"

@@ -22,7 +22,7 @@ LISTED_BY_HAND = 20
 """Evaluations of policies of no training."""
 
 
-def overview_page(session: Session, now: datetime, *, is_whole: bool = False) -> str:
+def overview_page(session: Session, now: datetime, *, is_whole: bool = False) -> layout.Document:
     """The list of trainings: the newest, or with `is_whole` all of them, once."""
     trainings = list_trainings(session, limit=None if is_whole else LISTED + 1)
     has_more = not is_whole and len(trainings) > LISTED

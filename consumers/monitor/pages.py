@@ -19,6 +19,7 @@ from consumers.monitor import layout
 from consumers.monitor.blobs import NoScreenshotError, ScreenshotStore
 from consumers.monitor.evaluation import evaluation_page
 from consumers.monitor.html import tag
+from consumers.monitor.layout import Document
 from consumers.monitor.overview import WHOLE_PATH, overview_page
 from consumers.monitor.rollout import rollout_page
 from consumers.monitor.step import step_page
@@ -50,11 +51,16 @@ class Pages:
         open_engine: Callable[[], Engine],
         store: ScreenshotStore,
         clock: Callable[[], datetime],
+        refresh_s: int = layout.REFRESH_S,
     ) -> None:
-        """`open_engine` finds the database; called again after the connection is lost."""
+        """`open_engine` finds the database; called again after the connection is lost.
+
+        `refresh_s`: seconds after which a page of something unfinished reloads itself.
+        """
         self._open_engine = open_engine
         self._store = store
         self._clock = clock
+        self._refresh_s = refresh_s
         self._engine: Engine | None = None
 
     def answer(self, path: str) -> Answer:
@@ -81,14 +87,14 @@ class Pages:
 
     def _rows(self, path: str) -> Answer:
         try:
-            text = self._page_with_one_retry(path)
+            page = self._page_with_one_retry(path)
         except UnreachableError as error:
             return _notice(503, "The database is unreachable", str(error))
         except ProgrammingError:
             return self._without_tables()
-        if text is None:
+        if page is None:
             return _notice(404, "Not found", "No row has this id; it may not be projected yet.")
-        return Answer(200, HTML, text.encode())
+        return Answer(200, HTML, page.text(self._refresh_s).encode())
 
     def _without_tables(self) -> Answer:
         """Why the tables cannot be read: none yet, of another version, or not whole."""
@@ -109,7 +115,7 @@ class Pages:
             "`cua-project up` or `cua-project run` creates them and fills them from the log.",
         )
 
-    def _page_with_one_retry(self, path: str) -> str | None:
+    def _page_with_one_retry(self, path: str) -> Document | None:
         try:
             return self._page(path)
         except OperationalError:
@@ -124,7 +130,7 @@ class Pages:
             message = f"PostgreSQL does not answer: {first}"
             raise UnreachableError(message) from None
 
-    def _page(self, path: str) -> str | None:
+    def _page(self, path: str) -> Document | None:
         if self._engine is None:
             self._engine = self._open_engine()
         with Session(self._engine.execution_options(postgresql_readonly=True)) as session:
@@ -142,4 +148,4 @@ class Pages:
 
 
 def _notice(code: int, title: str, text: str) -> Answer:
-    return Answer(code, HTML, layout.page(title, tag("p", text)).encode())
+    return Answer(code, HTML, layout.page(title, tag("p", text)).text().encode())

@@ -29,7 +29,9 @@ from consumers.queries import (
 from consumers.tables import Baseline, Entry, Eval, Rollout, Step, Turn, Validation
 
 
-def rollout_page(session: Session, rollout_id: UUID, store: ScreenshotStore) -> str | None:
+def rollout_page(
+    session: Session, rollout_id: UUID, store: ScreenshotStore
+) -> layout.Document | None:
     """The page; None if the rollout does not exist."""
     rollout = session.get(Rollout, rollout_id)
     if rollout is None:

@@ -1,54 +1,71 @@
 """Assembles the monitor of an installation: its database, its screenshots and a port."""
 
+import logging
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from errno import EACCES, EADDRINUSE
+from typing import NamedTuple
 
 from sqlalchemy import Engine
 
 from consumers.database.location import configured_url, database_engine, resolve_database
 from consumers.errors import UsageError
 from consumers.monitor.blobs import ScreenshotStore
+from consumers.monitor.layout import REFRESH_S
 from consumers.monitor.pages import Pages
 from consumers.monitor.server import ADDRESS, DEFAULT_PORT, MonitorServer
 from consumers.monitor.server import Pages as Served
 from schemas.installation import Installation
 
+logger = logging.getLogger(__name__)
+
+
+class Listening(NamedTuple):
+    """What a user says of the monitor's server."""
+
+    port: int | None = None
+    """None: the default one, or a free one if that is taken."""
+    host: str = ADDRESS
+    refresh_s: int = REFRESH_S
+    """After which a page of something unfinished reloads itself."""
+
 
 def open_monitor(
     environ: Mapping[str, str],
     installation: Installation,
-    port: int | None,
+    listening: Listening,
     beside: Callable[[Served], Served] | None = None,
-    address: str = ADDRESS,
 ) -> MonitorServer:
-    """A server that listens but does not serve yet. `port` None: the default, or a free one.
+    """A server that listens but does not serve yet.
 
-    `beside`: adds pages of others to the monitor's. UsageError when `port` or `address` cannot be
-    used or the database's URL is malformed.
+    `beside`: adds pages of others to the monitor's. UsageError when the port or the address cannot
+    be used or the database's URL is malformed.
     """
     configured_url(environ)  # a mistake in it is reported here, not by every page
 
     def open_engine() -> Engine:
         return database_engine(resolve_database(environ, installation))
 
-    pages: Served = Pages(open_engine, ScreenshotStore(installation), lambda: datetime.now(UTC))
+    store, host = ScreenshotStore(installation), listening.host
+    pages: Served = Pages(open_engine, store, lambda: datetime.now(UTC), listening.refresh_s)
     if beside is not None:
         pages = beside(pages)
-    if port is not None:
+    last: OSError | None = None
+    for port in (DEFAULT_PORT, 0) if listening.port is None else (listening.port,):
         try:
-            return MonitorServer(port, pages, address)
+            server = MonitorServer(port, pages, host)
         except OSError as error:
-            message = (
-                f"cannot listen on port {port}: {error.strerror}; choose another --port, or omit it"
-                " to get a free one"
-            )
-            raise UsageError(message) from None
-    try:
-        return MonitorServer(DEFAULT_PORT, pages, address)
-    except OSError:
-        pass
-    try:
-        return MonitorServer(0, pages, address)
-    except OSError as error:
-        message = f"--host: cannot listen on {address}: {error.strerror}"
-        raise UsageError(message) from None
+            last = error
+            continue
+        if not server.is_loopback:
+            logger.warning("whoever reaches %s can read every training; there is no password", host)
+        return server
+    assert last is not None  # noqa: S101  # at least one port was tried
+    if last.errno in {EADDRINUSE, EACCES}:
+        message = (
+            f"cannot listen on port {listening.port}: {last.strerror}; choose another --port, or"
+            " omit it to get a free one"
+        )
+        raise UsageError(message)
+    message = f"cannot listen on {host}: {last.strerror}; give an address of this machine"
+    raise UsageError(message)

@@ -12,7 +12,7 @@ from consumers.queries import get_status_history, list_groups_by_step, list_roll
 from consumers.tables import Step
 
 
-def step_page(session: Session, step_id: UUID) -> str | None:
+def step_page(session: Session, step_id: UUID) -> layout.Document | None:
     """The page; None if the step does not exist."""
     step = session.get(Step, step_id)
     if step is None:

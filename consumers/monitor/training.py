@@ -25,7 +25,7 @@ from consumers.tables import Baseline, Eval, Scoring, Step, Training
 from schemas.evaluation_text import temperature_text
 
 
-def training_page(session: Session, training_id: UUID, now: datetime) -> str | None:
+def training_page(session: Session, training_id: UUID, now: datetime) -> layout.Document | None:
     """The page; None if the training does not exist."""
     training = get_training(session, training_id)
     if training is None:

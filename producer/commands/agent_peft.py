@@ -239,10 +239,16 @@ class _Reader:
             return {"num_steps": -(-self._num_entries(fields) // updates)}
         if not isinstance(order, list):
             self._refuse("assignment_config.sample_order", order, "a list of samples, or default")
-        self.without_effect["assignment_config.sample_order"] = (
-            f"tasks are drawn by seed; its {len(order)} samples are the number of sessions"
+        places = [int(one) for one in order if str(one).isdecimal()]
+        if len(places) < len(order) or not places:
+            self._refuse("assignment_config.sample_order", order, "indices of samples, from 0")
+        chosen: Section = {}
+        if isinstance(source := fields.get("tasks"), dict):
+            chosen = {"tasks": {**source, "positions": sorted({*places})}}
+        self.without_effect["the order of assignment_config.sample_order"] = (
+            f"its {len(order)} samples are trained on, in an order drawn by seed"
         )
-        return {"num_steps": -(-len(order) // updates)}
+        return {"num_steps": -(-len(order) // updates), **chosen}
 
     def _num_entries(self, fields: Section) -> int:
         """Of the task's data: each is a session. UsageError, NotFoundError."""

@@ -345,7 +345,7 @@ class EventLog:
         known = shipper.target_id if shipper is not None else None
         if known is None and kafka is not None:
             known = kafka.log_id
-        return known or spool.furthest_target()
+        return known or next(iter(spool.targets()), "")
 
     def close(self, timeout_s: float, *, keep_file: bool = False) -> int:
         """Ship for up to `timeout_s`, then close; how many records remain unshipped.

@@ -45,10 +45,15 @@ def ship_spool(installation: Installation, stop: threading.Event) -> Shipped:
     check_ships(installation)
     if not installation.local_log_path.exists():
         return Shipped(0, 0)
+    # Before the log is opened: that starts sending.
+    with closing(Spool(installation.local_log_path, stop)) as spool:
+        waiting = {target: spool.num_unshipped(target) for target in spool.targets()}
+        num_records = spool.num_unshipped("")
     log = EventLog.open(installation, stop)
     try:
         target = log.log_id()
-        before = left = log.num_unshipped()
+        before = waiting.get(target, num_records)
+        left = log.num_unshipped()
         while True:
             try:
                 log.wait_shipped(PATIENCE_S)

@@ -57,11 +57,11 @@ class Spool:
         """Position of the next record to ship to `target`; 1 before the first."""
         return self._number("SELECT max(next_position) FROM cursors WHERE target = ?", target) or 1
 
-    def furthest_target(self) -> str:
-        """The target that has most of it; empty before the first."""
-        statement = "SELECT target FROM cursors ORDER BY next_position DESC LIMIT 1"
+    def targets(self) -> list[str]:
+        """Every log that records were shipped to; first the one that has most of them."""
+        statement = "SELECT target FROM cursors ORDER BY next_position DESC"
         try:
-            return str((self._connection.execute(statement).fetchone() or [""])[0])
+            return [str(target) for (target,) in self._connection.execute(statement)]
         except sqlite3.Error as error:
             raise broken(self._path, "cannot be read", error) from error
 

@@ -26,7 +26,15 @@ from pathlib import Path
 from random import Random
 from typing import Literal, NamedTuple, NoReturn, Self, cast
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    NonNegativeInt,
+    ValidationError,
+    model_validator,
+)
 
 from producer.errors import CuaTrainError, NotFoundError, UsageError, did_you_mean
 from producer.sql_data.dbbench.splits import Split
@@ -124,6 +132,8 @@ class Source(BaseModel):
     `held_out`, entries about other tables; None: both."""
     skills: tuple[str, ...] | None = Field(None, min_length=1)
     """Only entries that need one of these; None: all; for DB Bench only."""
+    positions: tuple[NonNegativeInt, ...] | None = Field(None, min_length=1)
+    """Only the entries at these places of the data, 0 first; for `dbbench` only."""
     judge: Judge | None = None
     """Who judges the tasks without a validator: `agent`, `none`, or the URL of an OpenAI-compatible
     endpoint; for `custom`, `file` and `database` only. None: the configuration's `judge`."""
@@ -157,6 +167,9 @@ class Source(BaseModel):
                 "skills: only for source_type 'dbbench' or 'dbbench_generated', not"
                 f" {self.source_type!r}"
             )
+            raise ValueError(message)
+        if self.positions is not None and self.source_type != "dbbench":
+            message = f"positions: only for source_type 'dbbench', not {self.source_type!r}"
             raise ValueError(message)
         if self.judge is not None and self.source_type not in JUDGEABLE:
             message = (
@@ -377,7 +390,8 @@ def _of_dbbench(source: Source, where: str) -> list[Task]:
     skills = source.skills or ()
     split = cast("Split | None", source.split)
     if source.num_samples is None:
-        return load_dbbench(source.path or Path(), where, split=split, skills=skills)
+        path = source.path or Path()
+        return load_dbbench(path, where, split=split, skills=skills, positions=source.positions)
     return generated_tasks(source.num_samples, source.seed, where, split=split, skills=skills)
 
 

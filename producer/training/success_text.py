@@ -38,7 +38,8 @@ def summary_lines(summary: Summary, noun: str = "success") -> Iterator[str]:
             continue
         change = ""
         if gain is not None and gain_error is not None:
-            change = f" ({difference_text(Difference(gain, gain_error, 0))})"
+            difference = Difference(gain, gain_error, summary.eval_tasks or 0)
+            change = f" ({difference_text(difference)})"
         yield f"{name}: {' -> '.join(rates)}{change}"
     if summary.eval_tasks is not None:
         tasks = tasks_text(summary.eval_tasks, summary.eval_split)

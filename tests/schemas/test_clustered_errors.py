@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.clustered_errors import (
+    Difference,
     TaskCount,
     clustered_standard_error,
     paired_difference,
@@ -87,7 +88,6 @@ def test_a_difference_is_paired_by_task() -> None:
     assert found.gain == pytest.approx(0.2)
     assert found.standard_error == pytest.approx(0.0)
     assert found.num_tasks == 2
-    assert found.is_significant
 
 
 def test_a_gain_of_one_task_alone_is_within_two_errors() -> None:
@@ -97,7 +97,21 @@ def test_a_gain_of_one_task_alone_is_within_two_errors() -> None:
     # Gains 1 and 0, mean 0.5: residuals 0.25 and -0.25, error sqrt(2 * 0.125) = 0.5.
     assert found is not None
     assert found == pytest.approx((0.5, 0.5, 2))
-    assert not found.is_significant
+
+
+@pytest.mark.parametrize("num_tasks", [1, 5, 6])
+def test_no_conclusion_is_drawn_from_fewer_than_six_tasks(num_tasks: int) -> None:
+    before = {str(task): TaskCount(0, 4) for task in range(num_tasks)}
+    after = {str(task): TaskCount(4, 4) for task in range(num_tasks)}
+    found = paired_difference(before, after)
+    assert found is not None
+    assert found == (1, 0, num_tasks)
+    assert found.is_significant is (num_tasks == 6)
+
+
+def test_a_gain_within_two_errors_is_not_significant() -> None:
+    assert not Difference(0.2, 0.1, 6).is_significant
+    assert Difference(-0.21, 0.1, 6).is_significant
 
 
 def test_only_tasks_of_both_evaluations_are_compared() -> None:

@@ -1,6 +1,6 @@
 """Entries of DB Bench as tasks."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -19,17 +19,28 @@ NUM_ROUNDS: Final = 3
 
 
 def load_dbbench(
-    path: Path, where: str, *, split: Split | None = None, skills: Sequence[str] = ()
+    path: Path,
+    where: str,
+    *,
+    split: Split | None = None,
+    skills: Sequence[str] = (),
+    positions: Collection[int] | None = None,
 ) -> list[Task]:
     """The tasks of a folder in DB Bench's layout; with `skills`, those that need one of them.
+
+    `positions`: of entries of the data, 0 first; None: all.
 
     UsageError, led by `where`; NotFoundError.
     """
     _check_skills(skills, where)
+    found = read_entries(path)
+    if positions is not None:
+        if (last := max(positions)) >= len(found):
+            message = f"{where}.positions: {path} has {len(found)} entries, there is none at {last}"
+            raise UsageError(message)
+        found = [found[position] for position in sorted({*positions})]
     entries = [
-        entry
-        for entry in of_split(read_entries(path), split)
-        if not skills or set(skills) & set(entry.skills)
+        entry for entry in of_split(found, split) if not skills or set(skills) & set(entry.skills)
     ]
     if not entries:
         chosen = [f"split {split!r}"] if split else []

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from consumers.errors import UsageError
-from consumers.monitor.start import open_monitor
+from consumers.monitor.start import Listening, open_monitor
 from schemas.installation import Installation, read_installation
 
 
@@ -18,11 +18,14 @@ def installation(tmp_path: Path) -> Installation:
 def test_it_listens_where_it_is_told(
     installation: Installation, address: str, is_loopback: bool
 ) -> None:
-    with open_monitor({}, installation, 0, address=address) as server:
+    with open_monitor({}, installation, Listening(0, address)) as server:
         assert server.url == f"http://{address}:{server.server_port}/"
         assert server.is_loopback is is_loopback
 
 
-def test_an_address_that_is_not_ours_is_a_usage_error(installation: Installation) -> None:
-    with pytest.raises(UsageError, match=r"--host: cannot listen on 192\.0\.2\.1"):
-        open_monitor({}, installation, None, address="192.0.2.1")
+@pytest.mark.parametrize("port", [None, 0])
+def test_an_address_that_is_not_ours_is_a_usage_error(
+    installation: Installation, port: int | None
+) -> None:
+    with pytest.raises(UsageError, match=r"cannot listen on 192\.0\.2\.1"):
+        open_monitor({}, installation, Listening(port, "192.0.2.1"))

@@ -19,13 +19,13 @@ pytestmark = pytest.mark.services
 
 Write = Callable[..., None]
 Read = Callable[[str], str]
-GREEDY = {"temperature": 0.0, "split": "held_out", "num_tasks": 3, "task_source": "demo_eval"}
+GREEDY = {"temperature": 0.0, "split": "held_out", "num_tasks": 6, "task_source": "demo_eval"}
 SAMPLED = {**GREEDY, "temperature": 1.0}
-EASY = {"a": [3, 4], "b": [1, 4], "c": [2, 4]}
+EASY = {"a": [3, 4], "b": [1, 4], "c": [2, 4], "d": [2, 4], "e": [3, 4], "f": [1, 4]}
 """Every task of `BETTER` is solved once more: a paired difference of 0.25 with an error of 0."""
-BETTER = {"a": [4, 4], "b": [2, 4], "c": [3, 4]}
-ONE_TASK_BETTER = {"a": [3, 4], "b": [4, 4], "c": [2, 4]}
-"""Also 0.25 better, by task 0, 0.75 and 0: an error of 0.25."""
+BETTER = {task: [solved + 1, of] for task, (solved, of) in EASY.items()}
+SOME_BETTER = EASY | {"b": [4, 4], "f": [4, 4]}
+"""Also 0.25 better: gains 0.75 twice and 0 four times, an error of sqrt(6/5 * 0.75) / 6 = 0.158."""
 
 
 def counts(by_task: dict[str, list[int]]) -> dict[str, object]:
@@ -94,14 +94,14 @@ def test_every_evaluation_names_its_temperature_its_split_and_its_tasks(
     page = read(f"/eval/{named('e')}")
     assert "<h1>Evaluation after step 4</h1>" in page
     assert "<dt>temperature</dt><dd>greedy</dd>" in page
-    assert "3 held-out tasks (demo_eval)" in page
+    assert "6 held-out tasks (demo_eval)" in page
     assert "<strong>75.0 %</strong> ± 12.5 %" in page
     sampled = read(f"/eval/{named('es')}")
     assert "<h1>Evaluation after step 4, sampled at temperature 1</h1>" in sampled
     assert "18 training tasks on unseen seeds (demo_eval)" in sampled
     assert "<dd>temperature not recorded</dd>" in read(f"/eval/{named('old')}")
     training = read(f"/training/{named('demo')}")
-    for text in ("3 held-out tasks", "18 training tasks on unseen seeds", "not recorded"):
+    for text in ("6 held-out tasks", "18 training tasks on unseen seeds", "not recorded"):
         assert text in training
 
 
@@ -109,7 +109,7 @@ def test_every_evaluation_names_its_temperature_its_split_and_its_tasks(
     ("after", "rate", "coloured", "words"),
     [
         (BETTER, 0.75, 'class="good"', "± 0.0 % paired by task, more than two standard errors"),
-        (ONE_TASK_BETTER, 0.75, "", "± 25.0 % paired by task, within two standard errors"),
+        (SOME_BETTER, 0.75, "", "± 15.8 % paired by task, within two standard errors"),
     ],
 )
 def test_only_a_gain_of_more_than_two_paired_standard_errors_is_coloured(
@@ -123,7 +123,7 @@ def test_only_a_gain_of_more_than_two_paired_standard_errors_is_coloured(
     assert f"<span{' ' if coloured else ''}{coloured}>+25.0 %</span> {words}" in page
     first = read("/")
     assert f"<span{' ' if coloured else ''}{coloured}>75.0 %</span>" in first
-    assert "greedy, 3 held-out tasks" in first
+    assert "greedy, 6 held-out tasks" in first
 
 
 def test_a_worse_success_is_coloured_as_such(write: Write, read: Read) -> None:
@@ -201,7 +201,7 @@ def test_an_evaluation_of_no_training_has_a_page_that_the_first_page_links_to(
     assert "m at http://server" in first
     page = read(f"/eval/{named('m')}")
     assert "<h1>Evaluation by hand</h1>" in page
-    assert "3 tasks, no training recorded (demo_eval)" in page
+    assert "6 tasks, no training recorded (demo_eval)" in page
 
 
 def test_without_evaluations_by_hand_the_first_page_has_no_list_of_them(

@@ -63,6 +63,14 @@ def test_the_newest_are_listed_with_a_link_to_all(pages: Pages) -> None:
     assert text.count(" parked since ") == 2
 
 
+def test_a_page_reloads_as_often_as_it_is_told(migrated_url: str, tmp_path: Path) -> None:
+    store = ScreenshotStore(read_installation({"CUA_HOME": str(tmp_path)}))
+    engine = create_engine(migrated_url)
+    text = Pages(lambda: engine, store, lambda: at(0), 10).answer("/").content.decode()
+    engine.dispose()
+    assert '<meta http-equiv="refresh" content="10">' in text
+
+
 def test_all_are_listed_on_a_page_that_does_not_reload(pages: Pages) -> None:
     text = pages.answer("/trainings").content.decode()
     assert len(names(text)) == NUM_TRAININGS

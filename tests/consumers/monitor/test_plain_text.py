@@ -98,7 +98,7 @@ def turn() -> Turn:
 
 def test_no_place_of_an_sql_agents_page_turns_text_around_or_grows_without_end() -> None:
     series = Series("success", [(0.0, 0.5)])
-    page = layout.page(BAD, trail=[(BAD, "/training/1")])
+    page = layout.page(BAD, trail=[(BAD, "/training/1")]).text()
     markups = {
         "entry": render(entry_section(entry())),
         "turn": render(turn_section(turn(), None)),  # type: ignore[arg-type]  # it has no screen

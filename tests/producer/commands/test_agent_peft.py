@@ -120,7 +120,11 @@ def test_known_fields_become_the_configurations_own(tmp_path: Path) -> None:
         "environment": "dbbench",
         "group_size": 1,
         "max_turns": 3,
-        "tasks": {"source_type": "dbbench", "path": "data/single_skill_tasks.json"},
+        "tasks": {
+            "source_type": "dbbench",
+            "path": "data/single_skill_tasks.json",
+            "positions": [0, 1, 2, 3, 4, 5, 6, 7, 8],
+        },
         "max_tokens": 512,
         "model_name": "/models/small",
         "dtype": "bfloat16",
@@ -176,6 +180,7 @@ def test_past_sessions_in_the_prompt_are_the_callbacks_samples(tmp_path: Path) -
         ({"rl_training": ("[../definition.yaml]", "[rl_training.yaml]")}, "imports itself"),
         ({"rl_training": ("[../definition.yaml]", "3")}, "import: must be a list of files"),
         ({"rl_training": ('["0", "1", ', '"all" # [')}, "sample_order: 'all'"),
+        ({"rl_training": ('["0", "1", ', '["0", "-1", ')}, "use indices of samples, from 0"),
     ],
 )
 def test_what_cannot_be_honoured_is_refused_by_file_and_field(
