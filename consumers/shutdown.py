@@ -3,9 +3,11 @@
 Imports nothing heavy, so that handlers are in place before a command loads its libraries.
 """
 
+import _thread
 import logging
 import signal
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 logger = logging.getLogger(__name__)
@@ -28,16 +30,19 @@ def shutdown_on_signals(*, abort: bool = False) -> Shutdown:
     that does its work there.
     """
     shutdown = Shutdown()
+    is_second = False
 
     def on_signal(number: int, _frame: object) -> None:
-        if shutdown.graceful.is_set():
-            shutdown.immediate.set()
-            if abort:
-                raise KeyboardInterrupt
-            return
-        shutdown.graceful.set()
-        if number == signal.SIGINT:  # SIGTERM comes from a program, which needs no hint
+        nonlocal is_second
+        event = shutdown.immediate if is_second else shutdown.graceful
+        # Not here: a handler interrupts its thread anywhere, also where it holds the event's lock.
+        with suppress(RuntimeError):  # the interpreter is ending anyway
+            _thread.start_new_thread(event.set, ())
+        if is_second and abort:
+            raise KeyboardInterrupt
+        if not is_second and number == signal.SIGINT:  # SIGTERM comes from a program
             logger.info("stopping gracefully; press Ctrl-C again to abort")
+        is_second = True
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, on_signal)

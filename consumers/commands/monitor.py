@@ -1,10 +1,10 @@
 """`cua-project monitor`: pages over the tables, for a browser on this machine."""
 
+import _thread
 import contextlib
 import json
 import os
 import signal
-import threading
 
 import rich_click as click
 
@@ -39,6 +39,6 @@ def command(*, port: int | None, host: str, refresh_s: int, as_json: bool) -> No
     click.echo(json.dumps({"url": server.url}) if as_json else server.url)
     for number in (signal.SIGTERM, signal.SIGINT):
         # shutdown() waits for serve_forever, which runs in this thread.
-        signal.signal(number, lambda *_: threading.Thread(target=server.shutdown).start())
+        signal.signal(number, lambda *_: _thread.start_new_thread(server.shutdown, ()))
     with server:
         server.serve_forever()

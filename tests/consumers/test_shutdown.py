@@ -3,11 +3,15 @@
 import logging
 import os
 import signal
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from consumers.shutdown import shutdown_on_signals
+from producer.commands.stopping import stop_on_signals
+
+DEADLINE_S = 10
 
 
 @pytest.fixture(autouse=True)
@@ -25,11 +29,12 @@ def test_the_first_signal_is_graceful_and_the_second_immediate(
     caplog.set_level(logging.INFO)
     shutdown = shutdown_on_signals()
     os.kill(os.getpid(), first)
-    assert (shutdown.graceful.is_set(), shutdown.immediate.is_set()) == (True, False)
+    assert shutdown.graceful.wait(DEADLINE_S)
+    assert not shutdown.immediate.is_set()
     hint = "stopping gracefully; press Ctrl-C again to abort"
     assert caplog.messages == ([hint] if first == signal.SIGINT else [])
     os.kill(os.getpid(), signal.SIGINT)
-    assert shutdown.immediate.is_set()
+    assert shutdown.immediate.wait(DEADLINE_S)
 
 
 def test_the_second_signal_aborts_a_command_that_works_in_the_main_thread() -> None:
@@ -37,4 +42,17 @@ def test_the_second_signal_aborts_a_command_that_works_in_the_main_thread() -> N
     os.kill(os.getpid(), signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         os.kill(os.getpid(), signal.SIGINT)
-    assert shutdown.immediate.is_set()
+    assert shutdown.immediate.wait(DEADLINE_S)
+
+
+@pytest.mark.parametrize(
+    "install", [lambda: shutdown_on_signals().graceful, stop_on_signals], ids=["project", "train"]
+)
+def test_a_signal_that_comes_while_the_event_is_being_read_is_handled(
+    install: Callable[[], threading.Event],
+) -> None:
+    """`Event.wait` holds the event's lock for a moment; a handler that takes it waits for ever."""
+    event = install()
+    with event._cond:  # type: ignore[attr-defined]  # what `wait` holds
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert event.wait(DEADLINE_S)
