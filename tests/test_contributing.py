@@ -17,12 +17,12 @@ import pytest
 
 from consumers.cli import COMMANDS as PROJECT_COMMANDS
 from consumers.fold.projectors.registry import HOMES, PROJECTORS
+from producer.agents.android.demo_tasks import demo_tasks
+from producer.agents.android.sim.device.sim import AndroidSim
+from producer.agents.android.sim.oracle.oracles import oracle_action
 from producer.cli import COMMANDS as TRAIN_COMMANDS
 from producer.config import RunConfig
-from producer.environments.android_sim import AndroidSim
-from producer.environments.android_sim.oracle.oracles import oracle_action
 from producer.task import Task
-from producer.tasks.demo import demo_tasks
 from schemas.base import Payload
 from schemas.catalogue import PAYLOADS, TOPICS
 from schemas.upcasting import UPCASTERS
@@ -47,9 +47,9 @@ PLACES: dict[str, tuple[str, ...]] = {
         "tests/reference_fold/histories.py",
     ),
     "task": (
-        "producer/tasks/demo_tasks.tsv",
-        "producer/validators/queries.py",
-        "producer/environments/android_sim/oracle/oracles.py",
+        "producer/agents/android/demo_tasks.tsv",
+        "producer/agents/android/queries.py",
+        "producer/agents/android/sim/oracle/oracles.py",
     ),
     "environment": (
         "producer/environments",
@@ -134,7 +134,7 @@ def test_a_demo_task_has_its_texts_a_validator_and_an_oracle(task: Task) -> None
     if task.task_id in WITHOUT_A_VALIDATOR:
         assert not task.is_judged, "judged now: take it off the list"
         return
-    assert task.is_judged, "QUERIES in producer/validators/queries.py does not know its query"
+    assert task.is_judged, "QUERIES in producer/agents/android/queries.py does not know its query"
     assert task.expected_result
     sim = AndroidSim()
     sim.open(task, seed=0)

@@ -12,9 +12,9 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+from producer.agents.dbbench.data.layout import read_entries
 from producer.config import RunConfig
 from producer.errors import UsageError
-from producer.sql_data.dbbench.layout import read_entries
 
 logger = logging.getLogger(__name__)
 

@@ -9,9 +9,9 @@ import rich_click as click
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from producer.agents.android.preset_tasks import PRESET_TASK_IDS
 from producer.config import DEMO_PRESET, NONE_IS_A_VALUE, TOPICS, RunConfig
 from producer.config.numbers import NONE
-from producer.tasks.preset import PRESET_TASK_IDS
 
 DEFAULTS = {
     "model_name": "demo",

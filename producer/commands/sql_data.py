@@ -88,8 +88,8 @@ def generate(
     Each question has its gold as plain SQL and in steps (CoCTE), and is kept only where common
     wrong answers have other rows. No database is in both splits.
     """
-    from producer.sql_data.text_to_sql.generate import SyntheticSize, write_synthetic
-    from producer.sql_data.text_to_sql.templates import TEMPLATES
+    from producer.agents.text_to_sql.data.generate import SyntheticSize, write_synthetic
+    from producer.agents.text_to_sql.data.templates import TEMPLATES
 
     chosen: tuple[str, ...] = ()
     if templates is not None:
@@ -137,9 +137,9 @@ def check(*, folder: Path, split: str, as_json: bool) -> None:
     Names those that fail, have no rows, or differ from their gold in CoCTE form. Exits with 4 if a
     gold fails or differs.
     """
-    from producer.sql_data.text_to_sql.layouts import DATA_SPLITS, read_questions
-    from producer.sql_data.text_to_sql.soundness import Finding, findings
-    from producer.sql_data.text_to_sql.tasks import database_statements
+    from producer.agents.text_to_sql.data.layouts import DATA_SPLITS, read_questions
+    from producer.agents.text_to_sql.data.soundness import Finding, findings
+    from producer.agents.text_to_sql.data.tasks import database_statements
 
     chosen = next(one for one in DATA_SPLITS if one == split)
     questions = read_questions(folder, chosen)

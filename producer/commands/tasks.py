@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 import rich_click as click
 from pydantic import JsonValue
 
+from producer.agents.android.demo_tasks import demo_tasks
+from producer.agents.android.query_descriptions import describe_queries
 from producer.commands.options import examples, with_json
 from producer.console import print_table, progress_bar
 from producer.errors import MismatchError, NotFoundError, did_you_mean
 from producer.task import Task
-from producer.tasks.demo import demo_tasks
 from producer.tasks.goals import goal_leakage
-from producer.validators.query_descriptions import describe_queries
 
 if TYPE_CHECKING:
-    from producer.environments.android_sim.oracle.soundness import Soundness
+    from producer.agents.android.sim.oracle.soundness import Soundness
 
 logger = logging.getLogger(__name__)
 
@@ -190,7 +190,7 @@ def check(num_seeds: int, file: Path | None, task_ids: tuple[str, ...], *, as_js
     solve it, and random actions only rarely. A task of yours that no oracle can solve is checked
     without one. Exits with 2 if a task cannot be read or set up, with 4 if one is not sound.
     """
-    from producer.environments.android_sim.oracle.soundness import check_tasks
+    from producer.agents.android.sim.oracle.soundness import check_tasks
 
     known = demo_tasks() if file is None else _tasks_of(file)
     tasks = [_find(task_id, known) for task_id in task_ids] if task_ids else list(known)

@@ -8,11 +8,11 @@ import logging
 from pathlib import Path
 from typing import NamedTuple
 
-from producer.codecs.text_to_sql import SYSTEM_PROMPT, TextToSqlCodec
+from producer.agents.text_to_sql.codec import SYSTEM_PROMPT, TextToSqlCodec
+from producer.agents.text_to_sql.data.databases import database_sha256
+from producer.agents.text_to_sql.data.layouts import read_questions
+from producer.agents.text_to_sql.data.tasks import database_statements, question_prompt
 from producer.errors import CuaTrainError, UsageError
-from producer.sql_data.text_to_sql.databases import database_sha256
-from producer.sql_data.text_to_sql.layouts import read_questions
-from producer.sql_data.text_to_sql.tasks import database_statements, question_prompt
 from producer.supervised.sequences import Message
 from schemas.actions import Answer
 

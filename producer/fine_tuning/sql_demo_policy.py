@@ -3,10 +3,10 @@
 import shutil
 from pathlib import Path
 
+from producer.agents.text_to_sql.data.layouts import read_questions
+from producer.agents.text_to_sql.data.tasks import database_statements
 from producer.fine_tuning.questions import read_answered
 from producer.policy.torch_policy.loading import load_base
-from producer.sql_data.text_to_sql.layouts import read_questions
-from producer.sql_data.text_to_sql.tasks import database_statements
 from producer.text_policy.build import TextPolicySize, build_text_policy
 from producer.text_policy.initial_attention import lay_out_copying
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import torch
 
+from producer.algorithms.learning_rate import ScheduleName
 from producer.errors import UsageError
 from producer.fine_tuning.encoding import (
     Encoded,
@@ -35,7 +36,6 @@ from producer.supervised.batches import steps_per_epoch
 from producer.supervised.example import Example
 from producer.supervised.fit import Fit, FitSettings, FitStep
 from producer.supervised.held_out import Figures, evaluate
-from producer.supervised.learning_rate import ScheduleName
 from producer.supervised.objective import CrossEntropy, LoadedNetwork
 from producer.supervised.pair_scorer import scoring_network
 from producer.supervised.pairwise_reward import BradleyTerry, TokenPair

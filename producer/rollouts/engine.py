@@ -130,7 +130,7 @@ class RolloutEngine:
         if first is None or not getattr(self._policy, "repeats_batches", False):
             return False
         environment = self._made[first.id] = self._make_environment(first)
-        return getattr(environment, "is_simulated", False)
+        return environment.is_simulated
 
     def _refill(self) -> None:
         while self._pending and len(self._active) < self._max_concurrent:

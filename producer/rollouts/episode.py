@@ -137,9 +137,8 @@ class Episode:
         self._actions: list[TakenAction] = []
         self._turn_seconds = self._action_seconds = 0.0
         self._turn_first_success: int | None = None
-        is_simulated = getattr(environment, "is_simulated", False)
-        self._recorded = plan.recorded if is_simulated else ()
-        self._ends_on_parse_error = getattr(environment, "ends_on_parse_error", False)
+        self._recorded = plan.recorded if environment.is_simulated else ()
+        self._ends_on_parse_error = environment.ends_on_parse_error
 
     def run(self) -> Generator[Request, EpisodeAnswer, RolloutResult]:
         """From creation to the end.

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from producer.agents import AGENTS
 from producer.sql_data.gold_form import Dialect, gold_form, gold_names
 from producer.task import Task
 from producer.tasks.goals import goal_of
@@ -99,7 +100,7 @@ def _names(task: Task) -> tuple[str, ...]:
 
 
 def _dialect(entry: EntryContent) -> Dialect:
-    return "mysql" if entry.kind == "dbbench" else "sqlite"
+    return AGENTS[entry.kind].sql_dialect or "sqlite"
 
 
 MEASURES: Final[dict[str, Callable[[Task], tuple[str, ...]]]] = {

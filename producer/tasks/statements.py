@@ -6,8 +6,8 @@ from uuid import UUID
 from pydantic import JsonValue, TypeAdapter
 from pydantic_core import to_json
 
+from producer.agents.android.shell_judge import EQUALS
 from producer.task import Task
-from producer.validators.judge import EQUALS
 from producer.validators.judges import REPORT_QUERY, SUCCESS
 from producer.validators.model_judge import INSTRUCTIONS, MODEL_QUERY
 from schemas.entry import EntryStated, entry_hash

@@ -220,7 +220,7 @@ class TrainingLoop:
         config = self.session.config
         results = [result for outcome in outcomes for result in outcome.results]
         self._past = kept_sessions(self.manifest.past_sessions, results, config.replay_sessions)
-        if config.environment == "dbbench":
+        if config.agent.has_skills:
             write_sessions(self.run_folder, self.session.generation, step, outcomes)
         shown = outcomes[: config.num_groups_to_log]
         if shown:

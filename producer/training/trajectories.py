@@ -48,7 +48,7 @@ def _attempt(result: RolloutResult) -> Attempt:
 
 
 def _rewards(config: RunConfig, result: RolloutResult) -> TokenNumbers:
-    if config.environment == "text_to_sql":
+    if config.agent.answers_in_steps:
         return by_turn(result, rewards_of_tokens(config, result))
     return outcome_rewards(result)
 

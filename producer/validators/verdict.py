@@ -31,6 +31,10 @@ class Evidence:
     """Its tokens; empty of a scripted policy."""
 
 
+NO_EVIDENCE = Evidence(screens=(), actions=())
+"""For a judge that looks at the device alone."""
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What a validator found."""

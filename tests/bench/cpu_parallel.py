@@ -21,7 +21,9 @@ from uuid import UUID
 
 import torch
 
-from producer.environments.android_sim import AndroidSim
+from producer.agents.android.demo_tasks import demo_tasks
+from producer.agents.android.preset_tasks import PRESET_TASK_IDS
+from producer.agents.android.sim.device.sim import AndroidSim
 from producer.environments.environment import ActionRefusedError, Screenshot
 from producer.policy.learner import Learner, TrainedTurn, Trajectory, UpdateSettings
 from producer.policy.policy import Completion, PastTurn, SampleRequest
@@ -29,8 +31,6 @@ from producer.policy.torch_policy import merged_adapter
 from producer.policy.torch_policy.memory import keep_freed_memory
 from producer.policy.torch_policy.open import open_in_process
 from producer.task import Task
-from producer.tasks.demo import demo_tasks
-from producer.tasks.preset import PRESET_TASK_IDS
 
 NUM_GROUPS, GROUP_SIZE, MAX_TURNS, MAX_TOKENS = 16, 8, 6, 14
 SETTINGS = UpdateSettings(

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import torch
 
-from producer.demo_policy.alignment import encode_patches
-from producer.demo_policy.examples import encode_demonstrations
+from producer.agents.android.policy.alignment import encode_patches
+from producer.agents.android.policy.examples import encode_demonstrations
 from producer.policy.torch_policy.loading import load_base
 from tests.bench.grounding import home_screen
 

@@ -1,6 +1,6 @@
 """`python -m tests.frozen FOLDER [RUN ...]`: run, and compare with tests/frozen/digests.json.
 
-`--record` writes that file instead, from two runs of each: what differs between them (times, ids
+`--record` writes that file instead, from three runs of each: what differs between them (times, ids
 of processes) is left out of the comparison. Figures are those of one kind of processor: where
 another one records other figures, record with the commit before the change first. FOLDER keeps the
 policies for the next time.
@@ -22,6 +22,7 @@ from schemas.installation import read_installation
 from tests.frozen.digests import Facts, digest, events_of, rows_of, volatile_fields, weights_of
 from tests.frozen.runs import RUNS, make_policies, project
 
+NUM_RECORDED = 3
 KEPT = Path(__file__).with_name("digests.json")
 
 
@@ -43,15 +44,14 @@ def main(folder: Path, names: tuple[str, ...], *, record: bool) -> None:
     for name in names or tuple(RUNS):
         facts, weights = _run(name, folder / name, policies)
         if record:
-            again, weights_again = _run(name, folder / name, policies)
-            if weights != weights_again:
+            others = [_run(name, folder / name, policies) for _ in range(NUM_RECORDED - 1)]
+            if any(weights != other for _, other in others):
                 sys.exit(f"{name}: the weights of two runs differ")
-            volatile = volatile_fields(facts, again)
-            kept["runs"][name] = {
-                "volatile": {kind: paths for kind, paths in volatile.items() if paths},
-                "digests": digest(facts, volatile),
-                "weights": weights,
-            }
+            volatile = volatile_fields([facts, *(other for other, _ in others)])
+            for kind, paths in kept["runs"].get(name, {}).get("volatile", {}).items():
+                volatile[kind] = sorted({*volatile.get(kind, []), *paths})
+            found = {"volatile": volatile, "digests": digest(facts, volatile), "weights": weights}
+            kept["runs"][name] = found
             KEPT.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
             continue
         expected = kept["runs"][name]

@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ ENVELOPE = ("id", "time", "source", "subject", "trainingid", "epoch", "sequence"
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 THROTTLED = ("progressed", "heartbeat")
 """Events whose number depends on the clock."""
+BOOKKEEPING = ("projection", "reader_position", "stream_position", "training_block", "held_record")
+"""Tables of the projector's own, which count those events, too."""
 
 
 def events_of(home: Path) -> Facts:
@@ -41,7 +43,7 @@ def rows_of(url: str, home: Path) -> Facts:
             "SELECT table_name FROM information_schema.tables WHERE table_schema = 'cua'"
             " AND table_type = 'BASE TABLE' ORDER BY 1"
         )
-        for (name,) in cursor.fetchall():
+        for name in sorted({name for (name,) in cursor.fetchall()} - {*BOOKKEEPING}):
             cursor.execute(f'SELECT to_jsonb(t) FROM cua."{name}" t')  # a table's name
             facts[f"table {name}"] = [dict(_flat(row, "", str(home))) for (row,) in cursor]
     return facts
@@ -57,15 +59,19 @@ def weights_of(home: Path) -> dict[str, str]:
     }
 
 
-def volatile_fields(first: Facts, second: Facts) -> dict[str, list[str]]:
-    """Kind -> paths whose values differ between two runs of the same code."""
+def volatile_fields(runs: Sequence[Facts]) -> dict[str, list[str]]:
+    """Kind -> paths whose values differ between runs of the same code."""
+    first = runs[0]
     return {
-        kind: [
-            path
-            for path in sorted({path for fields in first[kind] for path in fields})
-            if _values(first[kind], path) != _values(second.get(kind, []), path)
-        ]
+        kind: paths
         for kind in sorted(first)
+        if (
+            paths := [
+                path
+                for path in sorted({path for fields in first[kind] for path in fields})
+                if len({_values(run.get(kind, []), path) for run in runs}) > 1
+            ]
+        )
     }
 
 
@@ -84,8 +90,8 @@ def digest(facts: Facts, volatile: dict[str, list[str]]) -> dict[str, str]:
     return found
 
 
-def _values(items: Iterable[dict[str, str]], path: str) -> list[str]:
-    return sorted(item.get(path, "") for item in items)
+def _values(items: Iterable[dict[str, str]], path: str) -> tuple[str, ...]:
+    return tuple(sorted(item.get(path, "") for item in items))
 
 
 def _flat(value: Any, path: str, home: str) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from producer.demo_policy.warm_up import ensure_demo_policy
+from producer.agents.android.policy.warm_up import ensure_demo_policy
 from producer.fine_tuning.sql_demo import SqlDemo
 from producer.training.run import run
 from schemas.installation import read_installation

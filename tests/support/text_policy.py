@@ -6,16 +6,16 @@ from typing import Any
 
 import torch
 
+from producer.agents.dbbench.data.generate import generate
+from producer.agents.dbbench.policy.demonstrations import Demonstration, build_examples, demonstrate
+from producer.agents.text_to_sql.data.generate import SyntheticSize, write_synthetic
 from producer.fine_tuning.questions import read_answered
 from producer.fine_tuning.run import fine_tune
 from producer.fine_tuning.settings import Objective
 from producer.policy.torch_policy.loading import load_base
-from producer.sql_data.dbbench.generate import generate
-from producer.sql_data.text_to_sql.generate import SyntheticSize, write_synthetic
 from producer.supervised.fit import Fit, FitSettings
 from producer.supervised.objective import CrossEntropy
 from producer.text_policy.build import TextPolicySize, build_text_policy
-from producer.text_policy.demonstrations import Demonstration, build_examples, demonstrate
 from tests.support.reading import installation_at
 
 SEED = 5

@@ -11,10 +11,10 @@ from consumers.fold.operator_drops import Drops
 from consumers.fold.parse import parse_record
 from consumers.fold.rows import Insert, Operation, Upsert
 from consumers.fold.stream import Stream, new_stream
+from producer.agents.dbbench.data.generate import generate
+from producer.agents.dbbench.data.layout import write_entries
+from producer.agents.text_to_sql.data.generate import SyntheticSize, write_synthetic
 from producer.config import read_config
-from producer.sql_data.dbbench.generate import generate
-from producer.sql_data.dbbench.layout import write_entries
-from producer.sql_data.text_to_sql.generate import SyntheticSize, write_synthetic
 from producer.training.run import run
 from schemas.installation import Installation, read_installation
 from tests.support.reading import read_all

@@ -14,7 +14,7 @@ from consumers.fold.ownership import owned_entities
 from consumers.fold.parse import parse_record
 from consumers.fold.stream import Stream, new_stream
 from consumers.log.reader import LogRecord
-from producer.tasks.demo import demo_tasks
+from producer.agents.android.demo_tasks import demo_tasks
 from producer.tasks.statements import task_facts
 from schemas import ids
 from schemas.base import Payload

@@ -13,7 +13,7 @@ from consumers.fold.operator_drops import Drops
 from consumers.fold.parse import parse_record
 from consumers.fold.stream import Stream
 from consumers.log.reader import LogRecord
-from producer.tasks.demo import demo_tasks
+from producer.agents.android.demo_tasks import demo_tasks
 from producer.tasks.statements import entry_fact, task_facts
 from schemas import ids
 from schemas.base import Payload

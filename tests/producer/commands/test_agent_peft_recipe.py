@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from producer.agents.dbbench.data.layout import read_entries
 from producer.cli import cli
 from producer.commands.config_file import read_config_file
 from producer.config import check_effects, read_config
 from producer.config.reward import configured_reward
 from producer.errors import UsageError
 from producer.rewards import Outcome
-from producer.sql_data.dbbench.layout import read_entries
 from tests.support.checkpoints import write_checkpoint
 from tests.support.paths import ROOT
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from producer.agents.text_to_sql.data.generate import SyntheticSize, write_synthetic
 from producer.commands.sql import command
 from producer.errors import UsageError
-from producer.sql_data.text_to_sql.generate import SyntheticSize, write_synthetic
 
 pytest.importorskip("torch")
 

@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 from pydantic import JsonValue
 
+from producer.agents.android.demo_tasks import demo_tasks
 from producer.cli import cli
 from producer.errors import MismatchError, NotFoundError, UsageError
-from producer.tasks.demo import demo_tasks
 from producer.tasks.files import tasks_from_file
 
 

@@ -8,11 +8,11 @@ from uuid import uuid4
 
 import pytest
 
+from producer.agents.text_to_sql.data.generate import SyntheticSize, write_synthetic
 from producer.errors import CuaTrainError
 from producer.fine_tuning.executed_accuracy import chosen_of, executed_accuracy
 from producer.fine_tuning.named_policy import held_out_split, questions_of
 from producer.rollouts.plan import GroupOutcome, GroupPlan, RolloutResult, StatedTask
-from producer.sql_data.text_to_sql.generate import SyntheticSize, write_synthetic
 from schemas.completion import StepScore
 from schemas.installation import Installation
 from tests.support.scripted import WIFI, plan

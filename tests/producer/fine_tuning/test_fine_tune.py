@@ -18,7 +18,9 @@ from transformers import (
 
 from consumers.database.connection import connected
 from consumers.fold.operator_drops import store_drop
-from producer.codecs.text_to_sql import TextToSqlCodec
+from producer.agents.text_to_sql.codec import TextToSqlCodec
+from producer.agents.text_to_sql.data.generate import SyntheticSize, write_synthetic
+from producer.agents.text_to_sql.data.tasks import load_text_to_sql
 from producer.commands.checkpoints import command as checkpoints
 from producer.errors import CuaTrainError, StopRequestedError, UsageError
 from producer.fine_tuning.questions import read_answered
@@ -26,8 +28,6 @@ from producer.fine_tuning.run import fine_tune
 from producer.fine_tuning.settings import Objective
 from producer.fine_tuning.summary import FineTuningSummary
 from producer.process_rewards.cocte import read_cocte
-from producer.sql_data.text_to_sql.generate import SyntheticSize, write_synthetic
-from producer.sql_data.text_to_sql.tasks import load_text_to_sql
 from producer.supervised.pair_scorer import PairScorer
 from producer.supervised.step_scorer import StepScorer
 from producer.training.manual_evaluation import evaluate

@@ -7,10 +7,10 @@ from random import Random
 
 import pytest
 
+from producer.agents.text_to_sql.data.generate import SyntheticSize, write_synthetic
 from producer.fine_tuning.mistaken_answers import with_mistakes
 from producer.fine_tuning.questions import AnsweredQuestion, read_answered
 from producer.process_rewards.sql_text import find_sql
-from producer.sql_data.text_to_sql.generate import SyntheticSize, write_synthetic
 from producer.supervised.sequences import Message
 
 QUESTION = "Is (a WHERE b > 1)?"

@@ -7,13 +7,13 @@ from uuid import UUID
 
 import pytest
 
-from producer.environments.android_sim import AndroidSim
+from producer.agents.android.demo_tasks import demo_tasks
+from producer.agents.android.oracle_policy import NoisyOracle
+from producer.agents.android.sim.device.sim import AndroidSim
 from producer.policy.learner import Learner, UpdateSettings
-from producer.policy.oracle import NoisyOracle
 from producer.policy.policy import SampleRequest
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.loading import load_network
-from producer.tasks.demo import demo_tasks
 
 from .conftest import ClickOnly, make_request, make_screen
 

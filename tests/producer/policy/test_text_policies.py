@@ -181,7 +181,7 @@ def test_a_policy_without_screens_is_refused_where_the_environment_shows_one(
     tmp_path: Path,
 ) -> None:
     write_checkpoint(tmp_path, "qwen3")
-    open_in_process(str(tmp_path), lora_rank=2, renderer_name="qwen", seed=0, needs_screens=False)
+    open_in_process(str(tmp_path), lora_rank=2, renderer_name="qwen", seed=0, screen_px=None)
     with pytest.raises(UsageError, match="sees no screens"):
         open_in_process(str(tmp_path), lora_rank=2, renderer_name="qwen", seed=0)
 

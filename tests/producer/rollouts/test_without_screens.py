@@ -8,9 +8,9 @@ from uuid import UUID
 
 import pytest
 
+from producer.agents.dbbench.environment import DbBenchEnvironment
 from producer.codecs.codec import parse_error
 from producer.emit import Emitter
-from producer.environments.dbbench import DbBenchEnvironment
 from producer.environments.environment import (
     ActionRefusedError,
     Environment,
@@ -25,7 +25,7 @@ from producer.rollouts.plan import RolloutPlan, RolloutResult
 from producer.sql_execution import Cell, DatabaseFailedError, Rows
 from producer.task import Task
 from producer.tasks.statements import definition, entry_fact, task_facts
-from producer.validators.verdict import Evidence, Verdict
+from producer.validators.verdict import EndFacts, Evidence, Verdict
 from schemas import ids
 from schemas.actions import Action, Answer, ExecuteSql, Terminate
 from schemas.base import Payload
@@ -53,6 +53,9 @@ class Words:
 
     def __init__(self) -> None:
         self.num_queries = 0
+
+    def failure_facts(self, evidence: Evidence, reason: str) -> EndFacts | None:  # noqa: ARG002
+        return None
 
     def open(self, task: Task, seed: int) -> TextObservation:  # noqa: ARG002
         return TextObservation(None if seed == 7 else f"Table {seed}.")

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from producer.sql_data.dbbench.tasks import task_of
+from producer.agents.dbbench.data.tasks import task_of
 from producer.task import Task
 from producer.tasks.overlap import Overlap, content_of, instruction_of, overlaps
 from schemas.entry import Column, EntryContent, TableInfo

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
+from producer.agents.dbbench.data.layout import write_entries
 from producer.errors import NotFoundError, UsageError
-from producer.sql_data.dbbench.layout import write_entries
 from producer.tasks.sources import load_tasks
 from schemas.entry import Column, EntryContent, TableInfo
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from producer.agents.dbbench.data.generate import generate
+from producer.agents.dbbench.data.layout import write_entries
 from producer.config import RunConfig, read_config
 from producer.errors import StopRequestedError
-from producer.sql_data.dbbench.generate import generate
-from producer.sql_data.dbbench.layout import write_entries
 from producer.training.manual_evaluation import evaluate
 from producer.training.run import run
 from schemas.installation import Installation, read_installation

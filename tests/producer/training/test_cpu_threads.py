@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from producer.demo_policy.build import build_policy
+from producer.agents.android.policy.build import build_policy
 from producer.errors import UsageError
 from producer.policy.compute_settings import ComputeSettings
 from producer.training.run import run

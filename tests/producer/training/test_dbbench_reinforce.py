@@ -17,13 +17,13 @@ from uuid import UUID
 import pytest
 import torch
 
+from producer.agents.dbbench.data.generate import generate
+from producer.agents.dbbench.data.tasks import task_of
 from producer.config import read_config
 from producer.policy.learner import TrainedTurn, Trajectory, UpdateSettings
 from producer.policy.policy import PastTurn, SampleRequest
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.open import open_in_process
-from producer.sql_data.dbbench.generate import generate
-from producer.sql_data.dbbench.tasks import task_of
 from producer.task import Task
 from producer.training.run import run
 from producer.training.update_settings import update_settings
@@ -48,9 +48,10 @@ def open_policy(folder: Path, dropout: float = 0.0) -> InProcessPolicy:
         lora_rank=CONFIG.lora_rank,
         lora_alpha=CONFIG.lora_alpha,
         target_modules=CONFIG.target_modules,
-        renderer_name="dbbench",
+        renderer_name="auto",
         seed=0,
-        needs_screens=False,
+        screen_px=None,
+        text_format=CONFIG.agent.text_format(),
         lora_dropout=dropout,
     )
 

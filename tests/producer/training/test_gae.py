@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
+from producer.agents.android.policy.build import build_policy
 from producer.config import read_config
-from producer.demo_policy.build import build_policy
 from producer.environments.environment import Screenshot
 from producer.errors import UsageError
 from producer.policy.learner import TrainedTurn

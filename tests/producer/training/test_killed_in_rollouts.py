@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from producer.agents.android.policy.build import build_policy
 from producer.config import read_config
-from producer.demo_policy.build import build_policy
 from producer.training.run import run
 from tests.producer.policy.conftest import SIZE, TEXTS
 from tests.support.reading import installation_at, read_all

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from producer.agents.android.policy.build import build_policy
 from producer.config import RunConfig
-from producer.demo_policy.build import build_policy
 from producer.errors import NotFoundError, StopRequestedError
 from producer.policy.learner import UpdateSettings
 from producer.training.redo_command import redo

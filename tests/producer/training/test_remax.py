@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
+from producer.agents.android.policy.build import build_policy
 from producer.config import read_config
-from producer.demo_policy.build import build_policy
 from producer.errors import StopRequestedError
 from producer.rewards import Outcome
 from producer.rollouts.plan import GroupOutcome, RolloutResult

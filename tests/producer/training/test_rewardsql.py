@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from producer.agents.text_to_sql.data.layouts import read_questions
+from producer.agents.text_to_sql.data.tasks import database_statements, question_prompt
 from producer.cli import cli
 from producer.process_rewards.step_results import with_results
-from producer.sql_data.text_to_sql.layouts import read_questions
-from producer.sql_data.text_to_sql.tasks import database_statements, question_prompt
 from producer.supervised.step_marks import step_texts
 from producer.supervised.step_scorer import StepScorer
 from schemas.installation import Installation

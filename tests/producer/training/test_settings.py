@@ -87,7 +87,7 @@ def test_a_training_sees_as_many_tasks_and_attempts_as_its_batch_says(
 
 def test_devices_are_blanked_where_it_is_asked_for(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from producer.demo_policy.build import build_policy
+    from producer.agents.android.policy.build import build_policy
     from tests.producer.policy.conftest import SIZE, TEXTS
 
     build_policy(tmp_path / "policy", TEXTS, seed=0, size=SIZE)

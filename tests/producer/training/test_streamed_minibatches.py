@@ -9,8 +9,8 @@ from uuid import UUID
 
 import pytest
 
+from producer.agents.android.policy.build import build_policy
 from producer.config import read_config
-from producer.demo_policy.build import build_policy
 from producer.errors import StopRequestedError, UsageError
 from producer.policy.learner import TrainedTurn, Trajectory, UpdateResult
 from producer.policy.policy import SampledTokens

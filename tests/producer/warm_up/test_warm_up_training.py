@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from producer.demo_policy.recipe import ImitationPhase, WarmUpRecipe
-from producer.demo_policy.schedule import recorded_recipe, warm_up_plan, warm_up_steps
+from producer.agents.android.policy.recipe import ImitationPhase, WarmUpRecipe
+from producer.agents.android.policy.schedule import recorded_recipe, warm_up_plan, warm_up_steps
 from producer.emit import Emitter
 from producer.emit.emitter import now_utc
 from producer.emit.stream import StreamWriter
