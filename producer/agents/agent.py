@@ -13,7 +13,6 @@ from pydantic import JsonValue
 from producer.agents.built_policy import BuiltPolicy
 from producer.agents.task_source import TaskSource
 from producer.codecs.format import Format
-from producer.environments.environment import Environment
 from producer.rewards.outcome import Reward
 from producer.task import Task
 from schemas.entry import EntryContent
@@ -21,6 +20,7 @@ from schemas.entry import EntryContent
 if TYPE_CHECKING:
     from uuid import UUID
 
+    from producer.environments.environment import Environment
     from producer.policy.learner import Learner
 
 
@@ -48,7 +48,7 @@ class AgentSettings(Protocol):
         """Of the run."""
 
 
-MakeEnvironment = Callable[["UUID"], Environment]
+MakeEnvironment = Callable[["UUID"], "Environment"]
 """A fresh environment for the episode of this id."""
 
 
@@ -94,7 +94,7 @@ class Agent(ABC):
         return None
 
     @abstractmethod
-    def make_environment(self, settings: AgentSettings) -> Environment:
+    def make_environment(self, settings: AgentSettings) -> "Environment":
         """A fresh one for one rollout."""
 
     @abstractmethod

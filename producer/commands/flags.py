@@ -9,13 +9,12 @@ import rich_click as click
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from producer.agents.android.preset_tasks import PRESET_TASK_IDS
 from producer.config import DEMO_PRESET, NONE_IS_A_VALUE, TOPICS, RunConfig
 from producer.config.numbers import NONE
 
 DEFAULTS = {
     "model_name": "demo",
-    "tasks": f"with demo and oracle {len(PRESET_TASK_IDS)} built-in tasks, otherwise required",
+    "tasks": "with demo and oracle built-in tasks, otherwise required",
     "eval_tasks": "the held-out split of the training tasks, or without one those themselves",
     "training_name": "a new name",
     "log_path": "CUA_HOME/runs/NAME",

@@ -14,6 +14,10 @@ EndFacts = Callable[[UUID, datetime], tuple[Payload, ...]]
 """(row id of the task's entry, when it was judged) -> events of the rollout's stream."""
 
 
+EQUALS = "equals"
+"""How answers are compared: as text, ignoring case and surrounding whitespace."""
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """What an episode leaves to judge."""

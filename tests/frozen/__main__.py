@@ -50,8 +50,11 @@ def main(folder: Path, names: tuple[str, ...], *, record: bool) -> None:
             volatile = volatile_fields([facts, *(other for other, _ in others)])
             for kind, paths in kept["runs"].get(name, {}).get("volatile", {}).items():
                 volatile[kind] = sorted({*volatile.get(kind, []), *paths})
-            found = {"volatile": volatile, "digests": digest(facts, volatile), "weights": weights}
-            kept["runs"][name] = found
+            kept["runs"][name] = {
+                "volatile": volatile,
+                "digests": digest(facts, volatile),
+                "weights": weights,
+            }
             KEPT.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
             continue
         expected = kept["runs"][name]

@@ -14,13 +14,13 @@ from producer.agents.android.preset_tasks import PRESET_TASK_IDS
 from producer.agents.android.sim.screens.widget import HEIGHT_PX, WIDTH_PX
 from producer.agents.built_policy import BuiltPolicy, OnProgress, OnWait
 from producer.agents.task_source import SourceFields, TaskSource
-from producer.environments.environment import Environment
 from producer.errors import UsageError, did_you_mean
 from producer.task import Task
 
 if TYPE_CHECKING:
     from uuid import UUID
 
+    from producer.environments.environment import Environment
     from producer.policy.learner import Learner
 
 DEMO_PRESET: Final[dict[str, JsonValue]] = {
@@ -98,7 +98,7 @@ class AndroidAgent(Agent):
         "ids": TaskSource(load=_by_ids, required="task_ids", is_tested=True),
     }
 
-    def make_environment(self, settings: AgentSettings) -> Environment:  # noqa: ARG002  # as the interface
+    def make_environment(self, settings: AgentSettings) -> "Environment":  # noqa: ARG002  # as the interface
         """A simulated phone."""
         from producer.agents.android.sim.device.sim import AndroidSim
 
@@ -133,7 +133,7 @@ class AndroidAgent(Agent):
 
         oracle = NoisyOracle(noise=settings.oracle_noise, seed=settings.seed)
 
-        def make_environment(episode: "UUID") -> Environment:
+        def make_environment(episode: "UUID") -> "Environment":
             phone = AndroidSim()
             oracle.attach(episode, phone)
             return phone

@@ -8,9 +8,6 @@ from producer.agents.android.query_descriptions import describe_unknown_query
 from producer.task import Task
 from producer.validators.verdict import Evidence, Verdict
 
-EQUALS = "equals"
-"""How answers are compared: as text, ignoring case and surrounding whitespace."""
-
 
 def judge(task: Task, shell: Callable[[str], str]) -> Verdict:
     """Run the task's query and compare the answer.

@@ -14,13 +14,13 @@ from producer.agents.dbbench.codec import SYSTEM_PROMPT, DbBenchCodec
 from producer.agents.dbbench.policy.recipe import TextRecipe, warm_up_plan
 from producer.agents.task_source import SourceFields, TaskSource
 from producer.codecs.format import Format
-from producer.environments.environment import Environment
 from producer.rewards.named import session
 from producer.rewards.outcome import Reward
 from producer.task import Task
 
 if TYPE_CHECKING:
     from producer.agents.dbbench.data.splits import Split
+    from producer.environments.environment import Environment
     from producer.policy.learner import Learner
 
 PASSWORD = "CUA_DBBENCH_PASSWORD"  # noqa: S105  # the variable's name
@@ -165,7 +165,7 @@ class DbBenchAgent(Agent):
         """Blocks of SQL, and final answers."""
         return Format(DbBenchCodec(), SYSTEM_PROMPT)
 
-    def make_environment(self, settings: AgentSettings) -> Environment:
+    def make_environment(self, settings: AgentSettings) -> "Environment":
         """On the configured server, else on an embedded database."""
         from producer.agents.dbbench.environment import DbBenchEnvironment, open_on_server
 
