@@ -1,4 +1,4 @@
-"""Rewards by name. Formulas: docs/algorithms.md."""
+"""Rewards by name. Formulas: docs/losses.md."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The backup and restore of docs/operating.md, as written there, while a training runs."""
+"""The backup and restore of docs/repairing.md, as written there, while a training runs."""
 
 import json
 import os
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.services, pytest.mark.slow]
 
 SECTION = re.search(
     r"^## Backup and restore\n(.*?)^## ",
-    (ROOT / "docs" / "operating.md").read_text(),
+    (ROOT / "docs" / "repairing.md").read_text(),
     re.MULTILINE | re.DOTALL,
 )
 TIMEOUT_S = 180
