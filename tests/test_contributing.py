@@ -91,8 +91,8 @@ def by_type(payload: type[Payload]) -> str:
 
 @pytest.fixture(scope="module")
 def types_in_histories() -> set[str]:
-    said = [one for seed in range(20) for one in history(f"run-{seed}", seed)]
-    return {json.loads(one.value)["type"] for one in said}
+    said = [event for seed in range(20) for event in history(f"run-{seed}", seed)]
+    return {json.loads(item.value)["type"] for item in said}
 
 
 def test_every_module_of_events_is_imported_by_the_catalogue() -> None:

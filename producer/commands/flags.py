@@ -137,7 +137,7 @@ def _type(name: str, field: FieldInfo) -> tuple[click.ParamType[Any], str]:
     if name in JSON_FIELDS:
         return click.STRING, "JSON"
     if get_origin(annotation) in {Union, UnionType}:
-        annotation = next(one for one in get_args(annotation) if one is not type(None))
+        annotation = next(get_arg for get_arg in get_args(annotation) if get_arg is not type(None))
     if get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
     if get_origin(annotation) is Literal:

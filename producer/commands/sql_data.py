@@ -102,7 +102,7 @@ def generate(
         report = {split: one._asdict() for split, one in written.items()}
         click.echo(json.dumps({**report, "output": str(output)}, indent=2))
         return
-    levels = sorted({level for one in written.values() for level in one.by_difficulty})
+    levels = sorted({level for item in written.values() for level in item.by_difficulty})
     print_table(
         ["split", "databases", "questions", *levels],
         [
@@ -141,7 +141,7 @@ def check(*, folder: Path, split: str, as_json: bool) -> None:
     from producer.agents.text_to_sql.data.soundness import Finding, findings
     from producer.agents.text_to_sql.data.tasks import database_statements
 
-    chosen = next(one for one in DATA_SPLITS if one == split)
+    chosen = next(data_split for data_split in DATA_SPLITS if data_split == split)
     questions = read_questions(folder, chosen)
     databases = {question.database for question in questions}
     for database in sorted(databases):

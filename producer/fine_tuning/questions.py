@@ -37,7 +37,7 @@ def read_answered(folder: Path, system: str | None) -> list[AnsweredQuestion]:
     """
     try:
         questions = read_questions(folder, "train")
-        statements = {one: database_statements(one) for one in {q.database for q in questions}}
+        statements = {item: database_statements(item) for item in {q.database for q in questions}}
     except CuaTrainError as error:
         message = f"data_path: {error}"
         raise UsageError(message) from error

@@ -247,7 +247,7 @@ class SqlDemo:
         return {
             "questions": found.questions,
             "sizes": [
-                {"n": one.num_candidates, **one.by_strategy, "pass_at_n": one.pass_at_n}
-                for one in found.sizes
+                {"n": size.num_candidates, **size.by_strategy, "pass_at_n": size.pass_at_n}
+                for size in found.sizes
             ],
         }

@@ -20,7 +20,7 @@ def build_demo_policy(folder: Path, data: Path, dim: int, seed: int) -> None:
     Its vocabulary is that of the data's schemas and questions, the held-out ones' names included;
     no held-out answer is read.
     """
-    texts = [message.content for one in read_answered(data, None) for message in one.messages]
+    texts = [message.content for item in read_answered(data, None) for message in item.messages]
     for question in read_questions(data, "dev"):
         texts += [question.question, question.evidence, *database_statements(question.database)]
     shutil.rmtree(folder, ignore_errors=True)

@@ -229,13 +229,13 @@ def plan_training(
     newest_done = max(steps_done, default=0)
     is_complete = recorded.status == "completed" and config.num_steps <= newest_done
     if config.baseline_only:
-        done = sum(one.step == 0 for one in manifest.evaluations)
+        done = sum(evaluation.step == 0 for evaluation in manifest.evaluations)
         is_complete = done >= config.num_baselines
     if is_complete and not overwrite:
         return AlreadyComplete(config, manifest)
     has_failed = recorded.history.has_failed_parts(recorded.stream, generation)
     has_begun = bool(steps_done) or recorded.history.has_evaluations(generation)
-    known = {one.label for one in manifest.evaluations}
+    known = {evaluation.label for evaluation in manifest.evaluations}
     begins_generation = (
         overwrite
         or (folder is None and has_begun)
@@ -297,7 +297,11 @@ def _empty_manifest(
 
 
 def _first_of_generation(manifest: Manifest, generation: int, kept_step: int) -> Manifest:
-    kept = tuple(one for one in manifest.evaluations if kept_step and one.step <= kept_step)
+    kept = tuple(
+        evaluation
+        for evaluation in manifest.evaluations
+        if kept_step and evaluation.step <= kept_step
+    )
     return replace(manifest, generation=generation, step=kept_step, evaluations=kept, pending=())
 
 

@@ -106,7 +106,9 @@ class RolloutEngine:
         """Results as they come, until no plan is left (plans may be submitted between results)."""
         try:
             if not self._repeats_batches():
-                self._pending = deque(one for one in self._pending if isinstance(one, RolloutPlan))
+                self._pending = deque(
+                    item for item in self._pending if isinstance(item, RolloutPlan)
+                )
             while self._pending or self._active:
                 self._check_stop()
                 self._refill()

@@ -84,7 +84,12 @@ class _RecordedTask(BaseModel):
         # The tables do not have the split, but the hash covers it.
         candidates = (replace(task, split=split) for split in SPLITS)
         return next(
-            (one for one in candidates if definition_hash(one) == self.definition_hash), task
+            (
+                candidate
+                for candidate in candidates
+                if definition_hash(candidate) == self.definition_hash
+            ),
+            task,
         )
 
 

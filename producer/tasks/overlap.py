@@ -119,18 +119,18 @@ LEAKS: Final = ("task", "instruction", "gold", "goal")
 def overlaps(train: Sequence[Task], evaluation: Sequence[Task]) -> list[Overlap]:
     """One for each of `MEASURES` that evaluation tasks have."""
     found = [_overlap(name, train, evaluation) for name in MEASURES]
-    return [one for one in found if one.num_eval_tasks]
+    return [item for item in found if item.num_eval_tasks]
 
 
 def _overlap(name: str, train: Sequence[Task], evaluation: Sequence[Task]) -> Overlap:
     measure = MEASURES[name]
     trained: dict[str, str] = {}
     for task in train:
-        for one in measure(task):
-            trained.setdefault(one, task.task_id)
+        for item in measure(task):
+            trained.setdefault(item, task.task_id)
     own = [(task.task_id, measure(task)) for task in evaluation]
     having = [(task_id, values) for task_id, values in own if values]
-    values = {one for _, several in having for one in several}
+    values = {item for _, several in having for item in several}
     seen = [(task_id, several) for task_id, several in having if {*several} <= trained.keys()]
     return Overlap(
         of=name,

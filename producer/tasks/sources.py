@@ -111,7 +111,7 @@ def _check(tasks: Sequence[Task], source: Source, where: str, check: CheckTask) 
         except ValueError as error:
             place = f"{where}: task {task.task_id!r}"
             if source.source_type in {"custom", "file"}:
-                entries = [one.task_id for one in _candidates(source, where)]
+                entries = [candidate.task_id for candidate in _candidates(source, where)]
                 file = "" if source.file_path is None else f": {source.file_path}"
                 field = FIELD_OF_TYPE[source.source_type]
                 place = f"{where}.{field}{file}[{entries.index(task.task_id)}]"

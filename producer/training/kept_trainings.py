@@ -91,7 +91,7 @@ def list_kept(installation: Installation) -> list[KeptTraining]:
                 folder=folder,
             )
         )
-    return sorted(kept, key=lambda one: (one.saved_at, one.training_name), reverse=True)
+    return sorted(kept, key=lambda item: (item.saved_at, item.training_name), reverse=True)
 
 
 def _statuses(installation: Installation, names: Collection[str]) -> dict[str, str]:

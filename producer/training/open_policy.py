@@ -150,7 +150,9 @@ def _open_folder(
 
 
 def _extent(config: RunConfig, *, is_training: bool) -> RunExtent:
-    evaluated = (one.episodes for one in config.evaluation_passes)
+    evaluated = (
+        evaluation_evaluation.episodes for evaluation_evaluation in config.evaluation_passes
+    )
     num_rollouts = max(config.rollouts_per_step, *evaluated)
     return RunExtent(
         concurrent_rollouts=min(config.max_concurrent_rollouts, num_rollouts),

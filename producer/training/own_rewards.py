@@ -241,5 +241,5 @@ def _of_tokens(
             f" found {shape}"
         )
         raise RewardError(message)
-    rewards = tuple(finite_number(one, called) for one in found[0].tolist())
+    rewards = tuple(finite_number(item, called) for item in found[0].tolist())
     return OwnReward(sum(rewards), rewards)

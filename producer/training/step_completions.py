@@ -60,7 +60,7 @@ def labelling(
         completions = policy.sample(requests)
         for request in requests:
             policy.forget(request.episode)
-        return [one.text for one in completions]
+        return [completion.text for completion in completions]
 
     labeller = StepLabeller(complete, policy.token_starts)
 

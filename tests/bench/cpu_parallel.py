@@ -80,7 +80,9 @@ class Episode:
     def trajectory(self) -> Trajectory:
         """With an advantage of 1 or -1, so that there is a gradient."""
         turns = tuple(
-            TrainedTurn(one.screenshot, one.tokens) for one in self.past if one.tokens is not None
+            TrainedTurn(item.screenshot, item.tokens)
+            for item in self.past
+            if item.tokens is not None
         )
         return Trajectory(self.task, turns, 1.0 if self.id.int % 2 else -1.0)
 
@@ -154,7 +156,7 @@ def main() -> int:
             if seed:  # the first round warms caches
                 rows.setdefault(num_cores, []).append(measured)
     for num_cores, row in rows.items():
-        medians = {name: round(statistics.median(one[name] for one in row), 2) for name in row[0]}
+        medians = {name: round(statistics.median(item[name] for item in row), 2) for name in row[0]}
         sys.stdout.write(json.dumps({"cores": num_cores, **medians}) + "\n")
     used = resource.getrusage(resource.RUSAGE_SELF)
     sys.stdout.write(

@@ -35,12 +35,12 @@ def main() -> int:
         episodes = encode_demonstrations(screens, processor.image_processor)
         preprocessed_s = time.process_time()
         with torch.no_grad():
-            for one in episodes:
+            for episode in episodes:
                 encode_patches(
                     network.model.visual,
-                    one.patches_INC,
-                    rows=one.grid.rows,
-                    columns=one.grid.columns,
+                    episode.patches_INC,
+                    rows=episode.grid.rows,
+                    columns=episode.grid.columns,
                 )
         ended_s = time.process_time()
         report = {

@@ -36,9 +36,9 @@ understands more of them: `producer/agents/android/sim/device/shell.py`.
 def render() -> str:
     """The whole page."""
     lines = [HEAD]
-    for one in describe_queries():
-        commands = "; ".join(f"`{command}`" for command in one.commands)
-        lines.append(f"| `{one.query}` | {one.answers} | {commands} |")
+    for describe_query in describe_queries():
+        commands = "; ".join(f"`{command}`" for command in describe_query.commands)
+        lines.append(f"| `{describe_query.query}` | {describe_query.answers} | {commands} |")
     lines += [PHONE, *(f"| `{name}` | {', '.join(found)} |" for name, found in ANSWERS.items())]
     lines += [SETUP, *(f"| `{name}` | `{example}` |" for name, example in setup_commands().items())]
     return "\n".join([*lines, ""])

@@ -57,7 +57,7 @@ def build_knowing_policy(folder: Path, num_steps: int = 80) -> None:
     """Fewer steps know less: with 80 about half of the sessions are right at temperature 1."""
     torch.set_num_threads(1)
     sessions = known_sessions()
-    build_text_policy(folder, [text for one in sessions for text in one.texts], SEED, SIZE)
+    build_text_policy(folder, [text for session in sessions for text in session.texts], SEED, SIZE)
     (folder / "cua_policy.json").write_text(json.dumps({"codec": "dbbench"}))
     network, tokenizer = load_base(str(folder))
     network.requires_grad_(requires_grad=True)
@@ -73,7 +73,9 @@ def build_answering_policy(folder: Path) -> dict[str, Any]:
     """
     torch.set_num_threads(1)
     write_synthetic(folder / "data", 0, SyntheticSize(1, 1, 1, templates=("count", "filter")))
-    texts = [one.content for row in read_answered(folder / "data", None) for one in row.messages]
+    texts = [
+        message.content for row in read_answered(folder / "data", None) for message in row.messages
+    ]
     size = TextPolicySize(dim=32, layers=2, heads=2, ffn=64)
     build_text_policy(folder / "base", texts * 5, 0, size, extra_tokens=[*STEP_MARKS])
     _fit(folder, "sft", "base", folder / "data", "policy", epochs=40, learning_rate=1e-2)

@@ -29,7 +29,7 @@ def describe_queries() -> list[DescribedQuery]:
 
 def describe_unknown_query(name: str) -> str:
     """Why `name` is no query, with the closest name or, if none is close, all of them."""
-    names = [one.query for one in describe_queries()]
+    names = [describe_query.query for describe_query in describe_queries()]
     hint = did_you_mean(name, names) or f" The queries are {', '.join(names)}"
     return f"unknown device query {name!r}.{hint}"
 

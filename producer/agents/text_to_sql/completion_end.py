@@ -15,7 +15,9 @@ from schemas.completion import CompletionExecuted
 
 def answered_sql(evidence: Evidence) -> str | None:
     """The query that was answered with; None: there was none."""
-    answers = [one.action.text for one in evidence.actions if isinstance(one.action, Answer)]
+    answers = [
+        action.action.text for action in evidence.actions if isinstance(action.action, Answer)
+    ]
     return answers[-1] if answers else None
 
 

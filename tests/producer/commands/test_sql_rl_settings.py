@@ -38,7 +38,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """18 training questions and 6 of other databases."""
     folder = tmp_path_factory.mktemp("data")
     written = write_synthetic(folder, 0, SyntheticSize(6, 2, 3, ("count",)))
-    assert [one.num_questions for one in written.values()] == [18, 6]
+    assert [item.num_questions for item in written.values()] == [18, 6]
     return folder
 
 

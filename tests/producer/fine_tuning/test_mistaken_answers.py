@@ -22,7 +22,7 @@ def _answered(answer: str) -> AnsweredQuestion:
 
 
 def _answers(answers: list[str], share: float, seed: int = 0) -> list[str]:
-    rows = with_mistakes([_answered(one) for one in answers], share, Random(seed))
+    rows = with_mistakes([_answered(answer) for answer in answers], share, Random(seed))
     assert all(row["messages"][0]["content"] == QUESTION for row in rows)
     return [row["messages"][1]["content"] for row in rows]
 

@@ -54,8 +54,8 @@ def requests() -> list[SampleRequest]:
 def test_there_is_one_completion_per_request_in_order(open_learner: Open) -> None:
     together = open_learner().sample(requests())
     alone = [open_learner().sample([request])[0] for request in requests()]
-    assert [one.text for one in together] == [one.text for one in alone]
-    assert all(one.actions for one in together)
+    assert [item.text for item in together] == [item.text for item in alone]
+    assert all(item.actions for item in together)
 
 
 def test_no_requests_give_no_completions(open_learner: Open) -> None:

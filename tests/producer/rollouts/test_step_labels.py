@@ -64,8 +64,8 @@ def labelled(
         Evidence((), taken, 1, completion_text=text, completion_tokens=tuple(range(len(text)))),
     )
     facts = verdict.facts(UUID(int=1), NOW) if verdict.facts is not None else ()
-    assert [isinstance(one, CompletionExecuted) for one in facts[:1]] == [True]
-    return verdict, [one for one in facts if isinstance(one, CompletionStepsScored)]
+    assert [isinstance(fact, CompletionExecuted) for fact in facts[:1]] == [True]
+    return verdict, [fact for fact in facts if isinstance(fact, CompletionStepsScored)]
 
 
 def gold(task: Task) -> str:

@@ -78,7 +78,9 @@ class Words:
 
     def judge(self, task: Task, evidence: Evidence) -> Verdict:
         assert task.entry is ENTRY
-        answers = [one.action.text for one in evidence.actions if isinstance(one.action, Answer)]
+        answers = [
+            action.action.text for action in evidence.actions if isinstance(action.action, Answer)
+        ]
         found = answers[0] if answers else None
 
         def facts(entry_id: UUID, ended_at: datetime) -> tuple[Payload, ...]:
@@ -119,7 +121,7 @@ class Scripted(ScriptedPolicy):
         turn = self._turns[len(request.history)]
         if isinstance(turn, Completion):
             return turn
-        taken = tuple(TakenAction(tool_name=one.type, tool_args={}, action=one) for one in turn)
+        taken = tuple(TakenAction(tool_name=item.type, tool_args={}, action=item) for item in turn)
         tokens = self._tokens(request)
         assert tokens is not None
         return Completion("said", taken, replace(tokens, num_prompt_images=0))
@@ -154,7 +156,7 @@ def play(
 
 
 def of_type(payloads: Sequence[Payload], kind: type[P]) -> list[P]:
-    return [one for one in payloads if isinstance(one, kind)]
+    return [payload for payload in payloads if isinstance(payload, kind)]
 
 
 DONE = (Answer(text="1"), Terminate())
@@ -191,7 +193,7 @@ def test_the_environment_judges_and_states_the_end_in_its_own_terms(emitter: Emi
     assert ended.entry_id == asked_plan().entry_row_id
     (verdict,) = of_type(payloads, ValidationRecorded)
     assert (verdict.success, verdict.actual_result, verdict.expected_result) == (True, "1", None)
-    types = [type(one) for one in payloads]
+    types = [type(payload) for payload in payloads]
     assert types.index(SessionEnded) < types.index(RolloutFinished)
     assert result.reward == pytest.approx(1 - 2 * SETTINGS.turn_cost)
 
@@ -244,7 +246,7 @@ def test_recorded_words_are_played_again(emitter: Emitter) -> None:
     taken = of_type(payloads, TurnTaken)
     turns = recorded_turns(taken, ASKED.description, pytest.fail)
     assert turns is not None
-    assert [one.observation for one in turns] == [
+    assert [turn.observation for turn in turns] == [
         TextObservation("Table 8."),
         TextObservation("row 1"),
         TextObservation("row 2"),

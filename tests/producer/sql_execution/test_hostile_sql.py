@@ -105,7 +105,7 @@ def test_sessions_of_the_small_policy_that_end_together_keep_their_processes() -
         for child in first:
             children.give_back(child)
         again = [children.borrow(64 * MEGABYTE) for _ in range(20)]
-        assert {one.pid for one in again} == {one.pid for one in first}
+        assert {item.pid for item in again} == {item.pid for item in first}
         for child in again:
             children.give_back(child)
     finally:

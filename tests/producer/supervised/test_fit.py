@@ -56,8 +56,8 @@ def test_a_fit_learns_its_examples(network: PreTrainedModel) -> None:
 
 def test_the_loss_is_the_mean_over_the_batch_s_targets(network: PreTrainedModel) -> None:
     batch = [EXAMPLES[index] for index in batch_of_step(0, len(EXAMPLES), 4, seed=0)]
-    expected = sum(CrossEntropy().loss_sum(network, [one]).item() for one in batch)
-    expected /= sum(sum(one.loss_mask) for one in batch)
+    expected = sum(CrossEntropy().loss_sum(network, [item]).item() for item in batch)
+    expected /= sum(sum(item.loss_mask) for item in batch)
     step = Fit(network, EXAMPLES, CrossEntropy(), replace(SETTINGS, max_tokens=1)).step()
     assert step.loss == pytest.approx(expected, rel=1e-6)
     assert (step.number, step.num_items, step.epoch) == (1, 4, 0)

@@ -100,4 +100,4 @@ def test_generated_entries_are_made_once_in_a_process_and_each_caller_has_its_ow
     first.clear()
     assert len(load_tasks({**source, "skills": ["insert"]})) == len(again) == 22
     others = load_tasks({**source, "skills": ["insert"], "seed": 5})
-    assert [one.description for one in others] != [one.description for one in again]
+    assert [other.description for other in others] != [item.description for item in again]

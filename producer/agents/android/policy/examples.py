@@ -72,7 +72,7 @@ def encode_demonstrations(
     episodes = []
     while chunk := tuple(islice(remaining, EPISODES_PER_CHUNK)):
         pixels = image_processor(
-            images=[screen for one in chunk for screen in one.screens], return_tensors="pt"
+            images=[screen for item in chunk for screen in item.screens], return_tensors="pt"
         )
         rows, columns = pixels["image_grid_thw"][0].tolist()[1:]
         grid = Grid(rows, columns)
@@ -82,7 +82,7 @@ def encode_demonstrations(
             .to(torch.uint8)
             .view(-1, grid.num_tokens, pixels["pixel_values"].shape[1])
         )
-        own_patches = patches_INC.split([len(one.turns) for one in chunk])
+        own_patches = patches_INC.split([len(item.turns) for item in chunk])
         for one, own_INC in zip(chunk, own_patches, strict=True):
             episodes.append(EncodedEpisode(one.task.description, one.turns, own_INC.clone(), grid))
     return episodes
@@ -122,8 +122,8 @@ def _build_example(
         loss_mask=tuple(loss_mask),
         positions_3T=positions_3T,
         patches_INC=episode.patches_INC,
-        names_INK=torch.from_numpy(np.stack([one.names_NK for one in labels])),
-        centers_IN2=torch.from_numpy(np.stack([one.centers_N2 for one in labels])),
+        names_INK=torch.from_numpy(np.stack([label.names_NK for label in labels])),
+        centers_IN2=torch.from_numpy(np.stack([label.centers_N2 for label in labels])),
         grounding_targets=tuple(
             _grounding_targets(turn.elements, tokenizer) for turn in episode.turns
         ),

@@ -182,7 +182,9 @@ def _accumulate_gradients(
     micro_batches: Sequence[Sequence[TrainingSequence]],
 ) -> float:
     """Gradients of the mean cross-entropy over all target tokens; returns that mean."""
-    num_targets = sum(sum(one.loss_mask) for sequences in micro_batches for one in sequences)
+    num_targets = sum(
+        sum(sequence.loss_mask) for sequences in micro_batches for sequence in sequences
+    )
 
     def loss_of(sequences: Sequence[TrainingSequence]) -> Tensor:
         logits_MV, targets_M = target_logits(network, sequences)

@@ -68,5 +68,5 @@ def _with_hashed_names(value: Any) -> Any:
     if isinstance(value, dict):
         return {_HASHED_NAMES.get(key, key): _with_hashed_names(v) for key, v in value.items()}
     if isinstance(value, tuple):
-        return tuple(_with_hashed_names(one) for one in value)
+        return tuple(_with_hashed_names(item) for item in value)
     return value

@@ -86,7 +86,11 @@ class Scene:
 
 def column_names(theme: Theme) -> tuple[str, ...]:
     """In the table's order."""
-    return ("name", *(group.name for group in theme.groups), *(one.name for one in theme.numbers))
+    return (
+        "name",
+        *(group.name for group in theme.groups),
+        *(number.name for number in theme.numbers),
+    )
 
 
 def fill(theme: Theme, random: Random, num_rows: int) -> tuple[Row, ...]:

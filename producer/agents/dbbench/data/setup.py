@@ -27,7 +27,7 @@ def table_setup(table: TableInfo) -> tuple[Setup, ...]:
     name = quoted(table.name)
     columns = ", ".join(_column(column.name, column_type(column.type)) for column in table.columns)
     places = ", ".join("?" * len(table.columns))
-    numbers = [quoted(one.name) for one in table.columns if column_type(one.type) == INT]
+    numbers = [quoted(column.name) for column in table.columns if column_type(column.type) == INT]
     return (
         Setup(f"CREATE TABLE {name} ({columns})"),
         Setup(f"INSERT INTO {name} VALUES ({places})", table_rows(table)),

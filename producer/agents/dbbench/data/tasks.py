@@ -63,7 +63,7 @@ def _generated(
     num_samples: int, seed: int, split: Split | None, skills: tuple[str, ...]
 ) -> tuple[Task, ...]:
     """Kept, because a run loads its tasks twice: they are checked before its training is opened."""
-    themes = [one for one in THEMES if split in {None, split_of_table(one.table)}]
+    themes = [theme for theme in THEMES if split in {None, split_of_table(theme.table)}]
     entries = generate(num_samples, seed, skills or SKILLS, themes=themes)
     named = [
         entry.model_copy(update={"entry_id": f"{split or 'all'}-{seed}-{entry.entry_id}"})

@@ -45,7 +45,7 @@ class Demonstration:
     @property
     def texts(self) -> tuple[str, ...]:
         """All of it."""
-        parts = (part for one in self.rounds for part in one if part is not None)
+        parts = (part for item in self.rounds for part in item if part is not None)
         return self.instruction, *parts
 
 
@@ -86,7 +86,7 @@ def build_examples(
 ) -> list[Example]:
     """Every completion is imitated, with the token that ends it."""
     renderer = Renderer(tokenizer, None, system_prompt)
-    return [_example(one, renderer, tokenizer) for one in demonstrations]
+    return [_example(demonstration, renderer, tokenizer) for demonstration in demonstrations]
 
 
 def _example(

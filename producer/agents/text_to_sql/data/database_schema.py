@@ -112,7 +112,9 @@ def _read_table(connection: sqlite3.Connection, name: str) -> Table:
 
 
 def _create_statement(table: Table, descriptions: Descriptions) -> str:
-    key = sorted((one.key_position, one.name) for one in table.columns if one.key_position)
+    key = sorted(
+        (column.key_position, column.name) for column in table.columns if column.key_position
+    )
     parts, notes = [], []
     for column in table.columns:
         is_key = len(key) == 1 and column.key_position

@@ -30,11 +30,11 @@ def data_folders(*sources: JsonValue) -> tuple[DataFolder, ...]:
     """The data sets that task sources name; sources of other types have none."""
     found: dict[DataFolder, None] = {}
     for source in sources:
-        for one in source if isinstance(source, list) else [source]:
-            if isinstance(one, dict) and one.get("source_type") == SOURCE_TYPE:
-                split = one.get("split") or "train"
-                if split in DATA_SPLITS and isinstance(one.get("path"), str):
-                    found[DataFolder(Path(str(one["path"])), split)] = None
+        for item in source if isinstance(source, list) else [source]:
+            if isinstance(item, dict) and item.get("source_type") == SOURCE_TYPE:
+                split = item.get("split") or "train"
+                if split in DATA_SPLITS and isinstance(item.get("path"), str):
+                    found[DataFolder(Path(str(item["path"])), split)] = None
     return tuple(found)
 
 

@@ -171,7 +171,7 @@ class Schema:
     @property
     def tables(self) -> tuple[str, ...]:
         """Names of the tables, those that others refer to first."""
-        others = [one.table for one in (self.person, self.use) if one is not None]
+        others = [item.table for item in (self.person, self.use) if item is not None]
         return (self.maker.table, self.thing.table, *others)
 
 

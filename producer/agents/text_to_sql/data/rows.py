@@ -19,10 +19,11 @@ SHARE_REFERRED = 0.8
 def create_statements(schema: Schema) -> list[str]:
     """One CREATE TABLE for each table, those that others refer to first."""
     maker, thing, use, person = schema.maker, schema.thing, schema.use, schema.person
-    parents = [one for one in (maker, person) if one is not None]
+    parents = [item for item in (maker, person) if item is not None]
     statements = [
-        f"CREATE TABLE {one.table} (id INTEGER PRIMARY KEY, {one.label} TEXT, {one.category} TEXT)"
-        for one in parents
+        f"CREATE TABLE {parent.table} (id INTEGER PRIMARY KEY, {parent.label} TEXT,"
+        f" {parent.category} TEXT)"
+        for parent in parents
     ]
     numbers = ", ".join(f"{name} INTEGER" for name in thing.numbers)
     statements.insert(

@@ -34,7 +34,8 @@ def load_text_to_sql(folder: Path, split: DataSplit, where: str) -> list[Task]:
     try:
         questions = read_questions(folder, split)
         statements = {
-            path: database_statements(path) for path in {one.database for one in questions}
+            path: database_statements(path)
+            for path in {question.database for question in questions}
         }
     except (UsageError, NotFoundError) as error:
         message = f"{where}: {error}"

@@ -82,11 +82,11 @@ def _prompt(file: Path, number: int, given: object) -> str:
     if isinstance(given, str) and given.strip():
         return given
     messages = given if isinstance(given, list) else []
-    roles = [one.get("role") if isinstance(one, dict) else None for one in messages]
+    roles = [message.get("role") if isinstance(message, dict) else None for message in messages]
     if roles not in (["user"], ["system", "user"]):
         what = f"expected a text, or messages of system and user; found roles {roles}"
         raise UsageError(_problem(file, number, "prompt", what))
-    return "\n\n".join(str(one["content"]) for one in messages)
+    return "\n\n".join(str(message["content"]) for message in messages)
 
 
 def _problem(file: Path, number: int, field: str, what: str) -> str:

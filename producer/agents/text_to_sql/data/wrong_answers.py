@@ -34,7 +34,7 @@ def is_telling(connection: sqlite3.Connection, sql: str) -> bool:
     gold = row_set(connection, sql)
     if not gold or all(cell is None for row in gold for cell in row):
         return False
-    if any(row_set(connection, one) != gold for one in _tie_breaks(sql)):
+    if any(row_set(connection, tie_break) != gold for tie_break in _tie_breaks(sql)):
         return False
     return all(_rows_or_none(connection, wrong) != gold for wrong in wrong_answers(sql))
 

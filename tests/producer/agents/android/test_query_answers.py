@@ -109,7 +109,9 @@ def test_the_demo_tasks_expect_what_can_be_answered() -> None:
 def test_every_query_with_answers_of_the_phone_exists_and_can_give_each() -> None:
     assert ANSWERS.keys() <= QUERIES.keys()
     for query, answers in ANSWERS.items():
-        assert [one for one in answers if describe_wrong_answer(query, one) is not None] == []
+        assert [
+            answer for answer in answers if describe_wrong_answer(query, answer) is not None
+        ] == []
 
 
 def _asking() -> list[tuple[str, str]]:
@@ -122,7 +124,7 @@ def _asking() -> list[tuple[str, str]]:
     given += [(query, text) for query in QUERIES for text in ("True", "False", "0", "7", "de")]
     given += [("app_running_com.android.email", "True"), ("app_installed_test_app", "True")]
     given += [("setting_global/wifi_on", "0"), ("found_icon", "com.android.settings")]
-    return [one for one in given if describe_wrong_answer(*one) is None]
+    return [item for item in given if describe_wrong_answer(*item) is None]
 
 
 @pytest.mark.parametrize(("query", "expected"), _asking())

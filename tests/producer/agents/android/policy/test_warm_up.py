@@ -152,7 +152,9 @@ def test_only_a_chunk_of_episodes_is_held_as_images() -> None:
 def test_a_demonstration_is_deterministic_and_names_what_it_clicks() -> None:
     first, second = (demonstrate(OPEN_SETTINGS, 3, noise=0.3, max_turns=6) for _ in range(2))
     assert first.turns == second.turns
-    assert [one.tobytes() for one in first.screens] == [one.tobytes() for one in second.screens]
+    assert [screen.tobytes() for screen in first.screens] == [
+        screen.tobytes() for screen in second.screens
+    ]
     clicks = [
         turn.text
         for turn in demonstrate(OPEN_SETTINGS, 3, noise=0.0, max_turns=6).turns
@@ -244,7 +246,7 @@ def test_a_grounding_sequence_lists_element_names_and_clicks_each_in_order(
         processor,
         processor.image_token_id,
     )
-    assert [len(one.grounding_targets[0]) for one in examples] == [2, 1]
+    assert [len(example.grounding_targets[0]) for example in examples] == [2, 1]
     sequence = GroundingSampler(processor, processor.image_token_id).sample(
         examples[0], torch.zeros(1, 60, 128), random.Random(0)
     )

@@ -121,7 +121,7 @@ def test_no_held_out_gold_or_instruction_is_trained_on_up_to_values_and_the_tabl
     held_out = [*of_split(entries, "held_out"), *generate(66, seed=8, themes=themes)]
     train = [*of_split(entries, "train"), *of_split(generate(110, seed=9), "train")]
     assert not forms(train) & forms(held_out)
-    assert not {one.instruction for one in train} & {one.instruction for one in held_out}
+    assert not {item.instruction for item in train} & {item.instruction for item in held_out}
 
 
 def test_no_draft_that_a_table_of_one_split_takes_has_the_form_of_one_of_the_other() -> None:

@@ -34,8 +34,8 @@ def played(entry: EntryContent, demonstration: Demonstration) -> Verdict:
         for text, said in demonstration.rounds:
             calls = codec.parse(text, 0, 0)
             taken += calls
-            heard = [environment.act(one.action).text for one in calls if one.action is not None]
-            assert [one for one in heard if one is not None] == ([] if said is None else [said])
+            heard = [environment.act(call.action).text for call in calls if call.action is not None]
+            assert [item for item in heard if item is not None] == ([] if said is None else [said])
         evidence = Evidence((), tuple(taken), num_turns=len(demonstration.rounds))
         return environment.judge(task, evidence)
     finally:
@@ -112,8 +112,8 @@ def test_an_example_is_the_prompts_of_sampling_and_imitates_both_completions(
     ]
     stopped = written[0][-1] == tokenizer.eos_token_id
     # A completion that was cut off is ended by the next prompt.
-    assert [one for one in sampled if stopped or one != tokenizer.eos_token_id] == [
-        one for one in prompts if stopped or one != tokenizer.eos_token_id
+    assert [item for item in sampled if stopped or item != tokenizer.eos_token_id] == [
+        prompt for prompt in prompts if stopped or prompt != tokenizer.eos_token_id
     ]
     imitated = [
         token

@@ -75,7 +75,9 @@ def test_no_held_out_table_is_shown_and_every_word_may_name_a_table() -> None:
 
     def of_split(split: str) -> set[str]:
         return {
-            ", ".join(column_names(one)) for one in THEMES if split_of_table(one.table) == split
+            ", ".join(column_names(theme))
+            for theme in THEMES
+            if split_of_table(theme.table) == split
         }
 
     assert headers <= of_split("train")
@@ -88,8 +90,8 @@ def test_no_held_out_table_is_shown_and_every_word_may_name_a_table() -> None:
 def test_as_many_rounds_have_a_mistake_as_the_recipe_says() -> None:
     def share(noise: float) -> float:
         sessions = warm_up_sessions(TextRecipe(num_entries=88, noise=noise))
-        said = [one.rounds[0].completion for one in sessions]
-        wrong = [one == UNREADABLE or "Answer" in one or "SELECT 0" in one for one in said]
+        said = [session.rounds[0].completion for session in sessions]
+        wrong = [item == UNREADABLE or "Answer" in item or "SELECT 0" in item for item in said]
         return sum(wrong) / len(wrong)
 
     assert share(0.0) == 0
@@ -118,8 +120,8 @@ def test_a_renamed_entry_asks_for_the_same_rows_of_another_table() -> None:
 
 def test_the_plan_has_every_step_with_its_rate() -> None:
     steps = warm_up_plan(TINY).steps
-    assert [one.batch_size for one in steps] == [4, 4, 4]
-    assert {one.stage for one in steps} == {"imitation"}
+    assert [step.batch_size for step in steps] == [4, 4, 4]
+    assert {step.stage for step in steps} == {"imitation"}
     # A twentieth of the peak; then the cosine's fall.
     assert steps[0].learning_rate == pytest.approx(3e-3 / 20)
     recipe = warm_up_plan(TINY).recipe("sql-demo-x")
@@ -133,7 +135,7 @@ def test_entries_of_a_split_are_about_its_tables_alone() -> None:
     assert (config.tasks["split"], config.eval_tasks["split"]) == ("train", "held_out")
     assert config.tasks["seed"] == config.eval_tasks["seed"] == 4
     themes = [theme for theme in THEMES if split_of_table(theme.table) == "held_out"]
-    assert {split_of(one) for one in generate(10, 4, themes=themes)} == {"held_out"}
+    assert {split_of(item) for item in generate(10, 4, themes=themes)} == {"held_out"}
 
 
 def test_an_environment_without_a_built_in_policy_says_so() -> None:

@@ -119,15 +119,15 @@ def test_no_held_out_question_or_gold_up_to_values_is_trained_on_whatever_the_se
         ]
         for split, seed in seeds.items()
     }
-    golds = {name: {gold_form(one.sql, "sqlite") for one in own} for name, own in drafts.items()}
+    golds = {name: {gold_form(item.sql, "sqlite") for item in own} for name, own in drafts.items()}
     assert len(golds["dev"]) > 100
     assert not golds["train"] & golds["dev"]
-    questions = {name: {one.question for one in own} for name, own in drafts.items()}
+    questions = {name: {item.question for item in own} for name, own in drafts.items()}
     assert not questions["train"] & questions["dev"]
 
 
 @pytest.mark.parametrize("split", ["train", "dev"])
-@pytest.mark.parametrize("template", [one.name for one in TEMPLATES])
+@pytest.mark.parametrize("template", [template.name for template in TEMPLATES])
 def test_each_split_asks_questions_of_every_template(template: str, split: BirdSplit) -> None:
     """`most` and `people` have few schemas that they can be asked of."""
     (database,) = synthetic_databases(5, split, SyntheticSize(1, 1, 1, (template,)))
@@ -208,7 +208,10 @@ def test_the_file_has_bird_s_fields(folder: Path) -> None:
 @pytest.mark.parametrize("most_tables", [2, 3, 4])
 def test_no_database_has_more_tables_than_asked_for(most_tables: int) -> None:
     size = SyntheticSize(24, 0, 1, templates=("count",), most_tables=most_tables)
-    found = [len(one.schema.tables) for one in synthetic_databases(0, "train", size)]
+    found = [
+        len(synthetic_database.schema.tables)
+        for synthetic_database in synthetic_databases(0, "train", size)
+    ]
     assert max(found) == most_tables
     assert min(found) == 2
     assert all(

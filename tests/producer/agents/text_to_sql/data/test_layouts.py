@@ -39,7 +39,10 @@ def test_bird_s_dev_set_is_read_as_it_is_published() -> None:
 
 def test_bird_s_training_set_has_no_ids_and_no_difficulties() -> None:
     questions = read_questions(BIRD, "train")
-    assert [(one.question_id, one.difficulty) for one in questions] == [(0, None), (1, None)]
+    assert [(question.question_id, question.difficulty) for question in questions] == [
+        (0, None),
+        (1, None),
+    ]
 
 
 def test_spider_s_training_set_is_both_of_its_files() -> None:

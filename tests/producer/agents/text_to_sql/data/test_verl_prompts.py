@@ -77,7 +77,10 @@ def test_a_row_without_a_name_or_a_number_has_those_of_its_file_and_place(folder
     row = {name: value for name, value in ROW.items() if name not in {"db_id", "extra_info"}}
     row["database"] = "files/shop.sqlite"
     questions = read_questions(write(folder / "x.parquet", row, row), "train")
-    assert [(one.question_id, one.db_id) for one in questions] == [(0, "shop"), (1, "shop")]
+    assert [(question.question_id, question.db_id) for question in questions] == [
+        (0, "shop"),
+        (1, "shop"),
+    ]
 
 
 @pytest.mark.parametrize(
