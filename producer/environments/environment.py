@@ -55,12 +55,12 @@ class TextObservation:
 Observation = Screenshot | TextObservation
 
 
-def said(observation: Observation) -> str | None:
+def text_of(observation: Observation) -> str | None:
     """The words of an observation; None of a screen."""
     return observation.text if isinstance(observation, TextObservation) else None
 
 
-def shown(observation: Observation) -> Screenshot | None:
+def screenshot_of(observation: Observation) -> Screenshot | None:
     """The screen of an observation; None of words."""
     return observation if isinstance(observation, Screenshot) else None
 

@@ -18,8 +18,7 @@ from producer.errors import MismatchError, UsageError
 from producer.log.event_log import EventLog
 from producer.log.stream_history import StreamHistory
 from producer.resume import resume_state
-from producer.resume.counting_states import counting_states
-from producer.resume.living_writer import add_writer, refuse_living_writer
+from producer.resume.active_writer import add_writer, refuse_active_writer
 from producer.resume.orphans import close_orphans
 from producer.resume.read_history import read_training_history
 from producer.resume.resume_state import Manifest, SavedState
@@ -27,6 +26,7 @@ from producer.resume.same_tasks import check_same_tasks
 from producer.resume.supersede import supersede_generation
 from producer.resume.training_config import ConfigT, TrainingConfig
 from producer.resume.training_history import TrainingHistory
+from producer.resume.valid_states import valid_states
 from schemas import ids
 from schemas.base import Payload
 from schemas.catalogue import stream as stream_of
@@ -125,7 +125,7 @@ def open_training(
     """
     recorded = read_recorded_training(emitter, run_name, run_folder, stop, fetch_drops)
     if recorded.stream.exists and not takeover:
-        refuse_living_writer(
+        refuse_active_writer(
             run_name,
             recorded.stream,
             recorded.status,
@@ -199,7 +199,7 @@ def read_recorded_training(
             has_fetched = True
             if fetch_drops():
                 continue
-        counting = counting_states(states, stream, training_id)
+        counting = valid_states(states, stream, training_id)
         if counting[:1] == states[:1]:
             return RecordedTraining(run_name, history, stream, counting, log_id, log_ends)
         # The bounds of a state that does not count may be too late.

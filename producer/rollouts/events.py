@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import islice, pairwise
 
 from producer.bounded_text import cut, cut_json, cut_optional, is_longer
-from producer.environments.environment import Environment, shown
+from producer.environments.environment import Environment, screenshot_of
 from producer.policy.policy import PastTurn, SampleRequest
 from producer.rewards import Outcome, Reward, score
 from producer.rollouts.plan import RolloutPlan
@@ -74,7 +74,7 @@ def turn_taken(
 ) -> TurnTaken:
     """One turn: the request has what the agent saw, `acted` what came of its actions."""
     completion, seen = sampled.completion, request.screenshot
-    after = shown(acted.observation)
+    after = screenshot_of(acted.observation)
     turn = len(request.history) + 1
     return TurnTaken(
         turn=turn,

@@ -14,8 +14,8 @@ from producer.environments.environment import (
     Environment,
     Observation,
     TextObservation,
-    said,
-    shown,
+    screenshot_of,
+    text_of,
 )
 from producer.policy.policy import Completion, PastTurn, SampleRequest
 from producer.rewards import RewardError
@@ -77,12 +77,12 @@ def sample_request(
         episode=plan.id,
         task=plan.task,
         history=tuple(history),
-        screenshot=shown(observation),
+        screenshot=screenshot_of(observation),
         temperature=plan.temperature,
         top_p=plan.top_p,
         max_tokens=max_tokens,
         seed=derived_seed(plan.sampling_seed, len(history) + 1),
-        text=said(observation),
+        text=text_of(observation),
     )
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from producer.emit import Emitter
 from producer.errors import CuaTrainError, StopRequestedError, TakenOverError
-from producer.resume.living_writer import add_writer, refuse_living_writer
+from producer.resume.active_writer import add_writer, refuse_active_writer
 from producer.resume.open_training import open_training, read_recorded_training
 from producer.resume.resume_state import find_states
 from producer.training.run import run, utc_now
@@ -52,7 +52,7 @@ def refused(
         stream = read_recorded_training(emitter, "small", folder).stream
     try:
         now = utc_now() + timedelta(seconds=later_s)
-        refuse_living_writer("small", stream, status, folder, now, is_log_shared=is_log_shared)
+        refuse_active_writer("small", stream, status, folder, now, is_log_shared=is_log_shared)
     except CuaTrainError as error:
         message = str(error)
     else:

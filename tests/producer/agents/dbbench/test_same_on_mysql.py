@@ -169,7 +169,7 @@ def test_a_run_has_its_sessions_on_the_server_that_is_named(
 ) -> None:
     server = parse_server_url(mariadb.url)
     monkeypatch.setenv(PASSWORD, server.password)
-    config = RunConfig(environment="dbbench", dbbench_database=server.shown)
+    config = RunConfig(environment="dbbench", dbbench_database=server.redacted)
     (entry,) = generate(1, seed=0)
     AGENTS["dbbench"].check_task(config, task_of(entry))
     environment = AGENTS["dbbench"].make_environment(config)

@@ -15,7 +15,7 @@ from schemas.step import StepFinished
 from schemas.training import TrainingResumed
 
 
-def counting_states(
+def valid_states(
     states: Sequence[SavedState], own: StreamHistory, training_id: UUID
 ) -> list[SavedState]:
     """The states that were saved under a claim that was valid then. `own`: the training's stream.

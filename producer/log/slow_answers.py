@@ -15,7 +15,7 @@ SAY_AFTER_S = 5.0
 SAY_AGAIN_S = 60.0
 
 
-class NamedWaits:
+class SlowAnswers:
     """Waits for one server. Thread-safe: several may wait, and one message a minute is enough."""
 
     def __init__(self, server: str) -> None:

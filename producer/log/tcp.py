@@ -6,7 +6,7 @@ from collections.abc import Sequence
 TIMEOUT_S = 3.0
 
 
-def knock(addresses: Sequence[tuple[str, int]], timeout_s: float = TIMEOUT_S) -> None:
+def check_connects(addresses: Sequence[tuple[str, int]], timeout_s: float = TIMEOUT_S) -> None:
     """Return once one of these addresses takes a connection, which is closed again.
 
     Raises the last address's OSError when none does within `timeout_s` each. ValueError without any

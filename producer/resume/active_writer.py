@@ -22,7 +22,7 @@ ENDED = frozenset({"completed", "failed", "cancelled"})
 """Its writer said that it ends."""
 
 
-def refuse_living_writer(
+def refuse_active_writer(
     run_name: str,
     stream: StreamHistory,
     status: str | None,
